@@ -1,0 +1,98 @@
+"""Cases: everything that determines a run, as frozen plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, Self
+
+
+class CaseError(ValueError):
+    """A case with an unknown or impossible field. One line: what was got, what was wanted."""
+
+
+def number(
+    default: int | float, help: str, *, at_least: float | None = None, at_most: float | None = None
+) -> Any:
+    """A numeric field of a case; ``help`` says its unit. The default's type is the field's type."""
+    limits = {"at_least": at_least, "at_most": at_most}
+    return field(default=default, metadata={"help": help, "type": type(default), **limits})
+
+
+def choice(default: str, *others: str, help: str) -> Any:
+    """A field of a case that takes one of a closed set of words."""
+    return field(default=default, metadata={"help": help, "type": str, "options": (default, *others)})
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every tutorial's case has. Subclasses add fields made with `number` and `choice`.
+
+    Raises:
+        CaseError: a field has the wrong type or an impossible value.
+    """
+
+    seed: int = number(0, "seed of every random draw", at_least=0, at_most=2**63 - 1)
+    steps: int = number(1, "number of training steps", at_least=1)
+    record: str = choice(
+        "every", "ends", help="parameters and gradients of every step, or parameters at both ends only"
+    )
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
+        self.validate()
+
+    def validate(self) -> None:
+        """Refuse combinations that cannot run; overridden where a tutorial has any."""
+
+    def require(self, holds: bool, name: str, wanted: str) -> None:
+        """Refuse this case unless ``holds``, naming the field, what was wanted and what was got."""
+        if not holds:
+            raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {getattr(self, name)!r}")
+
+    @classmethod
+    def tutorial(cls) -> str:
+        """The tutorial's name: the stem of its module."""
+        return cls.__module__.rpartition(".")[2]
+
+    def _checked(self, item: Field[Any], value: object) -> object:
+        wanted = item.metadata["type"]
+        if wanted is float and type(value) is int:
+            value = float(value)
+        if type(value) is not wanted:
+            self.require(False, item.name, {int: "an integer", float: "a number", str: "a word"}[wanted])
+        if wanted is str:
+            options = item.metadata["options"]
+            self.require(value in options, item.name, " or ".join(map(repr, options)))
+            return value
+        assert isinstance(value, int | float)
+        low, high = item.metadata["at_least"], item.metadata["at_most"]
+        self.require(math.isfinite(value), item.name, "finite")
+        self.require(low is None or value >= low, item.name, f"at least {low}")
+        self.require(high is None or value <= high, item.name, f"at most {high}")
+        return value
+
+    def to_json(self) -> str:
+        """One line, keys sorted: the same case always gives the same bytes."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The case that `to_json` wrote; fields left out take their defaults.
+
+        Raises:
+            CaseError: not a JSON object, an unknown field, or an impossible value.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}") from error
+        if not isinstance(values, dict):
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}")
+        known = [item.name for item in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise CaseError(f"{cls.tutorial()}: unknown field {name!r}, wanted one of {', '.join(known)}")
+        return cls(**values)

@@ -1,0 +1,77 @@
+"""How one role ended. Five kinds, told apart without guessing."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The role's function returned, and so did the shutdown."""
+
+    value: object = None
+
+    def __str__(self) -> str:
+        return "returned"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception left the role's function, its start or its shutdown."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        return f"raised {self.type}: {self.message.strip().splitlines()[0] if self.message.strip() else ''}"
+
+
+@dataclass(frozen=True)
+class Killed:
+    """The process was ended by a signal."""
+
+    signal: int
+
+    def __str__(self) -> str:
+        try:
+            return f"was killed by {signals.Signals(self.signal).name}"
+        except ValueError:
+            return f"was killed by signal {self.signal}"
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The process ended by itself without returning: ``sys.exit`` or ``os._exit``."""
+
+    code: int
+
+    def __str__(self) -> str:
+        return f"exited with status {self.code}"
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """The role missed its deadline and was ended. ``stacks``: every thread's Python stack."""
+
+    stacks: str
+
+    def __str__(self) -> str:
+        return "was overdue"
+
+
+Outcome = Returned | Raised | Killed | Exited | Overdue
+
+
+class RoleFailed(RuntimeError):
+    """Work given to one role failed. ``outcome`` says how."""
+
+    def __init__(self, role: str, outcome: Outcome) -> None:
+        self.role = role
+        self.outcome = outcome
+        super().__init__(f"{role} {outcome}")
+
+
+class PeerLost(RuntimeError):
+    """A role had nothing left to do but to shut down together with a peer that is gone."""

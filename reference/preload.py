@@ -1,0 +1,40 @@
+"""What the forkserver imports once, so that every role starts with it. Import this nowhere else."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+
+# Before torch is imported: one thread an operator. Several roles share the cores, and the number of
+# threads decides the order of sums, so bits.
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc keep what is freed, up to 2 GiB a process: else each step faults its activations in anew.
+
+    Measured in docs/benchmarks.md. False where the C library is another one.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return bool(mallopt(_M_MMAP_THRESHOLD, 32 << 20)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
+
+
+if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
+    keep_freed_memory()
+
+import torch.distributed.rpc  # noqa: E402
+
+from reference import TUTORIALS  # noqa: E402
+
+for _tutorial in TUTORIALS:
+    __import__(f"reference.{_tutorial}")
+
+import reference.role  # noqa: E402
+
+gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection

@@ -1,0 +1,171 @@
+"""One role, inside its own process: start RPC, play, report, shut down."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import random
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed.rpc as rpc
+
+from reference import wire
+from reference.agent import listen_on_loopback, start_agent
+from reference.link import Link, die_with_parent, raised
+from reference.outcome import Exited, Outcome, Returned
+from reference.seeding import seed_for
+
+# The launcher's question to an overdue role: write every thread's stack, then end.
+STACKS_SIGNAL = signal.SIGUSR2
+
+
+@dataclass(frozen=True)
+class Post:
+    """What one role's process is told at its start. Callables travel as pickles, opened in the role."""
+
+    name: str
+    rank: int
+    world_size: int
+    folder: Path
+    launcher: int
+    function: bytes | None
+    before: bytes | None
+    backend: str | None
+    options: Mapping[str, Any]
+    threads: int
+    progress: bool
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def stacks(self) -> Path:
+        return self.folder / f"{self.name}.stacks"
+
+
+def main(post: Post, pipe: Connection) -> None:
+    """The target of one role's process. Ends the process with a status that tells how it went."""
+    os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
+    die_with_parent()
+    link = Link(pipe, post.launcher)
+    link.listen()
+    _open_log(post)
+    _seed(post)
+    if post.progress:
+        _forward_progress(link)
+    outcome = _play(post, link)
+    link.send("ended", outcome)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if not isinstance(outcome, Returned):
+        # No shutdown, not even an ungraceful one: it waits for handlers that may wait for ever.
+        os._exit(outcome.code if isinstance(outcome, Exited) else 1)
+
+
+def _play(post: Post, link: Link) -> Outcome:
+    try:
+        if post.before is not None:
+            wire.loads(post.before)(post.name)
+        start_agent(
+            post.name,
+            post.rank,
+            post.world_size,
+            f"file://{post.folder / 'rendezvous'}",
+            post.backend,
+            post.options,
+        )
+        link.enter("running")
+        value = _serve(link) if post.function is None else wire.loads(post.function)()
+        link.send("value", value)
+        link.enter("finished")
+        rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
+        return Returned()
+    except SystemExit as leaving:
+        return Exited(_exit_code(leaving))
+    except BaseException as error:
+        traceback.print_exc()
+        return raised(error)
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    """The status Python itself would leave with."""
+    if leaving.code is None or isinstance(leaving.code, int):
+        return leaving.code or 0
+    print(leaving.code, file=sys.stderr)  # noqa: T201 (what sys.exit("text") promises)
+    return 1
+
+
+def _serve(link: Link) -> None:
+    """Do the work that `World.call` sends, one piece at a time, until told to stop."""
+    while True:
+        kind, *content = link.calls.get()
+        if kind == "stop":
+            return
+        number, work = content
+        outcome = _work(work)
+        try:
+            link.send("answer", number, outcome)
+        except Exception as error:
+            link.send("answer", number, raised(error))
+
+
+def _work(work: bytes) -> Outcome:
+    try:
+        function, args = wire.loads(work)
+        return Returned(function(*args))
+    except Exception as error:
+        return raised(error)
+
+
+def _open_log(post: Post) -> None:
+    """Send everything this process writes to its log, C++ warnings and crash reports included."""
+    log = os.open(post.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115
+    faulthandler.enable(file=2)
+    signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
+    # Chained to the default action: the process ends when the last stack is written, no GIL needed.
+    stacks = os.open(post.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
+    faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
+    )
+
+
+def _seed(post: Post) -> None:
+    seed = seed_for(0, post.name)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it also prepares CUDA, 5 ms a role
+    torch.set_num_threads(post.threads)
+    listen_on_loopback()
+
+
+class _Forward(logging.Handler):
+    """Sends the steps that tutorials log (`Recorder.step`) to the launcher."""
+
+    def __init__(self, send: Callable[..., None]) -> None:
+        super().__init__(logging.INFO)
+        self.send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, "step"):
+            self.send("progress", {key: getattr(record, key) for key in ("step", "steps", "loss")})
+
+
+def _forward_progress(link: Link) -> None:
+    logging.getLogger("reference").addHandler(_Forward(link.send))

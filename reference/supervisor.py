@@ -1,0 +1,226 @@
+"""The launcher's side of a world: one thread that sees every report, death and deadline when it happens."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from reference import wire
+from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned
+from reference.role import STACKS_SIGNAL
+
+# How long an overdue role may take to write its stacks before it is killed without them (seconds).
+STACKS_SECONDS = 2.0
+
+Progress = Callable[[str, dict[str, Any]], None]
+
+
+class Seat:
+    """One role as its launcher sees it."""
+
+    def __init__(self, name: str, process: BaseProcess, pipe: connection.Connection, stacks: Path) -> None:
+        self.name = name
+        self.process = process
+        self.pid: int = process.pid or 0
+        self.pipe = pipe
+        self.phase = "starting"
+        self.outcome: Outcome | None = None
+        self.due: float | None = None
+        self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
+        self._stacks = stacks
+        self._report: Outcome | None = None
+        self._value: object = None
+        self._asked: float | None = None
+        self._kernel_state = ""
+        self._sending = threading.Lock()
+
+    def send(self, *message: object) -> None:
+        """Tell the role something. A role that is gone hears nothing; its end is on its way."""
+        content = wire.dumps(message)
+        with self._sending, contextlib.suppress(OSError):
+            self.pipe.send_bytes(content)
+
+    def deadline(self) -> float | None:
+        """When this seat must next be looked at (monotonic seconds)."""
+        if self._asked is not None:
+            return self._asked + STACKS_SECONDS
+        times = [self.due, *(due for _, due in self.calls.values())]
+        return min((due for due in times if due is not None), default=None)
+
+    def receive(self, on_progress: Progress | None) -> bool:
+        """Take one report. False when there will be no more."""
+        try:
+            kind, *content = wire.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            return False
+        except Exception as error:  # a value whose class is not importable here
+            self._report = Raised(type(error).__name__, f"the report of {self.name} cannot be read: {error}")
+            return True
+        if kind == "progress":
+            if on_progress is not None:
+                on_progress(self.name, content[0])
+        elif kind == "answer":
+            self.calls.pop(content[0])[0].set_result(content[1])
+        elif kind == "value":
+            self._value = content[0]
+        elif kind == "ended":
+            self._report = Returned(self._value) if isinstance(content[0], Returned) else content[0]
+        else:
+            self.phase = kind
+        return True
+
+    def overdue(self) -> None:
+        """Ask for the stacks, once; kill the role that does not even write those."""
+        if self._asked is not None:
+            self._kernel_state = _kernel_state(self.pid)
+            self.kill()
+            return
+        self._asked = time.monotonic()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, STACKS_SIGNAL)
+            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL
+
+    def kill(self) -> None:
+        """End the role's whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)  # it may not have made its group yet
+
+    def end(self) -> None:
+        """The process is gone: settle how it ended."""
+        self.process.join()
+        code = self.process.exitcode or 0
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started
+        if self._asked is not None:
+            self.outcome = Overdue(self._read_stacks())
+        elif code < 0:
+            self.outcome = Killed(-code)
+        else:
+            self.outcome = self._report if self._report is not None else Exited(code)
+        self.phase = "ended"
+        for future, _ in self.calls.values():
+            future.set_result(self.outcome)
+        self.calls.clear()
+        self.pipe.close()
+        self.process.close()
+
+    def _read_stacks(self) -> str:
+        stacks = self._stacks.read_text(errors="replace") if self._stacks.exists() else ""
+        if self._kernel_state or not stacks:
+            stacks += f"(no complete stacks; kernel state: {self._kernel_state or 'ended at once'})\n"
+        return stacks
+
+
+def _kernel_state(pid: int) -> str:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return "unknown"
+    return next((line.split(maxsplit=1)[1] for line in status.splitlines() if line.startswith("State:")), "unknown")
+
+
+class Supervisor(threading.Thread):
+    """Runs until every seat has its outcome."""
+
+    def __init__(self, seats: dict[str, Seat], on_progress: Progress | None) -> None:
+        super().__init__(name="world", daemon=True)
+        self.seats = seats
+        self.error: BaseException | None = None
+        self._on_progress = on_progress
+        self._numbers = itertools.count()
+        self._wake, self._waker = connection.Pipe(duplex=False)
+        self._lock = threading.Lock()
+
+    def submit(self, name: str, work: bytes, deadline: float) -> Future[Outcome]:
+        """Send pickled ``(function, args)`` to an idle role; due ``deadline`` seconds from now."""
+        future: Future[Outcome] = Future()
+        seat = self.seats[name]
+        with self._lock:
+            if seat.outcome is not None:
+                future.set_result(seat.outcome)
+                return future
+            number = next(self._numbers)
+            seat.calls[number] = (future, time.monotonic() + deadline)
+        seat.send("call", number, work)
+        with contextlib.suppress(OSError):
+            self._waker.send_bytes(b"call")  # the nearest deadline may be this one
+        return future
+
+    def run(self) -> None:
+        try:
+            while self._open():
+                self._look()
+        except BaseException as error:
+            self.error = error
+            for seat in self._open():
+                seat.kill()
+                seat.process.join()
+                seat.end()
+        finally:
+            self._wake.close()
+            self._waker.close()
+
+    def _open(self) -> list[Seat]:
+        return [seat for seat in self.seats.values() if seat.outcome is None]
+
+    def _look(self) -> None:
+        seats = self._open()
+        pipes: dict[Any, Seat] = {seat.pipe: seat for seat in seats if seat.phase != "silent"}
+        sentinels = {seat.process.sentinel: seat for seat in seats}
+        timeout = min((seat_due - time.monotonic() for _, seat_due in self._deadlines()), default=None)
+        timeout = None if timeout is None else max(0.0, timeout)
+        ready = connection.wait([self._wake, *pipes, *sentinels], timeout)
+        if self._wake in ready:
+            self._wake.recv_bytes()
+        for source in ready:
+            if source in pipes and not pipes[source].receive(self._on_progress):
+                pipes[source].phase = "silent"
+        for source in ready:
+            if source in sentinels:
+                self._end(sentinels[source])  # type: ignore[index]
+        self._tell_of_losses()
+        self._end_overdue()
+
+    def _end_overdue(self) -> None:
+        late = [seat for seat, due in self._deadlines() if due <= time.monotonic()]
+        # Those that only wait to shut down are victims: they hear whom they waited for, and may say so.
+        culprits = [seat for seat in late if seat.phase not in ("finished", "told")]
+        for seat in culprits or late:
+            seat.overdue()
+        for seat in late if culprits else []:
+            if seat not in culprits:
+                seat.due = time.monotonic() + 2 * STACKS_SECONDS
+
+    def _deadlines(self) -> list[tuple[Seat, float]]:
+        with self._lock:
+            both = [(seat, seat.deadline()) for seat in self._open()]
+        return [(seat, due) for seat, due in both if due is not None]
+
+    def _end(self, seat: Seat) -> None:
+        while seat.phase != "silent" and seat.pipe.poll():
+            if not seat.receive(self._on_progress):
+                seat.phase = "silent"
+        with self._lock:
+            seat.end()
+
+    def _tell_of_losses(self) -> None:
+        """When one is gone and the rest only wait to start or to shut down together, they wait in vain."""
+        lost = [s for s in self.seats.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
+        rest = self._open()
+        if lost and all(seat.phase in ("starting", "finished") for seat in rest):
+            text = "; ".join(f"{seat.name} {seat.outcome}" for seat in lost)
+            for seat in rest:
+                seat.phase = "told"
+                seat.send("lost", text)

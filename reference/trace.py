@@ -1,0 +1,164 @@
+"""Traces: what a run did, step by step, as named tensors; and the comparison of two.
+
+Names: ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``:
+the step counts from 0000, the last part is the tutorial's own name for the tensor.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from reference.case import Case
+from reference.ulp import ulps
+
+logger = logging.getLogger(__name__)
+
+Named = Mapping[str, torch.Tensor]
+
+
+class TraceError(ValueError):
+    """Two traces that cannot be compared, or a file that holds none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What one run of ``case`` did. Every tensor lies on the CPU and shares no memory with the run."""
+
+    case: Case
+    tensors: dict[str, torch.Tensor]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file with the case in its header; whole or not at all."""
+        header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
+        target = Path(path)
+        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        os.close(handle)
+        try:
+            save_file(self.tensors, scratch, metadata=header)
+            Path(scratch).chmod(0o644)
+            Path(scratch).replace(target)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], case_type: type[Case] | None = None) -> Trace:
+        """The trace that `save` wrote; ``case_type`` where it is none of this package's tutorials.
+
+        Raises:
+            TraceError: not a trace file, or a tutorial that is not known.
+            CaseError: the case in the header is not valid.
+        """
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise TraceError(f"{path}: not a safetensors file ({error})") from error
+        if "tutorial" not in header or "case" not in header:
+            raise TraceError(f"{path}: no case in its header, so not a trace")
+        return cls((case_type or _case_type(header["tutorial"])).from_json(header["case"]), tensors)
+
+
+def _case_type(tutorial: str) -> type[Case]:
+    from reference import TUTORIALS  # the table of contents; it imports no tutorial by itself
+
+    if tutorial not in TUTORIALS:
+        raise TraceError(f"unknown tutorial {tutorial!r}, wanted one of {', '.join(TUTORIALS)}")
+    case_type: type[Case] = import_module(f"reference.{tutorial}").Case
+    return case_type
+
+
+class Recorder:
+    """Collects one run's trace as it goes, and logs one line a step."""
+
+    def __init__(self, case: Case, initial: Named) -> None:
+        self.case = case
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.put("initial", initial)
+
+    def put(self, prefix: str, named: Named) -> None:
+        """Keep copies of ``named`` under ``prefix``."""
+        for name, tensor in named.items():
+            self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
+
+    def step(self, step: int, losses: Named, gradients: Named, parameters: Named) -> None:
+        """Record step ``step`` (from 0). Gradients, and parameters but the last, are dropped by ``ends``."""
+        self.put(f"{step:04d}/loss", losses)
+        every, last = self.case.record == "every", step == self.case.steps - 1
+        if every:
+            self.put(f"{step:04d}/gradient", gradients)
+        if every or last:
+            self.put(f"{step:04d}/parameter", parameters)
+        mean = sum(float(loss) for loss in losses.values()) / max(1, len(losses))
+        progress = {"step": step + 1, "steps": self.case.steps, "loss": mean}
+        logger.info("step %d of %d, loss %.6g", step + 1, self.case.steps, mean, extra=progress)
+
+    def trace(self) -> Trace:
+        """The trace so far; tensors in the order of their names."""
+        return Trace(self.case, dict(sorted(self.tensors.items())))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Distances in ULPs by tensor name, 0 for equal bits, in the order of the names."""
+
+    distances: dict[str, int]
+
+    @property
+    def equal(self) -> bool:
+        return not any(self.distances.values())
+
+    @property
+    def worst(self) -> tuple[str, int]:
+        """The tensor that is farthest off, the earliest of equals, and its distance."""
+        return max(self.distances.items(), key=lambda item: item[1])
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"bits equal in {len(self.distances)} tensors"
+        differing = sum(distance > 0 for distance in self.distances.values())
+        return (
+            f"{self.worst[1]} ULPs in {self.worst[0]}, {differing} of {len(self.distances)} tensors differ"
+        )
+
+
+def compare(a: Trace, b: Trace) -> Comparison:
+    """Hold two traces of one case against each other, every tensor of them.
+
+    Raises:
+        TraceError: other cases, a tensor missing on one side, another shape or dtype, NaN, or no tensor.
+    """
+    if type(a.case) is not type(b.case) or a.case != b.case:
+        raise TraceError(f"traces of different cases: {a.case} and {b.case}")
+    check_comparable(a.tensors, b.tensors)
+    return Comparison({name: ulps(a.tensors[name], b.tensors[name]) for name in sorted(a.tensors)})
+
+
+def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
+    """Refuse sets of tensors of which not every one has its counterpart. Raises TraceError."""
+    if not a and not b:
+        raise TraceError("traces without a single tensor")
+    for missing, side in ((set(b) - set(a), "first"), (set(a) - set(b), "second")):
+        if missing:
+            raise TraceError(f"the {side} trace lacks {len(missing)} tensors, among them {min(missing)!r}")
+    for name, left in a.items():
+        right = b[name]
+        if left.shape != right.shape:
+            raise TraceError(f"{name}: shapes {tuple(left.shape)} and {tuple(right.shape)}")
+        if same_dtype and left.dtype != right.dtype:
+            raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
+        if left.isnan().any() or right.isnan().any():
+            raise TraceError(f"{name}: holds NaN")
+
+

@@ -1,0 +1,32 @@
+"""The distance of two tensors in ULPs: how many representable numbers lie between their elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _ordered(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Elements as unsigned integers in the order of the numbers they stand for; -0.0 lies just below 0.0."""
+    width = tensor.element_size()
+    signed = tensor.detach().cpu().contiguous().view(_INTEGERS[width]).numpy().reshape(-1)
+    bits = signed.view(f"u{width}")
+    top = bits.dtype.type(1 << (8 * width - 1))
+    if not tensor.dtype.is_floating_point:
+        return bits ^ top if tensor.dtype.is_signed else bits
+    return np.where(bits & top, ~bits, bits | top)
+
+
+def ulps(a: torch.Tensor, b: torch.Tensor) -> int:
+    """The largest distance of any two corresponding elements; 0 exactly where all bits are equal.
+
+    Both have one shape and one dtype (any real one) and hold no NaN. Integers count as they are.
+    """
+    left, right = _ordered(a), _ordered(b)
+    if not left.size:
+        return 0
+    return int((np.maximum(left, right) - np.minimum(left, right)).max())

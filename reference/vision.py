@@ -1,0 +1,27 @@
+"""torchvision's models, also where its compiled operators do not load. Nothing else imports torchvision.
+
+A CPU build of torch next to torchvision's CUDA wheel cannot load torchvision's operators, and then
+``import torchvision`` fails, although the models need none of them (docs/errata.md, 0.1 to 0.4).
+"""
+
+from __future__ import annotations
+
+import torch
+
+# Alive for good: the import below looks the two schemas up (0.3).
+_schemas: torch.library.Library | None = None
+
+try:
+    import torchvision
+except RuntimeError as error:
+    if "operator torchvision::" not in str(error) or "does not exist" not in str(error):
+        raise
+    # Only after the failure: defined first, they would abort a process whose operators do load (0.4).
+    _schemas = torch.library.Library("torchvision", "FRAGMENT")
+    for _operator in ("nms", "qnms"):
+        _schemas.define(f"{_operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    import torchvision
+
+resnet50 = torchvision.models.resnet50
+
+__all__ = ["resnet50"]

@@ -1,0 +1,44 @@
+"""Values on their way between a role and its launcher: pickles with tensors as plain arrays.
+
+multiprocessing would hand a tensor over as shared memory that its sender must outlive; a role must not.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def _rebuild(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
+    return torch.from_numpy(array).view(dtype)
+
+
+def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...]] | str:
+    plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout == torch.strided
+    if not plain or tensor.requires_grad or tensor.is_quantized or tensor.is_complex():
+        return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return,no-untyped-call]
+    bits = tensor.contiguous()
+    if tensor.dtype == torch.bfloat16:
+        bits = bits.view(torch.int16)  # numpy has no bfloat16: it travels as its bits
+    return _rebuild, (bits.numpy(), tensor.dtype)
+
+
+class _Pickler(pickle.Pickler):
+    dispatch_table = copyreg.dispatch_table.copy()
+    dispatch_table[torch.Tensor] = _reduce
+
+
+def dumps(value: object) -> bytes:
+    """``value`` as bytes. Raises whatever pickle raises for something that cannot be sent."""
+    buffer = io.BytesIO()
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+loads = pickle.loads

@@ -1,0 +1,261 @@
+"""Worlds: the only way processes start. One process a role, one rendezvous, one deadline, one log a role.
+
+    with launch(roles(case), deadline=60) as world:
+        outcomes = world.wait()        # {"ps": Returned(...), "trainer1": Returned(...), ...}
+
+Roles come from one forkserver that has torch and the tutorials loaded. A function that is sent to a role is
+named, not copied: it must stand at the top of a module that the role can import.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.forkserver
+import os
+import pickle
+import re
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from reference import wire
+from reference.agent import LOCAL_OPTIONS
+from reference.outcome import Outcome, Returned, RoleFailed
+from reference.role import Post, main
+from reference.supervisor import Progress, Seat, Supervisor
+
+Function = Callable[..., object]
+
+# Kept of each log when the world's folder goes (bytes).
+LOG_TAIL = 1 << 16
+
+_NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
+_context = multiprocessing.get_context("forkserver")
+
+
+class WorldError(RuntimeError):
+    """A world that cannot start, or is used after its end."""
+
+
+class World:
+    """The processes of one run. Made by `launch`; leaving its ``with`` block ends every role at once."""
+
+    def __init__(
+        self, seats: dict[str, Seat], folder: Path, *, keep: bool, idle: bool, on_progress: Progress | None
+    ) -> None:
+        self.folder = folder
+        self._seats = seats
+        self._idle = idle
+        self._tails: dict[str, str] = {}
+        # Also for a world that nobody closed: when it is collected, or when this interpreter exits.
+        self._clean = weakref.finalize(self, _clean, seats, folder, keep)
+        self._supervisor = Supervisor(seats, on_progress)
+        self._supervisor.start()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Each role's process id, which is also its process group."""
+        return {name: seat.pid for name, seat in self._seats.items()}
+
+    @property
+    def outcomes(self) -> dict[str, Outcome]:
+        """How the roles that have ended so far did end."""
+        return {name: seat.outcome for name, seat in self._seats.items() if seat.outcome is not None}
+
+    def wait(self) -> dict[str, Outcome]:
+        """Every role's outcome, when all have one: at the latest 2 s after the deadline.
+
+        A death is seen when it happens. Once a role is lost and all others wait in vain for a common start
+        or shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down.
+        """
+        if self._idle:
+            for seat in self._seats.values():
+                seat.send("stop")
+        self._supervisor.join()
+        if self._supervisor.error is not None:
+            raise WorldError(f"the world's supervisor failed: {self._supervisor.error}") from self._supervisor.error
+        return self.outcomes
+
+    def call(self, role: str, function: Function, *args: object, deadline: float = 60) -> Any:
+        """Run ``function(*args)`` on an idle role and return its value.
+
+        Raises:
+            RoleFailed: it raised, or the role ended; a role that misses ``deadline`` (seconds) is ended.
+            WorldError: no such role, not an idle one, or a function that cannot be sent.
+        """
+        outcome = self._submit(role, function, args, deadline).result()
+        if not isinstance(outcome, Returned):
+            raise RoleFailed(role, outcome)
+        return outcome.value
+
+    def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:
+        """Play ``roles`` on the idle roles of those names, at once, and wait for each one's outcome."""
+        futures = {name: self._submit(name, function, (), deadline) for name, function in roles.items()}
+        return {name: future.result() for name, future in futures.items()}
+
+    def log(self, role: str) -> str:
+        """What the role has written to its standard output and error; after the world's end the last 64 KiB."""
+        if role in self._tails:
+            return self._tails[role]
+        with suppress(FileNotFoundError):
+            return (self.folder / f"{role}.log").read_text(errors="replace")
+        return ""
+
+    def close(self) -> None:
+        """End every role that has not ended. Nothing is left: no process, no file unless a folder was given."""
+        _kill(self._seats)
+        self._supervisor.join()
+        self._tails = {name: self.log(name)[-LOG_TAIL:] for name in self._seats}
+        self._clean()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _submit(self, role: str, function: Function, args: tuple[object, ...], deadline: float) -> Future[Outcome]:
+        if role not in self._seats:
+            raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._seats)}")
+        if not self._idle:
+            raise WorldError(f"{role} plays a function of its own: only a world launched with names takes calls")
+        return self._supervisor.submit(role, _packed(f"the call to {role}", (function, args)), deadline)
+
+
+def launch(
+    roles: Mapping[str, Function] | Sequence[str],
+    *,
+    deadline: float = 60,
+    before: Callable[[str], object] | None = None,
+    backend: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    folder: str | os.PathLike[str] | None = None,
+    on_progress: Progress | None = None,
+) -> World:
+    """Start one process per role. A mapping plays its functions; mere names wait for `World.call`.
+
+    Args:
+        roles: name to function, called without arguments once RPC is up; ranks follow this order.
+        deadline: seconds until a role that has not ended is dumped, killed and `Overdue`.
+        before: called with the role's name in each process before RPC starts.
+        backend: a registered RPC backend's name; TENSORPIPE by default.
+        options: keyword arguments of that backend's options, over `agent.LOCAL_OPTIONS`.
+        threads: what ``torch.set_num_threads`` is given in each role.
+        folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
+        on_progress: called in a thread of this process with (role, {"step", "steps", "loss"}).
+
+    Raises:
+        WorldError: something that cannot start, in one line; then no process was started.
+    """
+    names = list(roles)
+    _check(names, deadline, threads)
+    functions = dict(roles) if isinstance(roles, Mapping) else {}
+    packed = {name: _packed(name, function) for name, function in functions.items()}
+    prologue = None if before is None else _packed("before", before)
+    chosen = {**_default_options(backend, options), **(options or {})}
+    place = _prepared(folder, names)
+    seats: dict[str, Seat] = {}
+    due = time.monotonic() + deadline
+    try:
+        for rank, name in enumerate(names):
+            post = Post(
+                name=name,
+                rank=rank,
+                world_size=len(names),
+                folder=place,
+                launcher=os.getpid(),
+                function=packed.get(name),
+                before=prologue,
+                backend=backend,
+                options=chosen,
+                threads=threads,
+                progress=on_progress is not None,
+            )
+            seats[name] = _start(post)
+            seats[name].due = due
+        return World(seats, place, keep=folder is not None, idle=not functions, on_progress=on_progress)
+    except BaseException:
+        for seat in seats.values():
+            seat.kill()
+            seat.end()
+        _clean(seats, place, folder is not None)
+        raise
+
+
+def _default_options(backend: str | None, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`LOCAL_OPTIONS`, where the backend is torch's own and no CUDA channel is asked for."""
+    other = backend not in (None, "TENSORPIPE") or "device_maps" in (options or {})
+    return {} if other else LOCAL_OPTIONS
+
+
+def _prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
+    """The world's folder, without what an earlier world left in it."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="world-"))
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
+        (place / stale).unlink(missing_ok=True)
+    return place.resolve()
+
+
+def _check(names: Sequence[str], deadline: float, threads: int) -> None:
+    if not names:
+        raise WorldError("a world needs at least one role, got none")
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
+    if len(set(names)) != len(names):
+        raise WorldError(f"role names must differ, got {', '.join(names)}")
+    if not deadline > 0:
+        raise WorldError(f"a deadline is a positive number of seconds, got {deadline!r}")
+    if not threads > 0:
+        raise WorldError(f"threads must be at least 1, got {threads!r}")
+
+
+def _packed(what: str, value: object) -> bytes:
+    try:
+        return wire.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise WorldError(
+            f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"
+        ) from error
+
+
+def _start(post: Post) -> Seat:
+    """Fork one role from the forkserver."""
+    ours, theirs = _context.Pipe()
+    try:
+        process = _context.Process(target=main, args=(post, theirs), name=post.name)
+        _context.set_forkserver_preload(["reference.preload", "__main__"])
+        process.start()
+    except (EOFError, ConnectionError) as error:
+        ours.close()
+        raise WorldError(
+            "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
+        ) from error
+    finally:
+        theirs.close()
+    return Seat(post.name, process, ours, post.stacks)
+
+
+def _kill(seats: Mapping[str, Seat]) -> None:
+    for seat in seats.values():
+        if seat.outcome is None:
+            seat.kill()
+
+
+def _clean(seats: Mapping[str, Seat], place: Path, keep: bool) -> None:
+    _kill(seats)
+    if not keep:
+        shutil.rmtree(place, ignore_errors=True)
