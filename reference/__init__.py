@@ -2,4 +2,11 @@
 
 from __future__ import annotations
 
-TUTORIALS: dict[str, str] = {}
+# Name (the stem of the module), and what it shows; in the order in which to read them.
+TUTORIALS: dict[str, str] = {
+    "rpc_basics": "remote calls and their exceptions, to a peer and to oneself (seeds 000 and 003)",
+    "rref_dataflow": "data flows between workers by passing RRefs, never through the coordinator (seed 003)",
+    "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
+    "parameter_server": "workers that train asynchronously against one server (seed 001)",
+    "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
+}

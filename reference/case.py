@@ -39,6 +39,8 @@ class Case:
         "every", "ends", help="parameters and gradients of every step, or parameters at both ends only"
     )
 
+    timeout: float = number(60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001)
+
     def __post_init__(self) -> None:
         for item in fields(self):
             object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
@@ -96,3 +98,8 @@ class Case:
             if name not in known:
                 raise CaseError(f"{cls.tutorial()}: unknown field {name!r}, wanted one of {', '.join(known)}")
         return cls(**values)
+
+
+def power_of_two(value: float) -> bool:
+    """Whether multiplying by ``value`` is exact in binary (zero included)."""
+    return value == 0 or abs(math.frexp(value)[0]) == 0.5

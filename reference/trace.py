@@ -7,7 +7,6 @@ the step counts from 0000, the last part is the tutorial's own name for the tens
 from __future__ import annotations
 
 import json
-import logging
 import os
 import tempfile
 from collections.abc import Mapping
@@ -20,9 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from reference.case import Case
+from reference.progress import log_step
 from reference.ulp import ulps
-
-logger = logging.getLogger(__name__)
 
 Named = Mapping[str, torch.Tensor]
 
@@ -82,8 +80,9 @@ def _case_type(tutorial: str) -> type[Case]:
 class Recorder:
     """Collects one run's trace as it goes, and logs one line a step."""
 
-    def __init__(self, case: Case, initial: Named) -> None:
+    def __init__(self, case: Case, initial: Named, steps: int | None = None) -> None:
         self.case = case
+        self.steps = case.steps if steps is None else steps
         self.tensors: dict[str, torch.Tensor] = {}
         self.put("initial", initial)
 
@@ -95,14 +94,13 @@ class Recorder:
     def step(self, step: int, losses: Named, gradients: Named, parameters: Named) -> None:
         """Record step ``step`` (from 0). Gradients, and parameters but the last, are dropped by ``ends``."""
         self.put(f"{step:04d}/loss", losses)
-        every, last = self.case.record == "every", step == self.case.steps - 1
+        every, last = self.case.record == "every", step == self.steps - 1
         if every:
             self.put(f"{step:04d}/gradient", gradients)
         if every or last:
             self.put(f"{step:04d}/parameter", parameters)
-        mean = sum(float(loss) for loss in losses.values()) / max(1, len(losses))
-        progress = {"step": step + 1, "steps": self.case.steps, "loss": mean}
-        logger.info("step %d of %d, loss %.6g", step + 1, self.case.steps, mean, extra=progress)
+        if losses:
+            log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
 
     def trace(self) -> Trace:
         """The trace so far; tensors in the order of their names."""

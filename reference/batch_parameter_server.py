@@ -1,0 +1,432 @@
+"""A parameter server that updates once a round, when every trainer has reported its gradients.
+
+Source: seed 002, first half (batch-updating parameter server), with the launcher that the text leaves out (S2.1).
+
+Roles: ``ps`` holds the model, starts every trainer and returns the trace; ``trainer1`` … compute gradients of their
+own batches, (batch_size, 3, image_w, image_h) images with one-hot labels (batch_size, num_classes). In a round each
+trainer sends its gradients and gets the updated model as the reply of that same call: SGD with momentum on their
+mean. The mean is summed in ``rank`` order, or in the order of ``arrival`` as published; the trace records each
+round's arrivals, and the twin replays them where they decide bits.
+
+Batch norm: trainers send their buffers along, and the server keeps the mean. In the published form the server's model
+never sees a forward pass, so its running statistics stay as initialised and ``eval()`` is meaningless (S2.8).
+"""
+
+from __future__ import annotations
+
+import copy
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.distributed.rpc as rpc
+from torch import nn, optim
+from torch.distributed.rpc import RRef
+
+import reference.case
+from reference.case import choice, number, power_of_two
+from reference.models import build_model
+from reference.progress import log_step
+from reference.seeding import generator
+from reference.trace import Recorder, Trace, TraceError
+
+Tensors = Sequence[torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Case(reference.case.Case):
+    """The tutorial's numbers: ResNet50, 5 trainers, 6 rounds of 20 images of 64 × 64, 30 classes."""
+
+    steps: int = number(6, "rounds: updates of the model", at_least=1)
+    trainers: int = number(5, "trainers, and reports to a round", at_least=1)
+    model: str = choice("resnet50", "convnet", "mlp", help="what is trained")
+    batch_size: int = number(20, "images of a trainer's batch", at_least=2)
+    image_w: int = number(64, "width of an image in pixels", at_least=4)
+    image_h: int = number(64, "height of an image in pixels", at_least=4)
+    num_classes: int = number(30, "classes", at_least=2)
+    lr: float = number(0.001, "learning rate of SGD", at_least=0.0)
+    momentum: float = number(0.9, "momentum of SGD", at_least=0.0)
+    accumulation: str = choice("rank", "arrival", help="in which order a round's gradients are added")
+    dtype: str = choice("float32", "float64", help="of parameters and gradients")
+    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
+    device: str = choice("cpu", "cuda", help="where trainers compute; the server stays on the CPU")
+
+    def validate(self) -> None:
+        if self.arithmetic == "exact":
+            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
+            self.require(self.model == "mlp", "model", "'mlp' in exact arithmetic")
+            for name in ("lr", "momentum", "trainers"):
+                self.require(power_of_two(getattr(self, name)), name, "a power of two in exact arithmetic")
+            self.require(self.steps <= 8, "steps", "at most 8 in exact arithmetic, to fit into 53 bits")
+
+
+def trainer_names(case: Case) -> list[str]:
+    """The trainers in rank order."""
+    return [f"trainer{index}" for index in range(1, case.trainers + 1)]
+
+
+def initial_model(case: Case) -> nn.Module:
+    """What the server starts from, on the CPU."""
+    size = {"image_w": case.image_w, "image_h": case.image_h, "num_classes": case.num_classes}
+    exact = case.arithmetic == "exact"
+    return build_model(case.model, **size, seed=case.seed, dtype=case.dtype, exact=exact)
+
+
+def sgd(case: Case, model: nn.Module) -> optim.SGD:
+    """SGD with momentum in one pass over memory (``fused``), for the server and the twin alike."""
+    return optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=True)
+
+
+class RoundFailed(RuntimeError):
+    """A round that cannot be completed. Says why, and which trainers it lacks."""
+
+
+def _model_or_raise(future: torch.futures.Future[nn.Module | RoundFailed]) -> nn.Module:
+    result = future.wait()
+    if isinstance(result, RoundFailed):
+        raise result
+    return result
+
+
+class BatchUpdateParameterServer:
+    """Runs on ``ps``; its calls arrive in RPC threads, several at once.
+
+    Every trainer reports once a round. With more or fewer participants than reports some would wait for ever
+    (S2.7), so here the number of trainers is the number of reports.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.model = initial_model(case)
+        self.lock = threading.Lock()
+        self.future_model: torch.futures.Future[nn.Module | RoundFailed] = torch.futures.Future()
+        self.trainers = trainer_names(case)
+        self.batch_update_size = case.trainers
+        self.curr_update_size = 0
+        self.optimizer = sgd(case, self.model)
+        self.recorder = Recorder(case, dict(self.model.named_parameters()))
+        self.round = 0
+        self.arrivals: list[str] = []
+        self.held: dict[str, tuple[Tensors, Tensors]] = {}
+        self.failures: queue.SimpleQueue[RoundFailed] = queue.SimpleQueue()
+        self.failure: RoundFailed | None = None
+        self.clock = self._start_clock()
+
+    def get_model(self) -> nn.Module:
+        """The model of now: a copy, since the reply is sent while others may already update (S2.5)."""
+        with self.lock:
+            return copy.deepcopy(self.model)
+
+    @staticmethod
+    @rpc.functions.async_execution
+    def update_and_fetch_model(
+        ps_rref: RRef, trainer: str, grads: Tensors, buffers: Tensors
+    ) -> torch.futures.Future[nn.Module]:
+        """Report one trainer's gradients and buffers; the reply is the model after the round's update.
+
+        Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
+
+        Raises:
+            RoundFailed: a trainer is missing, unknown or reports twice, or the update itself failed.
+        """
+        self = ps_rref.local_value()
+        result: nn.Module | RoundFailed | None = None
+        with self.lock:
+            self._admit(trainer)
+            fut = self.future_model
+            # Through `then`: an exception set on the returned future itself would arrive as a value.
+            reply = fut.then(_model_or_raise)
+            try:
+                self._accumulate(trainer, grads, buffers)
+                if self.curr_update_size >= self.batch_update_size:
+                    result = self._update()
+            except Exception as error:  # whatever it was, the others must not wait for it (S2.6)
+                result = self._fail(f"{trainer} was the last to report: {type(error).__name__}: {error}")
+            if result is not None:
+                self._next_round()
+        if result is not None:
+            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).
+            fut.set_result(result)
+        return reply  # type: ignore[no-any-return]
+
+    def fail(self, reason: str, only: torch.futures.Future[nn.Module | RoundFailed] | None = None) -> None:
+        """End the wait of everybody in this round, and refuse every later report.
+
+        ``only``: unless that round is over already.
+        """
+        with self.lock:
+            fut = self.future_model
+            if only is not None and fut is not only:
+                return
+            failure = self._fail(reason)
+            self._next_round()
+        fut.set_result(failure)
+
+    def close(self) -> None:
+        """No further round is expected."""
+        with self.lock:
+            self.clock.cancel()
+
+    def _admit(self, trainer: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if trainer not in self.trainers:
+            raise RoundFailed(f"unknown trainer {trainer!r}, wanted one of {', '.join(self.trainers)}")
+        if trainer in self.arrivals:
+            raise RoundFailed(f"round {self.round}: {trainer} reports twice")
+        self.arrivals.append(trainer)
+
+    def _accumulate(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
+        """Add what can be added in order; hold what has come too early."""
+        self.held[trainer] = (grads, buffers)
+        order = self.trainers if self.case.accumulation == "rank" else self.arrivals
+        while self.curr_update_size < len(order) and order[self.curr_update_size] in self.held:
+            grads, _ = self.held[order[self.curr_update_size]]
+            accumulate(self.model, grads, first=self.curr_update_size == 0)
+            self.curr_update_size += 1
+
+    def _update(self) -> nn.Module:
+        """One optimizer step on the mean; returns the snapshot that is sent to everybody."""
+        order = self.trainers if self.case.accumulation == "rank" else self.arrivals
+        average(self.model, self.batch_update_size, [self.held[trainer][1] for trainer in order])
+        self.optimizer.step()
+        record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])
+        self.round += 1
+        # A snapshot: the transport reads these tensors after the lock is gone (S2.5).
+        return snapshot(self.model)
+
+    def _next_round(self) -> None:
+        self.future_model = torch.futures.Future()
+        self.curr_update_size = 0
+        self.arrivals = []
+        self.held = {}
+        self.clock.cancel()
+        if self.failure is None and self.round < self.case.steps:
+            self.clock = self._start_clock()
+
+    def _start_clock(self) -> threading.Timer:
+        """Fail this round if it is not complete in time: S2.7's trainers wait until the RPC timeout."""
+        clock = threading.Timer(self.case.timeout, self._expire, (self.future_model,))
+        clock.daemon = True
+        clock.start()
+        return clock
+
+    def _expire(self, fut: torch.futures.Future[nn.Module | RoundFailed]) -> None:
+        self.fail(f"not complete after {self.case.timeout} s", only=fut)
+
+    def _fail(self, reason: str) -> RoundFailed:
+        missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
+        lacking = f"; missing: {', '.join(missing)}" if missing else ""
+        self.failure = RoundFailed(f"round {self.round}: {reason}{lacking}")
+        self.failures.put(self.failure)
+        return self.failure
+
+
+def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
+    """Add one trainer's gradients into ``.grad``; the first ones become it.
+
+    Published: added to zeros, which `zero_grad` has turned into None by the second round (S2.2).
+    """
+    with torch.no_grad():
+        for parameter, grad in zip(model.parameters(), grads, strict=True):
+            if grad.shape != parameter.shape:
+                raise ValueError(f"a gradient of shape {tuple(grad.shape)}, wanted {tuple(parameter.shape)}")
+            if first:
+                parameter.grad = grad
+            else:
+                assert parameter.grad is not None
+                parameter.grad += grad
+
+
+def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
+    """Turn summed gradients into their mean, and the buffers into the trainers' mean, added in their order."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            assert parameter.grad is not None
+            parameter.grad /= count
+        for buffer, *each in zip(model.buffers(), *buffers, strict=True):
+            total = each[0].clone()
+            if buffer.is_floating_point():
+                for other in each[1:]:
+                    total += other
+                total /= count
+            buffer.copy_(total)
+
+
+def snapshot(model: nn.Module) -> nn.Module:
+    """A copy of the model without its gradients."""
+    memo: dict[int, object] = {id(p.grad): None for p in model.parameters() if p.grad is not None}
+    return copy.deepcopy(model, memo)
+
+
+def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence[int]) -> None:
+    """Put one round into the trace: mean gradients, parameters, buffers, and who came when."""
+    parameters = dict(model.named_parameters())
+    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
+    recorder.step(round_, {}, gradients, parameters)
+    if recorder.case.record == "every":
+        recorder.put(f"{round_:04d}/buffer", dict(model.named_buffers()))
+    if isinstance(recorder.case, Case) and recorder.case.accumulation == "arrival":
+        recorder.put(f"{round_:04d}", {"arrivals": torch.tensor(arrivals)})
+
+
+class Trainer:
+    """Runs on each trainer; in the twin, without a server."""
+
+    def __init__(self, case: Case, name: str, ps_rref: RRef | None = None) -> None:
+        self.case = case
+        self.name = name
+        self.ps_rref = ps_rref
+        self.device = device_of(case, name)
+        self.loss_fn: Callable[..., torch.Tensor] = weighted_sum if case.arithmetic == "exact" else nn.MSELoss()
+        self.draws = generator(case.seed, name)
+        self.one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=self.draws)
+
+    def get_next_batch(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Per round, images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
+        case, dtype = self.case, getattr(torch, self.case.dtype)
+        shape = (case.batch_size, 3, case.image_w, case.image_h)
+        labels = torch.zeros(case.batch_size, case.num_classes).scatter_(1, self.one_hot_indices, 1)
+        for _ in range(case.steps):
+            if case.arithmetic == "exact":
+                inputs = torch.randint(-1, 2, shape, generator=self.draws).float()
+            else:
+                inputs = torch.randn(shape, generator=self.draws)
+            yield inputs.to(self.device, dtype), labels.to(self.device, dtype)
+
+    def gradients(self, m: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss; its gradients are in the model's ``.grad``, which must have been empty."""
+        loss = self.loss_fn(m(inputs), labels)
+        loss.backward()
+        return loss.detach().cpu()
+
+    def train(self) -> list[torch.Tensor]:
+        """All rounds; returns this trainer's losses.
+
+        Raises:
+            RuntimeError: the server's `RoundFailed`, or the server is gone.
+        """
+        assert self.ps_rref is not None
+        case, losses = self.case, []
+        m = self.ps_rref.rpc_sync(timeout=case.timeout).get_model().to(self.device)
+        for inputs, labels in self.get_next_batch():
+            losses.append(self.gradients(m, inputs, labels))
+            report = ([p.grad.cpu() for p in m.parameters() if p.grad is not None], [b.cpu() for b in m.buffers()])
+            m = rpc.rpc_sync(
+                self.ps_rref.owner(),
+                BatchUpdateParameterServer.update_and_fetch_model,
+                args=(self.ps_rref, self.name, *report),
+                timeout=case.timeout + 5,  # the server's own limit comes first, and says who is missing
+            ).to(self.device)
+            log_step(len(losses), case.steps, float(losses[-1]))
+        return losses
+
+
+def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A loss whose every sum is exact on small integers."""
+    return (outputs * (labels + 1)).sum()
+
+
+def device_of(case: Case, name: str) -> torch.device:
+    """Trainers share the GPUs in turn."""
+    if case.device == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", trainer_names(case).index(name) % torch.cuda.device_count())
+
+
+def run_trainer(ps_rref: RRef, case: Case, name: str) -> list[torch.Tensor]:
+    """Runs on a trainer, called by ``ps``."""
+    return Trainer(case, name, ps_rref).train()
+
+
+@dataclass(frozen=True)
+class RunPs:
+    """What role ``ps`` runs.
+
+    Raises:
+        RoundFailed: a trainer was lost or is missing, or failed. Says which, as soon as it is known.
+    """
+
+    case: Case
+
+    def __call__(self) -> Trace:
+        ps = BatchUpdateParameterServer(self.case)
+        try:
+            return self.train(ps)
+        finally:
+            ps.close()
+
+    def train(self, ps: BatchUpdateParameterServer) -> Trace:
+        ps_rref = RRef(ps)
+        # Without a limit of its own: every round has one.
+        futures = {
+            name: rpc.rpc_async(name, run_trainer, args=(ps_rref, self.case, name), timeout=0) for name in ps.trainers
+        }
+        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name, future in futures.items():
+            future.add_done_callback(partial(_trainer_ended, ps, name, ended))
+        for _ in futures:
+            name = ended.get()
+            if not ps.failures.empty():
+                raise ps.failures.get()
+            for step, loss in enumerate(futures[name].value()):
+                ps.recorder.put(f"{step:04d}/loss", {name: loss})
+        return ps.recorder.trace()
+
+
+def _trainer_ended(
+    ps: BatchUpdateParameterServer, name: str, ended: queue.SimpleQueue[str], future: torch.futures.Future[object]
+) -> None:
+    try:
+        future.value()
+    except Exception as error:
+        ps.fail(f"{name} failed: {str(error).strip().splitlines()[0]}")
+    ended.put(name)
+
+
+def serve() -> None:
+    """What trainers run until ``ps`` calls, and until the common shutdown."""
+
+
+def roles(case: Case) -> dict[str, Callable[[], object]]:
+    first: dict[str, Callable[[], object]] = {"ps": RunPs(case)}
+    return {**first, **dict.fromkeys(trainer_names(case), serve)}
+
+
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: every trainer's gradients one after the other, their mean, one step.
+
+    Raises:
+        TraceError: arrival order, three trainers or more, and no trace whose arrivals could be replayed.
+    """
+    model = initial_model(case)
+    optimizer = sgd(case, model)
+    names = trainer_names(case)
+    trainers = [Trainer(case, name) for name in names]
+    batches = [trainer.get_next_batch() for trainer in trainers]
+    recorder = Recorder(case, dict(model.named_parameters()))
+    for step in range(case.steps):
+        order = arrivals_of(case, step, replay)
+        buffers = []
+        for place, index in enumerate(order):
+            m = snapshot(model).to(trainers[index].device)
+            loss = trainers[index].gradients(m, *next(batches[index]))
+            recorder.put(f"{step:04d}/loss", {names[index]: loss})
+            accumulate(model, [p.grad.cpu() for p in m.parameters() if p.grad is not None], first=place == 0)
+            buffers.append([buffer.cpu() for buffer in m.buffers()])
+        average(model, case.trainers, buffers)
+        optimizer.step()
+        record(recorder, step, model, order)
+    return recorder.trace()
+
+
+def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:
+    """In which order round ``step`` adds its gradients: trainers by rank, from 0."""
+    if case.accumulation == "rank":
+        return list(range(case.trainers))
+    if replay is None:
+        raise TraceError("the order of arrival decides bits: pass the run's trace as replay")
+    return [int(index) for index in replay.tensors[f"{step:04d}/arrivals"]]

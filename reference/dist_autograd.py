@@ -1,0 +1,184 @@
+"""Distributed autograd: two remote parameters, a forward sum, a backward pass over RPC, a distributed step.
+
+Source: seed 003 (distributed autograd and the distributed optimizer; "several contexts can exist at once over the
+same parameters").
+
+Roles: ``worker0`` trains and returns the trace; ``worker1`` and ``worker2`` own one (side, side) parameter each.
+Every step runs ``contexts`` passes at once, each in a thread and an autograd context of its own: all of them
+finish their backward pass before the first optimizer step, then their gradients are applied in their order.
+Pass c has the loss (c + 1) × Σ (p1 + p2)².
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import torch
+import torch.distributed.autograd as dist_autograd  # the module: `context` alone has no `context` (S0.18)
+import torch.distributed.rpc as rpc
+from torch import optim
+from torch.distributed.optim import DistributedOptimizer
+from torch.distributed.rpc import RRef
+
+import reference.case
+from reference.case import choice, number, power_of_two
+from reference.seeding import generator
+from reference.trace import Recorder, Trace
+
+OWNERS = ("worker1", "worker2")
+
+
+@dataclass(frozen=True)
+class Case(reference.case.Case):
+    """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
+
+    steps: int = number(5, "optimizer steps of each context", at_least=1)
+    side: int = number(3, "rows and columns of both parameters", at_least=1)
+    contexts: int = number(2, "autograd contexts open at once", at_least=1, at_most=16)
+    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
+    dtype: str = choice("float32", "float64", help="of parameters and gradients")
+    arithmetic: str = choice("natural", "exact", help="exact: small integers and powers of two")
+
+    def validate(self) -> None:
+        if self.arithmetic == "exact":
+            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
+            self.require(power_of_two(self.lr), "lr", "a power of two in exact arithmetic")
+
+
+def create_parameter(case: Case, owner: str) -> torch.Tensor:
+    """Runs on ``owner``: a (side, side) leaf that requires gradients.
+
+    A plain tensor, not an nn.Parameter: fetched from another worker, that would be a detached copy, and the
+    optimizer would step without gradients and without an error (S3.3).
+    """
+    draws = generator(case.seed, owner)
+    shape = (case.side, case.side)
+    if case.arithmetic == "exact":
+        values = torch.randint(-4, 5, shape, generator=draws).float()
+    else:
+        values = torch.randn(shape, generator=draws)
+    return values.to(getattr(torch, case.dtype)).requires_grad_()
+
+
+def gradient(context_id: int, parameter: RRef) -> torch.Tensor:
+    """Runs on the owner: the parameter's gradient in that context. It never is in ``.grad``."""
+    gradients = dist_autograd.get_gradients(context_id)
+    return gradients[parameter.local_value()]
+
+
+def value(parameter: RRef) -> torch.Tensor:
+    """Runs on the owner: what the parameter holds now."""
+    return parameter.local_value().detach()  # type: ignore[no-any-return]
+
+
+def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (context + 1) * (a + b).pow(2).sum()
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One context's result: its gradients still lie with the owners, under ``context_id``."""
+
+    context_id: int
+    loss: torch.Tensor
+    gradients: dict[str, torch.Tensor]
+
+
+class Trainer:
+    """Runs on worker0."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.parameters = {name: rpc.remote(name, create_parameter, args=(case, name)) for name in OWNERS}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="`?TorchScript` support for functional optimizers")
+            rrefs = list(self.parameters.values())
+            self.optimizer = DistributedOptimizer(optim.SGD, rrefs, lr=case.lr)
+        self.all_backward = threading.Barrier(case.contexts, timeout=case.timeout)
+        self.turns = [threading.Event() for _ in range(case.contexts)]
+
+    def train(self) -> Trace:
+        recorder = Recorder(self.case, self.values())
+        with ThreadPoolExecutor(self.case.contexts) as threads:
+            for step in range(self.case.steps):
+                passes = list(threads.map(self.train_in_context, range(self.case.contexts)))
+                losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
+                gradients = {
+                    f"context{c}/{name}": tensor
+                    for c, done in enumerate(passes)
+                    for name, tensor in done.gradients.items()
+                }
+                recorder.step(step, losses, gradients, self.values())
+                for turn in self.turns:
+                    turn.clear()
+        return recorder.trace()
+
+    def train_in_context(self, context: int) -> Pass:
+        """Forward, backward and step of one context, in a thread of its own.
+
+        Raises:
+            threading.BrokenBarrierError: another context did not get through its backward pass in time.
+        """
+        with dist_autograd.context() as context_id:
+            try:
+                a, b = (self.parameters[name].to_here() for name in OWNERS)
+                loss = loss_of(context, a, b)
+                dist_autograd.backward(context_id, [loss])
+            except BaseException:
+                self.all_backward.abort()  # the other contexts must not wait for this one
+                raise
+            self.all_backward.wait()
+            gradients = {
+                name: rpc.rpc_sync(name, gradient, args=(context_id, self.parameters[name])) for name in OWNERS
+            }
+            if context > 0 and not self.turns[context - 1].wait(self.case.timeout):
+                raise TimeoutError(f"context {context} waited {self.case.timeout} s for context {context - 1}")
+            self.optimizer.step(context_id)
+            self.turns[context].set()
+        return Pass(context_id, loss.detach(), gradients)
+
+    def values(self) -> dict[str, torch.Tensor]:
+        return {name: rpc.rpc_sync(name, value, args=(rref,)) for name, rref in self.parameters.items()}
+
+
+@dataclass(frozen=True)
+class RunTrainer:
+    """What worker0 runs."""
+
+    case: Case
+
+    def __call__(self) -> Trace:
+        return Trainer(self.case).train()
+
+
+def serve() -> None:
+    """What the owners run: they answer until the common shutdown."""
+
+
+def roles(case: Case) -> dict[str, Callable[[], object]]:
+    return {"worker0": RunTrainer(case), "worker1": serve, "worker2": serve}
+
+
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: every context's gradients at the same parameters, then plain SGD with each in turn."""
+    parameters = {name: create_parameter(case, name) for name in OWNERS}
+    optimizer = optim.SGD(parameters.values(), lr=case.lr)
+    recorder = Recorder(case, parameters)
+    for step in range(case.steps):
+        losses = {f"context{c}": loss_of(c, *parameters.values()) for c in range(case.contexts)}
+        gradients = [torch.autograd.grad(loss, list(parameters.values())) for loss in losses.values()]
+        for each in gradients:
+            for parameter, tensor in zip(parameters.values(), each, strict=True):
+                parameter.grad = tensor
+            optimizer.step()
+        named = {
+            f"context{c}/{name}": tensor
+            for c, each in enumerate(gradients)
+            for name, tensor in zip(OWNERS, each, strict=True)
+        }
+        recorder.step(step, losses, named, parameters)
+    return recorder.trace()

@@ -1,0 +1,12 @@
+"""One log line a training step; whoever shows progress reads the record's ``step``, ``steps`` and ``loss``."""
+
+from __future__ import annotations
+
+import logging
+
+logger = logging.getLogger(__name__)
+
+
+def log_step(step: int, steps: int, loss: float) -> None:
+    """``step`` counts from 1."""
+    logger.info("step %d of %d, loss %.6g", step, steps, loss, extra={"step": step, "steps": steps, "loss": loss})

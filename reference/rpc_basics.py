@@ -1,0 +1,173 @@
+"""Remote calls: ``rpc_sync``, ``rpc_async``, ``remote`` and ``to_here``, to a peer and to oneself.
+
+Source: seed 000, section 1 (RPC and RRef); seed 003 (remote execution: builtin operators, Python functions and
+TorchScript functions can be called).
+
+Roles: ``caller`` makes every call and returns the trace; ``dest_worker`` serves. A step makes each kind of call
+with each kind of function to each of the two. Tensors are (size, size), on the CPU.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed.rpc as rpc
+
+import reference.case
+from reference.case import number
+from reference.seeding import generator, seed_for
+from reference.trace import Recorder, Trace
+
+ROLES = ("caller", "dest_worker")
+
+
+@dataclass(frozen=True)
+class Case(reference.case.Case):
+    """One step of 3 × 3 tensors, the seed's own size."""
+
+    size: int = number(3, "rows and columns of every tensor", at_least=1)
+
+
+class Refused(Exception):
+    """An exception class of the user's own."""
+
+
+def scaled_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A Python function: runs under the callee's GIL."""
+    return x + 2 * y
+
+
+def _script(function: Callable[..., torch.Tensor]) -> Any:
+    with warnings.catch_warnings():
+        # Deprecated upstream, and still the only kind of function that RPC runs without the GIL.
+        warnings.filterwarnings("ignore", message=".torch.jit.script. is")
+        return torch.jit.script(function)  # type: ignore[no-untyped-call]
+
+
+def _scripted_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * 3 + y
+
+
+scripted_sum = _script(_scripted_sum)
+
+FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
+    "builtin": torch.add,
+    "python": scaled_sum,
+    "torchscript": scripted_sum,
+}
+
+
+def refuse(kind: str) -> torch.Tensor:
+    """Always raises, on the callee: ValueError, KeyError or the user's own `Refused`."""
+    raise {"ValueError": ValueError, "KeyError": KeyError, "Refused": Refused}[kind]("asked to")
+
+
+def reseed(seed: int) -> None:
+    """Set the callee's own generator, from which its ``torch.randn`` draws."""
+    torch.default_generator.manual_seed(seed)
+
+
+def call(to: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """``rpc_sync`` whose exceptions keep their type.
+
+    ``rpc_sync`` and ``rpc_async`` turn all but TypeError and ValueError into RuntimeError (erratum 0.13);
+    fetching a failed remote value does not.
+
+    Raises:
+        Exception: whatever ``function`` raised on ``to``, as the class that it is.
+    """
+    return rpc.remote(to, function, args=args).to_here()
+
+
+def _typed(kind: str, error: Exception) -> torch.Tensor:
+    """1 where an exception of the named class arrived, 0 where another one stood for it."""
+    return torch.tensor(int(type(error).__name__ == kind))
+
+
+def refused(to: str) -> dict[str, torch.Tensor]:
+    """Provoke exceptions on ``to`` in every form of call; which of them arrive as themselves?"""
+    arrived: dict[str, torch.Tensor] = {}
+    for kind in ("ValueError", "KeyError", "Refused"):
+        forms: dict[str, Callable[[], Any]] = {
+            "rpc_sync": lambda kind=kind: rpc.rpc_sync(to, refuse, args=(kind,)),  # type: ignore[misc]
+            "rpc_async": lambda kind=kind: rpc.rpc_async(to, refuse, args=(kind,)).wait(),  # type: ignore[misc]
+            "to_here": lambda kind=kind: rpc.remote(to, refuse, args=(kind,)).to_here(),  # type: ignore[misc]
+            "call": lambda kind=kind: call(to, refuse, (kind,)),  # type: ignore[misc]
+        }
+        for form, attempt in forms.items():
+            try:
+                attempt()
+            except Exception as error:
+                arrived[f"{form}/{kind}"] = _typed(kind, error)
+    return arrived
+
+
+def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Every function in every form of call, from this role to ``to``."""
+    results = {}
+    for kind, function in FUNCTIONS.items():
+        results[f"rpc_sync/{kind}"] = rpc.rpc_sync(to, function, args=(x, y))
+        results[f"rpc_async/{kind}"] = rpc.rpc_async(to, function, args=(x, y)).wait()
+        results[f"remote/{kind}"] = rpc.remote(to, function, args=(x, y)).to_here()
+    return results
+
+
+def inputs(case: Case, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two standard normal (size, size) tensors of step ``step``."""
+    draws = generator(case.seed, f"inputs/{step}")
+    shape = (case.size, case.size)
+    return torch.randn(shape, generator=draws), torch.randn(shape, generator=draws)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What role ``caller`` runs."""
+
+    case: Case
+
+    def __call__(self) -> Trace:
+        recorder = Recorder(self.case, {})
+        for step in range(self.case.steps):
+            x, y = inputs(self.case, step)
+            for to in ROLES:
+                recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
+                recorder.put(f"{step:04d}/typed/{to}", refused(to))
+                rpc.rpc_sync(to, reseed, args=(seed_for(self.case.seed, f"{to}/{step}"),))
+                # The size as one argument: builtin operators go through schema matching (S0.3).
+                drawn = rpc.remote(to, torch.randn, args=((self.case.size, self.case.size),)).to_here()
+                recorder.put(f"{step:04d}/randn", {to: drawn})
+        return recorder.trace()
+
+
+def serve() -> None:
+    """What role ``dest_worker`` runs: nothing of its own; it answers until the common shutdown."""
+
+
+def roles(case: Case) -> dict[str, Callable[[], object]]:
+    return {"caller": Caller(case), "dest_worker": serve}
+
+
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: the same functions called here. Exceptions keep their type as torch documents it."""
+    recorder = Recorder(case, {})
+    for step in range(case.steps):
+        x, y = inputs(case, step)
+        for to in ROLES:
+            for kind, function in FUNCTIONS.items():
+                result = function(x, y)
+                recorder.put(
+                    f"{step:04d}/result/{to}",
+                    {f"{form}/{kind}": result for form in ("rpc_sync", "rpc_async", "remote")},
+                )
+            for kind in ("ValueError", "KeyError", "Refused"):
+                for form in ("rpc_sync", "rpc_async", "to_here", "call"):
+                    kept = form in ("to_here", "call") or kind == "ValueError"
+                    recorder.put(f"{step:04d}/typed/{to}", {f"{form}/{kind}": torch.tensor(int(kept))})
+            draws = torch.Generator().manual_seed(seed_for(case.seed, f"{to}/{step}"))
+            drawn = torch.randn((case.size, case.size), generator=draws)
+            recorder.put(f"{step:04d}/randn", {to: drawn})
+    return recorder.trace()

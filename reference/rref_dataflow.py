@@ -1,0 +1,165 @@
+"""A data flow over five workers by passing RRefs: the payload never passes the coordinator.
+
+Source: seed 003 (remote reference: worker 0 sets up dependencies between four others, no data goes through it).
+
+Roles: ``worker0`` coordinates and returns, per step and worker, how many payloads crossed the network, as counted
+by each worker's kernel; ``worker1`` and ``worker2`` make data, ``worker3`` adds the two, ``worker4`` scales the sum,
+keeps it and returns the trace. A payload is (side, side) in float32.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import RRef
+
+import reference.case
+from reference.case import number
+from reference.seeding import generator
+from reference.trace import Recorder, Trace
+from reference.traffic import Traffic, traffic
+
+WORKERS = tuple(f"worker{index}" for index in range(5))
+
+# Payloads that each worker receives and sends in one step: worker3 fetches two, worker4 one.
+RECEIVED = {"worker0": 0, "worker1": 0, "worker2": 0, "worker3": 2, "worker4": 1}
+SENT = {"worker0": 0, "worker1": 1, "worker2": 1, "worker3": 1, "worker4": 0}
+
+
+@dataclass(frozen=True)
+class Case(reference.case.Case):
+    """Three steps of 1 MiB; the talk names no sizes."""
+
+    steps: int = number(3, "times the data flows", at_least=1)
+    side: int = number(512, "rows and columns of the payload, in float32", at_least=128)
+
+
+class NotMeasured(RuntimeError):
+    """The kernel's counters did not see what certainly travelled: the transport is not TCP."""
+
+
+def make(seed: int, name: str, side: int) -> torch.Tensor:
+    """Runs on worker1 and worker2: a standard normal (side, side) tensor."""
+    return torch.randn(side, side, generator=generator(seed, name))
+
+
+def add(a: RRef, b: RRef) -> torch.Tensor:
+    """Runs on worker3: fetches both from their owners and adds them."""
+    return _sum(a.to_here(), b.to_here())
+
+
+def keep(total: RRef) -> None:
+    """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
+    _kept.put(_scale(total.to_here()))
+
+
+def measure() -> Traffic:
+    """Runs on every worker: its own counters."""
+    return traffic()
+
+
+def _sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a + b
+
+
+def _scale(total: torch.Tensor) -> torch.Tensor:
+    return total * 2 + 1
+
+
+# On worker4: what has arrived, for its own role function.
+_kept: queue.SimpleQueue[torch.Tensor] = queue.SimpleQueue()
+
+
+@dataclass(frozen=True)
+class Coordinator:
+    """What worker0 runs. Returns the bytes that crossed each worker in each step.
+
+    Raises:
+        NotMeasured: worker3 counted less than the two payloads that it did fetch.
+    """
+
+    case: Case
+
+    def __call__(self) -> list[dict[str, Traffic]]:
+        return [self._flow(step) for step in range(self.case.steps)]
+
+    def _flow(self, step: int) -> dict[str, Traffic]:
+        case = self.case
+        before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
+        a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
+        b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
+        total = rpc.remote("worker3", add, args=(a, b))
+        counted = rpc.remote("worker4", keep, args=(total,))
+        counted.to_here(timeout=case.timeout)  # a None: an event, not the data
+        crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
+        if round(crossed["worker3"].received / payload(case)) < 2:
+            seen, wanted = crossed["worker3"].received, 2 * payload(case)
+            raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
+        rpc.rpc_sync("worker4", note, args=(step, payloads(case, crossed)))
+        return crossed
+
+
+def payload(case: Case) -> int:
+    """Bytes of one payload."""
+    return 4 * case.side * case.side
+
+
+def payloads(case: Case, crossed: dict[str, Traffic]) -> dict[str, torch.Tensor]:
+    """Traffic in whole payloads: RPC's own messages are small beside one."""
+    counts = {}
+    for name, bytes_ in crossed.items():
+        counts[f"received/{name}"] = torch.tensor(round(bytes_.received / payload(case)))
+        counts[f"sent/{name}"] = torch.tensor(round(bytes_.sent / payload(case)))
+    return counts
+
+
+# On worker4: what the coordinator counted, step by step.
+_noted: queue.SimpleQueue[dict[str, torch.Tensor]] = queue.SimpleQueue()
+
+
+def note(step: int, counts: dict[str, torch.Tensor]) -> None:
+    """Runs on worker4: the coordinator's counts of step ``step``, for the trace."""
+    _noted.put(counts)
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """What worker4 runs: collects every step's sum and counts, in order, and returns the trace.
+
+    Raises:
+        queue.Empty: nothing came within the case's timeout.
+    """
+
+    case: Case
+
+    def __call__(self) -> Trace:
+        recorder = Recorder(self.case, {})
+        for step in range(self.case.steps):
+            recorder.put(f"{step:04d}", {"sum": _kept.get(timeout=self.case.timeout)})
+            recorder.put(f"{step:04d}/payloads", _noted.get(timeout=self.case.timeout))
+        return recorder.trace()
+
+
+def serve() -> None:
+    """What workers 1 to 3 run: they answer until the common shutdown."""
+
+
+def roles(case: Case) -> dict[str, Callable[[], object]]:
+    first: dict[str, Callable[[], object]] = {"worker0": Coordinator(case)}
+    return {**first, "worker1": serve, "worker2": serve, "worker3": serve, "worker4": Keeper(case)}
+
+
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: the same sums, and the payloads that must cross each worker."""
+    recorder = Recorder(case, {})
+    for step in range(case.steps):
+        a = make(case.seed, f"worker1/{step}", case.side)
+        b = make(case.seed, f"worker2/{step}", case.side)
+        recorder.put(f"{step:04d}", {"sum": _scale(_sum(a, b))})
+        for way, counts in (("received", RECEIVED), ("sent", SENT)):
+            recorder.put(f"{step:04d}/payloads/{way}", {name: torch.tensor(n) for name, n in counts.items()})
+    return recorder.trace()
