@@ -17,9 +17,10 @@ from __future__ import annotations
 import copy
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
@@ -41,7 +42,7 @@ class Case(reference.case.Case):
     """The tutorial's numbers: ResNet50, 5 trainers, 6 rounds of 20 images of 64 × 64, 30 classes."""
 
     steps: int = number(6, "rounds: updates of the model", at_least=1)
-    trainers: int = number(5, "trainers, and reports to a round", at_least=1)
+    trainers: int = number(5, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
     model: str = choice("resnet50", "convnet", "mlp", help="what is trained")
     batch_size: int = number(20, "images of a trainer's batch", at_least=2)
     image_w: int = number(64, "width of an image in pixels", at_least=4)
@@ -121,9 +122,9 @@ class BatchUpdateParameterServer:
             return copy.deepcopy(self.model)
 
     @staticmethod
-    @rpc.functions.async_execution
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def update_and_fetch_model(
-        ps_rref: RRef, trainer: str, grads: Tensors, buffers: Tensors
+        ps_rref: RRef[Any], trainer: str, grads: Tensors, buffers: Tensors
     ) -> torch.futures.Future[nn.Module]:
         """Report one trainer's gradients and buffers; the reply is the model after the round's update.
 
@@ -276,7 +277,7 @@ def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence
 class Trainer:
     """Runs on each trainer; in the twin, without a server."""
 
-    def __init__(self, case: Case, name: str, ps_rref: RRef | None = None) -> None:
+    def __init__(self, case: Case, name: str, ps_rref: RRef[Any] | None = None) -> None:
         self.case = case
         self.name = name
         self.ps_rref = ps_rref
@@ -314,7 +315,10 @@ class Trainer:
         m = self.ps_rref.rpc_sync(timeout=case.timeout).get_model().to(self.device)
         for inputs, labels in self.get_next_batch():
             losses.append(self.gradients(m, inputs, labels))
-            report = ([p.grad.cpu() for p in m.parameters() if p.grad is not None], [b.cpu() for b in m.buffers()])
+            report = (
+                [p.grad.cpu() for p in m.parameters() if p.grad is not None],
+                [b.cpu() for b in m.buffers()],
+            )
             m = rpc.rpc_sync(
                 self.ps_rref.owner(),
                 BatchUpdateParameterServer.update_and_fetch_model,
@@ -337,7 +341,7 @@ def device_of(case: Case, name: str) -> torch.device:
     return torch.device("cuda", trainer_names(case).index(name) % torch.cuda.device_count())
 
 
-def run_trainer(ps_rref: RRef, case: Case, name: str) -> list[torch.Tensor]:
+def run_trainer(ps_rref: RRef[Any], case: Case, name: str) -> list[torch.Tensor]:
     """Runs on a trainer, called by ``ps``."""
     return Trainer(case, name, ps_rref).train()
 
@@ -378,7 +382,10 @@ class RunPs:
 
 
 def _trainer_ended(
-    ps: BatchUpdateParameterServer, name: str, ended: queue.SimpleQueue[str], future: torch.futures.Future[object]
+    ps: BatchUpdateParameterServer,
+    name: str,
+    ended: queue.SimpleQueue[str],
+    future: torch.futures.Future[object],
 ) -> None:
     try:
         future.value()

@@ -13,10 +13,18 @@ class CaseError(ValueError):
 
 
 def number(
-    default: int | float, help: str, *, at_least: float | None = None, at_most: float | None = None
+    default: int | float,
+    help: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    scales: bool = False,
 ) -> Any:
-    """A numeric field of a case; ``help`` says its unit. The default's type is the field's type."""
-    limits = {"at_least": at_least, "at_most": at_most}
+    """A numeric field of a case; ``help`` says its unit. The default's type is the field's type.
+
+    ``scales``: each one more is one more role, so that a launcher with a fixed number of processes can set it.
+    """
+    limits = {"at_least": at_least, "at_most": at_most, "scales": scales}
     return field(default=default, metadata={"help": help, "type": type(default), **limits})
 
 

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed.autograd as dist_autograd  # the module: `context` alone has no `context` (S0.18)
@@ -64,13 +65,13 @@ def create_parameter(case: Case, owner: str) -> torch.Tensor:
     return values.to(getattr(torch, case.dtype)).requires_grad_()
 
 
-def gradient(context_id: int, parameter: RRef) -> torch.Tensor:
+def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
     """Runs on the owner: the parameter's gradient in that context. It never is in ``.grad``."""
-    gradients = dist_autograd.get_gradients(context_id)
+    gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
     return gradients[parameter.local_value()]
 
 
-def value(parameter: RRef) -> torch.Tensor:
+def value(parameter: RRef[Any]) -> torch.Tensor:
     """Runs on the owner: what the parameter holds now."""
     return parameter.local_value().detach()  # type: ignore[no-any-return]
 
@@ -127,7 +128,7 @@ class Trainer:
             try:
                 a, b = (self.parameters[name].to_here() for name in OWNERS)
                 loss = loss_of(context, a, b)
-                dist_autograd.backward(context_id, [loss])
+                dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
             except BaseException:
                 self.all_backward.abort()  # the other contexts must not wait for this one
                 raise

@@ -40,7 +40,7 @@ def build_model(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed_for(seed, "model"))
         if kind == "resnet50":
-            model = resnet50(num_classes=num_classes)
+            model: nn.Module = resnet50(num_classes=num_classes)
         else:
             model = _mlp(image_w, image_h, num_classes) if kind == "mlp" else _convnet(num_classes)
         if exact:

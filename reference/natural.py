@@ -47,7 +47,8 @@ def natural_bound(run: Trace, twin: Trace, exact: Trace) -> NaturalBound:
         truth = exact.tensors[name].double()
         norm = torch.linalg.vector_norm
         allowed = MULTIPLE * max(
-            float(norm(twin.tensors[name].double() - truth)), torch.finfo(tensor.dtype).eps * float(norm(truth))
+            float(norm(twin.tensors[name].double() - truth)),
+            torch.finfo(tensor.dtype).eps * float(norm(truth)),
         )
         error = float(norm(tensor.double() - truth))
         ratios[name] = 0.0 if error == 0 else error / allowed if allowed > 0 else float("inf")

@@ -37,7 +37,7 @@ class Case(reference.case.Case):
     """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
 
     steps: int = number(10, "updates that each worker sends", at_least=1)
-    workers: int = number(1, "number of workers", at_least=1)
+    workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
     batch_size: int = number(5, "rows of a batch", at_least=1)
     inputs: int = number(10, "features of the model's input", at_least=1)
     outputs: int = number(1, "features of the model's output", at_least=1)
@@ -69,14 +69,19 @@ def build_model(case: Case) -> nn.Linear:
 
 
 def batches(case: Case, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own."""
+    """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own.
+
+    The target is a fixed linear function of the data, so that there is something to learn; published: noise.
+    """
     draws = generator(case.seed, worker)
-    shapes = (case.batch_size, case.inputs), (case.batch_size, case.outputs)
+    teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))
     for _ in range(case.steps):
         if case.arithmetic == "exact":
-            data, target = (torch.randint(-2, 3, shape, generator=draws).float() for shape in shapes)
+            data = torch.randint(-2, 3, (case.batch_size, case.inputs), generator=draws).float()
+            target = torch.randint(-2, 3, (case.batch_size, case.outputs), generator=draws).float()
         else:
-            data, target = (torch.randn(shape, generator=draws) for shape in shapes)
+            data = torch.randn(case.batch_size, case.inputs, generator=draws)
+            target = data @ teacher
         yield data.to(getattr(torch, case.dtype)), target.to(getattr(torch, case.dtype))
 
 
@@ -113,7 +118,7 @@ class ParameterServer:
         self.updates = 0
 
     @staticmethod
-    def get_parameter_rrefs(ps_rref: RRef, worker: str) -> list[RRef]:
+    def get_parameter_rrefs(ps_rref: RRef[Any], worker: str) -> list[RRef[Any]]:
         """One RRef per parameter, in the model's order, to copies taken at one moment.
 
         Copies: while a worker fetches live parameters one by one, others are being updated. And a plain
@@ -171,24 +176,25 @@ class _Published:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.rref: RRef | None = None
+        self.rref: RRef[Any] | None = None
 
-    def set(self, rref: RRef | None) -> None:
+    def set(self, rref: RRef[Any] | None) -> None:
         with self.changed:
             self.rref = rref
             self.changed.notify_all()
 
-    def get(self, timeout: float) -> RRef:
+    def get(self, timeout: float) -> RRef[Any]:
         with self.changed:
             if not self.changed.wait_for(lambda: self.rref is not None, timeout):
                 raise TimeoutError(f"no parameter server on this role after {timeout} s")
+            assert self.rref is not None
             return self.rref
 
 
 global_ps_rref = _Published()
 
 
-def get_parameter_server(timeout: float) -> RRef:
+def get_parameter_server(timeout: float) -> RRef[Any]:
     """Runs on ``ps``: the server's RRef. A named function, since a lambda cannot be sent (S1.5)."""
     return global_ps_rref.get(timeout)
 

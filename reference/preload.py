@@ -28,13 +28,11 @@ def keep_freed_memory() -> bool:
 if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
     keep_freed_memory()
 
-import torch.distributed.rpc  # noqa: E402
 
 from reference import TUTORIALS  # noqa: E402
 
 for _tutorial in TUTORIALS:
     __import__(f"reference.{_tutorial}")
 
-import reference.role  # noqa: E402
 
 gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection

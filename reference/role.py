@@ -61,7 +61,8 @@ def main(post: Post, pipe: Connection) -> None:
     link = Link(pipe, post.launcher)
     link.listen()
     _open_log(post)
-    _seed(post)
+    listen_on_loopback()
+    prepare_process(post.name, post.threads)
     if post.progress:
         _forward_progress(link)
     outcome = _play(post, link)
@@ -86,7 +87,11 @@ def _play(post: Post, link: Link) -> Outcome:
             post.options,
         )
         link.enter("running")
-        value = _serve(link) if post.function is None else wire.loads(post.function)()
+        value = None
+        if post.function is None:
+            _serve(link)
+        else:
+            value = wire.loads(post.function)()
         link.send("value", value)
         link.enter("finished")
         rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
@@ -134,25 +139,28 @@ def _open_log(post: Post) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
-    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
     # Chained to the default action: the process ends when the last stack is written, no GIL needed.
     stacks = os.open(post.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
     logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+        force=True,
     )
 
 
-def _seed(post: Post) -> None:
-    seed = seed_for(0, post.name)
+def prepare_process(name: str, threads: int) -> None:
+    """Random states by the role's name, and as many threads an operator as asked for."""
+    seed = seed_for(0, name)
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it also prepares CUDA, 5 ms a role
-    torch.set_num_threads(post.threads)
-    listen_on_loopback()
+    torch.set_num_threads(threads)
 
 
 class _Forward(logging.Handler):

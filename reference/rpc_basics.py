@@ -45,7 +45,7 @@ def _script(function: Callable[..., torch.Tensor]) -> Any:
     with warnings.catch_warnings():
         # Deprecated upstream, and still the only kind of function that RPC runs without the GIL.
         warnings.filterwarnings("ignore", message=".torch.jit.script. is")
-        return torch.jit.script(function)  # type: ignore[no-untyped-call]
+        return torch.jit.script(function)
 
 
 def _scripted_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

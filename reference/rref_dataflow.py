@@ -12,6 +12,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
@@ -47,12 +48,12 @@ def make(seed: int, name: str, side: int) -> torch.Tensor:
     return torch.randn(side, side, generator=generator(seed, name))
 
 
-def add(a: RRef, b: RRef) -> torch.Tensor:
+def add(a: RRef[Any], b: RRef[Any]) -> torch.Tensor:
     """Runs on worker3: fetches both from their owners and adds them."""
     return _sum(a.to_here(), b.to_here())
 
 
-def keep(total: RRef) -> None:
+def keep(total: RRef[Any]) -> None:
     """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
     _kept.put(_scale(total.to_here()))
 

@@ -189,7 +189,7 @@ class Supervisor(threading.Thread):
                 pipes[source].phase = "silent"
         for source in ready:
             if source in sentinels:
-                self._end(sentinels[source])  # type: ignore[index]
+                self._end(sentinels[source])
         self._tell_of_losses()
         self._end_overdue()
 

@@ -6,7 +6,6 @@ the step counts from 0000, the last part is the tutorial's own name for the tens
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Mapping
@@ -35,6 +34,15 @@ class Trace:
 
     case: Case
     tensors: dict[str, torch.Tensor]
+
+    def losses(self) -> list[float]:
+        """Per step, the mean of its losses; empty where nothing is trained."""
+        steps: dict[str, list[float]] = {}
+        for name, tensor in self.tensors.items():
+            step, _, rest = name.partition("/")
+            if rest.startswith("loss/"):
+                steps.setdefault(step, []).append(tensor.item())
+        return [sum(each) / len(each) for _, each in sorted(steps.items())]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file with the case in its header; whole or not at all."""
@@ -126,9 +134,7 @@ class Comparison:
         if self.equal:
             return f"bits equal in {len(self.distances)} tensors"
         differing = sum(distance > 0 for distance in self.distances.values())
-        return (
-            f"{self.worst[1]} ULPs in {self.worst[0]}, {differing} of {len(self.distances)} tensors differ"
-        )
+        return f"{self.worst[1]} ULPs in {self.worst[0]}, {differing} of {len(self.distances)} tensors differ"
 
 
 def compare(a: Trace, b: Trace) -> Comparison:
@@ -158,5 +164,3 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
             raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
         if left.isnan().any() or right.isnan().any():
             raise TraceError(f"{name}: holds NaN")
-
-

@@ -22,7 +22,7 @@ def _rebuild(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
 def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...]] | str:
     plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout == torch.strided
     if not plain or tensor.requires_grad or tensor.is_quantized or tensor.is_complex():
-        return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return,no-untyped-call]
+        return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return]
     bits = tensor.contiguous()
     if tensor.dtype == torch.bfloat16:
         bits = bits.view(torch.int16)  # numpy has no bfloat16: it travels as its bits

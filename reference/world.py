@@ -25,10 +25,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import torch.distributed.rpc as rpc
+
 from reference import wire
-from reference.agent import LOCAL_OPTIONS
+from reference.agent import LOCAL_OPTIONS, listen_on_loopback, start_agent
 from reference.outcome import Outcome, Returned, RoleFailed
-from reference.role import Post, main
+from reference.role import Post, main, prepare_process
 from reference.supervisor import Progress, Seat, Supervisor
 
 Function = Callable[..., object]
@@ -207,6 +209,44 @@ def _prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pa
     for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
         (place / stale).unlink(missing_ok=True)
     return place.resolve()
+
+
+def run_rank(
+    roles: Mapping[str, Function],
+    *,
+    deadline: float = 3600,
+    before: Callable[[str], object] | None = None,
+    backend: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    threads: int = 1,
+) -> tuple[str, object]:
+    """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
+
+    Reads RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. On one
+    machine nothing listens beyond loopback. torchrun itself ends the others when one rank dies.
+
+    Raises:
+        WorldError: not under torchrun, or another number of processes than of roles.
+        RuntimeError: the shutdown was not complete ``deadline`` seconds after this role's function returned.
+    """
+    try:
+        rank, size, here = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    except (KeyError, ValueError) as error:
+        raise WorldError(f"not started by torchrun: no usable {error}") from error
+    names = list(roles)
+    _check(names, deadline, threads)
+    if size != len(names):
+        raise WorldError(f"torchrun started {size} processes, wanted {len(names)}: {', '.join(names)}")
+    name = names[rank]
+    if here == size:
+        listen_on_loopback()
+    prepare_process(name, threads)
+    if before is not None:
+        before(name)
+    start_agent(name, rank, size, "env://", backend, {**_default_options(backend, options), **(options or {})})
+    value = roles[name]()
+    rpc.shutdown(timeout=deadline)
+    return name, value
 
 
 def _check(names: Sequence[str], deadline: float, threads: int) -> None:

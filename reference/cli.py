@@ -1,0 +1,220 @@
+"""The command line: ``list``, ``run``, ``verify``. Exit status 0: done and right; 1: not; 2: bad input."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from reference import TUTORIALS
+from reference.case import Case, CaseError
+from reference.outcome import Outcome, Overdue, Raised
+from reference.trace import Trace, TraceError
+from reference.verify import cases, changes, culprits, trace_of, tutorial, verify
+from reference.watch import watch
+from reference.world import WorldError, launch, run_rank
+
+
+class BadInput(Exception):
+    """One line for the user; exit status 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit status. No process is started on bad input."""
+    commands = {"list": show_list, "run": run, "verify": run_verify}
+    parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
+    parser.add_argument("command", choices=commands, nargs="?")
+    parser.add_argument("-h", "--help", action="store_true")
+    try:
+        head = [arguments[0]] if arguments and arguments[0] not in ("-h", "--help") else ["--help"]
+        chosen = parser.parse_args(head)
+        if chosen.command is None:
+            return show_help()
+        return commands[chosen.command](arguments[1:])
+    except (BadInput, CaseError, WorldError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def show_help() -> int:
+    print("usage: python -m reference list | run NAME [options] | verify [NAME ...]\n")
+    print("  list    the tutorials")
+    print("  run     train one on real RPC processes; `run NAME --help` gives every option, default and unit")
+    print("  verify  run them and hold every tensor against the single-process twin\n")
+    print("Exit status 0: done and right; 1: it failed or differs; 2: bad input.")
+    return 0
+
+
+def show_list(arguments: Sequence[str]) -> int:
+    Parser(prog="python -m reference list", description="The tutorials.").parse_args(arguments)
+    width = max(map(len, TUTORIALS))
+    for name, line in TUTORIALS.items():
+        print(f"{name:<{width}}  {line}")
+    return 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Train one tutorial; under torchrun, play the role of this rank."""
+    usage = "usage: python -m reference run NAME [options]; `run NAME --help` lists a tutorial's options"
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(f"{usage}\nNAME: {', '.join(TUTORIALS)}")
+        return 0 if arguments else 2
+    name = known(arguments[0])
+    options = vars(_run_parser(name).parse_args(arguments[1:]))
+    save, deadline = options.pop("save"), options.pop("deadline")
+    given = {key: value for key, value in options.items() if value is not None}
+    if save is None:
+        given.setdefault("record", "ends")  # nobody will see the steps in between
+    under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    if under_torchrun:
+        given = fitted(name, given, int(os.environ["WORLD_SIZE"]))
+    case = tutorial(name).Case(**given)
+    check_device(case)
+    if save is not None:
+        check_writable(save)
+    return _run_rank(case, save, deadline) if under_torchrun else _run_here(case, save, deadline)
+
+
+def _run_parser(name: str) -> Parser:
+    parser = Parser(
+        prog=f"python -m reference run {name}",
+        description=(tutorial(name).__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for item in fields(tutorial(name).Case):
+        kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
+        options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
+        if item.name == "record":
+            default += "; without --save: ends"
+        shape = options or {int: "N", float: "X"}[kind]
+        parser.add_argument(f"--{item.name.replace('_', '-')}", type=kind, metavar=shape, help=default)
+    parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
+    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help="seconds in all (default: 3600)")
+    return parser
+
+
+def known(name: str) -> str:
+    if name not in TUTORIALS:
+        raise BadInput(f"unknown tutorial {name!r}, wanted one of {', '.join(TUTORIALS)}")
+    return name
+
+
+def fitted(name: str, given: Mapping[str, Any], world_size: int) -> dict[str, Any]:
+    """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
+    module = tutorial(name)
+    for item in fields(module.Case):
+        if item.metadata.get("scales") and item.name not in given:
+            others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
+            return {**given, item.name: world_size - others}
+    return dict(given)
+
+
+def check_device(case: Case) -> None:
+    """Refuse a device that is not there. Asks without touching it."""
+    if getattr(case, "device", "cpu") == "cuda" and not torch.cuda.is_available():
+        raise BadInput("device 'cuda' is not available on this machine, wanted 'cpu'")
+
+
+def check_writable(path: str) -> None:
+    """Refuse a file that could not be written, before anything runs."""
+    target = Path(path)
+    if target.is_dir():
+        raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _run_here(case: Case, save: str | None, deadline: float) -> int:
+    roles = tutorial(case.tutorial()).roles(case)
+    start = time.monotonic()
+    with watch(case.tutorial()) as progress, launch(roles, deadline=deadline, on_progress=progress) as world:
+        outcomes = world.wait()
+        logs = {name: world.log(name) for name in culprits(outcomes)}
+    try:
+        trace = trace_of(outcomes)
+    except TraceError:
+        report_failure(case.tutorial(), culprits(outcomes), logs)
+        return 1
+    print(f"{case.tutorial()}: {len(roles)} roles, {case.steps} steps in {time.monotonic() - start:.1f} s")
+    return _finish(trace, save)
+
+
+def _finish(trace: Trace, save: str | None) -> int:
+    losses = trace.losses()
+    if losses:
+        print(f"  mean loss {losses[0]:.6g} at the first step, {losses[-1]:.6g} at the last")
+    if save is not None:
+        trace.save(save)
+        print(f"saved {len(trace.tensors)} tensors to {save}")
+    return 0
+
+
+def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
+    """Every role that failed by itself: how, and what it said last."""
+    print(f"{name} failed:", file=sys.stderr)
+    for role, outcome in failed.items():
+        print(f"  {role} {outcome}", file=sys.stderr)
+    for role, outcome in failed.items():
+        detail = {Raised: "traceback", Overdue: "stacks"}.get(type(outcome))
+        text = getattr(outcome, detail) if detail else "\n".join(logs[role].splitlines()[-20:])
+        if text.strip():
+            print(f"--- {role}\n{text.rstrip()}", file=sys.stderr)
+
+
+def _run_rank(case: Case, save: str | None, deadline: float) -> int:
+    """Leaves without the interpreter's own shutdown if a rank fails: a live RPC agent may never let it end."""
+    try:
+        with watch(f"rank {os.environ['RANK']}", logged=True):
+            _, value = run_rank(tutorial(case.tutorial()).roles(case), deadline=deadline)
+    except WorldError:
+        raise
+    except Exception as error:
+        print(f"rank {os.environ['RANK']} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+    if isinstance(value, Trace):
+        print(f"{case.tutorial()}: {os.environ['WORLD_SIZE']} roles, {case.steps} steps")
+        return _finish(value, save)
+    return 0
+
+
+def run_verify(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference verify", description="Hold tutorials against their twins.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="tutorials (default: all)")
+    names = [known(name) for name in parser.parse_args(arguments).names] or list(TUTORIALS)
+    table = Table(title="verify: RPC against the single-process twin")
+    for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
+        table.add_column(
+            column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
+        )
+    held = True
+    for case in cases(names):
+        with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
+            row = verify(case, progress)
+        held = held and row.holds
+        numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
+        table.add_row(case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return 0 if held else 1

@@ -1,0 +1,142 @@
+"""Does every tutorial do what its twin does? Runs both, and holds the traces against each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from reference.case import Case
+from reference.natural import natural_bound
+from reference.outcome import Outcome, Raised, Returned
+from reference.supervisor import Progress
+from reference.trace import Comparison, Trace, TraceError, compare
+from reference.world import launch
+
+_EXACT = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125}
+_SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
+
+# What `verify` runs: each tutorial with its own defaults, then what differs from them.
+CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "rpc_basics": ({},),
+    "rref_dataflow": ({},),
+    "dist_autograd": ({}, _EXACT),
+    "parameter_server": ({}, {"workers": 3}, {"workers": 3, "steps": 4, **_EXACT}),
+    "batch_parameter_server": (
+        {},
+        {"model": "convnet", "accumulation": "arrival", **_SMALL},
+        {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
+    ),
+}
+
+# Seconds for one world.
+DEADLINE = 600.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    case: Case
+    roles: int
+    seconds: float
+    difference: str
+    verdict: str
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict in ("equal", "within bound")
+
+
+def tutorial(name: str) -> Any:
+    """The tutorial's module: `Case`, `roles`, `train_locally`."""
+    return import_module(f"reference.{name}")
+
+
+def changes(case: Case) -> str:
+    """The fields in which a case differs from its tutorial's defaults."""
+    differing = [(item.name, getattr(case, item.name)) for item in fields(case)]
+    plain = type(case)()
+    return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The twin computes with as many threads as a role does: their number decides bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
+    """The one trace among the outcomes.
+
+    Raises:
+        TraceError: a role did not return, or none or several returned a trace.
+    """
+    failed = [f"{name} {outcome}" for name, outcome in outcomes.items() if not isinstance(outcome, Returned)]
+    if failed:
+        raise TraceError("; ".join(failed))
+    traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
+    if len(traces) != 1:
+        raise TraceError(f"{len(traces)} roles returned a trace, wanted one")
+    return traces[0]
+
+
+def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """The roles that failed by themselves, not for want of a peer."""
+    failed: dict[str, Outcome] = {n: o for n, o in outcomes.items() if not isinstance(o, Returned)}
+    own = {n: o for n, o in failed.items() if not (isinstance(o, Raised) and o.type.endswith("PeerLost"))}
+    return own or failed
+
+
+def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
+    """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound."""
+    with one_thread():
+        twin = train_locally(run.case, run)
+        try:
+            comparison = compare(run, twin)
+        except TraceError as error:
+            return str(error), "wrong"
+        if comparison.equal:
+            return str(comparison), "equal"
+        return _judge_rounding(run, twin, comparison, train_locally)
+
+
+def _judge_rounding(
+    run: Trace, twin: Trace, comparison: Comparison, train_locally: Callable[..., Trace]
+) -> tuple[str, str]:
+    case: Any = run.case
+    if getattr(case, "arithmetic", None) != "natural" or case.dtype != "float32":
+        return str(comparison), "wrong"
+    bound = natural_bound(run, twin, train_locally(replace(case, dtype="float64"), run))
+    text = f"{comparison}; {bound.worst[1]:.2f} of its bound in {bound.worst[0]}"
+    return text, "within bound" if bound.holds else "wrong"
+
+
+def verify(case: Case, on_progress: Progress | None = None) -> Row:
+    """Run ``case`` in a world of its own and judge it. ``seconds`` are the world's."""
+    module = tutorial(case.tutorial())
+    roles = module.roles(case)
+    start = time.monotonic()
+    with launch(roles, deadline=DEADLINE, on_progress=on_progress) as world:
+        outcomes = world.wait()
+    seconds = time.monotonic() - start
+    try:
+        run = trace_of(outcomes)
+    except TraceError:
+        return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
+    return Row(case, len(roles), seconds, *judge(run, module.train_locally))
+
+
+def cases(names: list[str]) -> list[Case]:
+    """What `verify` runs for these tutorials."""
+    return [tutorial(name).Case(**different) for name in names for different in CASES[name]]
