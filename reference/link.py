@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing.forkserver
 import os
 import queue
 import signal
@@ -17,9 +18,21 @@ from reference.outcome import PeerLost, Raised
 
 _PR_SET_PDEATHSIG = 1
 
+# How long a role whose start or shutdown fails waits to hear which peer is the cause (seconds).
+LOSS_SECONDS = 2.0
+
 
 def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when this process's parent, the forkserver, ends (Linux)."""
+    """Ask the kernel for SIGKILL when this process's parent, the forkserver, ends (Linux).
+
+    The forkserver ends when nobody holds its pipe any more. Every child is given that pipe, to start processes
+    of its own: a stopped role would keep the forkserver, and so itself.
+    """
+    server = multiprocessing.forkserver._forkserver
+    pipe: int | None = getattr(server, "_forkserver_alive_fd", None)
+    if pipe is not None:
+        os.close(pipe)
+        server._forkserver_alive_fd = None
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -45,6 +58,7 @@ class Link:
         self._lock = threading.RLock()
         self._phase = "starting"
         self._lost: str | None = None
+        self._stack: str | None = None
 
     def listen(self) -> None:
         threading.Thread(target=self._listen, name="launcher", daemon=True).start()
@@ -62,6 +76,15 @@ class Link:
                 raise PeerLost(self._lost)
             self._phase = phase
             self.send(phase)
+
+    def await_loss(self, error: RuntimeError) -> None:
+        """Before ``error``, of the start or the shutdown, is reported: it may be news of a dead peer.
+
+        Then the launcher knows as well, and what it says is better than torch's "eof". Does not return in that
+        case; returns after `LOSS_SECONDS` in the other.
+        """
+        self._stack = "".join(traceback.format_exception(error))
+        threading.Event().wait(LOSS_SECONDS)
 
     def _listen(self) -> None:
         sources: list[Any] = [self._pipe] + ([] if self._launcher is None else [self._launcher])
@@ -85,7 +108,7 @@ class Link:
             # Main waits inside torch, which knows no way out: rpc.shutdown() has no limit, and the
             # rendezvous of init_rpc waits for 24 days.
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
-            stack = "".join(traceback.format_stack(frame)) if frame else ""
+            stack = self._stack or "".join(traceback.format_stack(frame))
             self.send("ended", Raised(f"{PeerLost.__module__}.{PeerLost.__qualname__}", text, stack))
             os._exit(1)
 

@@ -9,7 +9,8 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -78,14 +79,9 @@ def _play(post: Post, link: Link) -> Outcome:
     try:
         if post.before is not None:
             wire.loads(post.before)(post.name)
-        start_agent(
-            post.name,
-            post.rank,
-            post.world_size,
-            f"file://{post.folder / 'rendezvous'}",
-            post.backend,
-            post.options,
-        )
+        rendezvous = f"file://{post.folder / 'rendezvous'}"
+        with _peers_blamed(link):
+            start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
         link.enter("running")
         value = None
         if post.function is None:
@@ -94,13 +90,23 @@ def _play(post: Post, link: Link) -> Outcome:
             value = wire.loads(post.function)()
         link.send("value", value)
         link.enter("finished")
-        rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
+        with _peers_blamed(link):
+            rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
         return Returned()
     except SystemExit as leaving:
         return Exited(_exit_code(leaving))
     except BaseException as error:
         traceback.print_exc()
         return raised(error)
+
+
+@contextmanager
+def _peers_blamed(link: Link) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        link.await_loss(error)
+        raise
 
 
 def _exit_code(leaving: SystemExit) -> int:

@@ -1,0 +1,47 @@
+"""Which processes there are, and waiting for their end by event."""
+
+from __future__ import annotations
+
+import os
+import select
+from pathlib import Path
+
+
+def parent_of(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def children_of(pid: int) -> set[int]:
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return {each for each in pids if parent_of(each) == pid}
+
+
+def descendants_of(pid: int) -> set[int]:
+    children = children_of(pid)
+    return children.union(*(descendants_of(child) for child in children))
+
+
+def is_running(pid: int) -> bool:
+    """Neither gone nor a zombie that only waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def left_after(pids: set[int], seconds: float) -> set[int]:
+    """Those of ``pids`` that still run after at most ``seconds``."""
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            select.select([handle], [], [], seconds)
+        finally:
+            os.close(handle)
+    return {pid for pid in pids if is_running(pid)}

@@ -1,0 +1,424 @@
+"""Worlds: every way a role can end, and that nothing is left whatever happens to the launcher."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
+from reference.world import World, WorldError, launch, run_rank
+from tests import plays
+from tests.processes import children_of, descendants_of, is_running, left_after
+
+PEER_LOST = "reference.outcome.PeerLost"
+
+
+def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
+    """A world of three: ``a`` plays, the others have nothing to do but to shut down with it."""
+    with launch({"a": play, "b": plays.nothing, "c": plays.nothing}, deadline=deadline) as world:
+        return dict(world.wait())
+
+
+def lost(text: str) -> Raised:
+    return Raised(PEER_LOST, text)
+
+
+def without_traceback(outcome: object) -> Raised:
+    assert isinstance(outcome, Raised), outcome
+    assert outcome.traceback
+    return Raised(outcome.type, outcome.message)
+
+
+def test_returned() -> None:
+    with launch({"a": plays.name, "b": plays.next_one}) as world:
+        assert world.wait() == {"a": Returned("a"), "b": Returned("a")}
+
+
+def test_raised_says_type_message_and_remote_traceback() -> None:
+    outcomes = outcomes_with(plays.unlucky)
+    raised = outcomes["a"]
+    assert isinstance(raised, Raised)
+    assert (raised.type, raised.message) == ("tests.plays.Unlucky", "today")
+    assert 'raise Unlucky("today")' in raised.traceback
+    for survivor in ("b", "c"):
+        assert without_traceback(outcomes[survivor]) == lost("a raised tests.plays.Unlucky: today")
+
+
+@pytest.mark.parametrize(
+    ("play", "outcome", "text"),
+    [
+        (plays.exit_3, Exited(3), "a exited with status 3"),
+        (plays.exit_0, Exited(0), "a exited with status 0"),
+        (plays.exit_with_text, Exited(1), "a exited with status 1"),
+        (plays.leave_4, Exited(4), "a exited with status 4"),
+        (plays.kill_oneself, Killed(signal.SIGKILL), "a was killed by SIGKILL"),
+        (plays.crash, Killed(signal.SIGSEGV), "a was killed by SIGSEGV"),
+    ],
+)
+def test_ends_are_told_apart_and_survivors_hear_of_them(play: Callable[[], object], outcome: object, text: str) -> None:
+    outcomes = outcomes_with(play)
+    assert outcomes["a"] == outcome
+    assert without_traceback(outcomes["b"]) == lost(text)
+    assert without_traceback(outcomes["c"]) == lost(text)
+
+
+def test_survivor_was_in_shutdown_when_it_heard() -> None:
+    survivor = outcomes_with(plays.kill_oneself)["b"]
+    assert isinstance(survivor, Raised)
+    assert "rpc.shutdown()" in survivor.traceback or "link.enter" in survivor.traceback
+
+
+def test_a_world_without_its_dead_ends_long_before_its_deadline() -> None:
+    start = time.monotonic()
+    outcomes_with(plays.kill_oneself, deadline=100)
+    assert time.monotonic() - start < 10
+
+
+def test_overdue_with_the_stacks_of_all_threads() -> None:
+    start = time.monotonic()
+    outcomes = outcomes_with(plays.wait_for_ever, deadline=1.5)
+    assert time.monotonic() - start < 1.5 + 2 + 1
+    overdue = outcomes["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in wait_for_ever" in overdue.stacks
+    assert "in _second_thread" in overdue.stacks
+    assert without_traceback(outcomes["b"]) == lost("a was overdue")
+
+
+def test_overdue_while_holding_the_gil() -> None:
+    overdue = outcomes_with(plays.hold_the_gil, deadline=1.5)["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in hold_the_gil" in overdue.stacks
+
+
+def test_overdue_while_stopped() -> None:
+    with launch(["a", "b"], deadline=1.5) as world:
+        world.call("a", plays.nothing)
+        os.kill(world.pids["a"], signal.SIGSTOP)
+        overdue = world.wait()["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in _serve" in overdue.stacks
+
+
+def test_overdue_by_a_thread_that_never_ends() -> None:
+    with launch({"a": plays.never_finish}, deadline=1.5) as world:
+        overdue = world.wait()["a"]
+    assert isinstance(overdue, Overdue)
+    assert "_shutdown" in overdue.stacks
+
+
+def test_all_overdue_when_all_hang() -> None:
+    with launch({"a": plays.wait_for_ever, "b": plays.wait_for_ever}, deadline=1.5) as world:
+        assert {type(outcome) for outcome in world.wait().values()} == {Overdue}
+
+
+def test_a_value_that_cannot_be_sent_is_an_exception_of_its_role() -> None:
+    raised = outcomes_with(plays.unsendable)["a"]
+    assert without_traceback(raised) == Raised("TypeError", "cannot pickle '_thread.lock' object")
+
+
+def test_a_death_is_seen_within_50_ms() -> None:
+    """The promise, as the median of seven; the end of a process itself takes the kernel a few of them."""
+    delays = []
+    for _ in range(7):
+        with launch(["a"]) as world:
+            world.call("a", plays.nothing)
+            start = time.monotonic()
+            os.kill(world.pids["a"], signal.SIGKILL)
+            assert world.wait() == {"a": Killed(signal.SIGKILL)}
+            delays.append(time.monotonic() - start)
+    assert statistics.median(delays) < 0.05, delays
+
+
+def test_64_roles() -> None:
+    names = [f"role{index}" for index in range(64)]
+    with launch(dict.fromkeys(names, plays.next_one), deadline=100) as world:
+        outcomes = world.wait()
+    assert outcomes == {name: Returned(names[(index + 1) % 64]) for index, name in enumerate(names)}
+
+
+class TestCalls:
+    def test_values_and_arguments(self) -> None:
+        with launch(["a", "b"]) as world:
+            assert world.call("a", plays.add, 2, 3) == 5
+            assert world.call("a", plays.name_of, "b") == "b"
+            assert world.wait() == {"a": Returned(None), "b": Returned(None)}
+
+    def test_an_exception_leaves_the_role_in_service(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(RoleFailed, match=r"^a raised tests\.plays\.Unlucky: today$") as caught:
+                world.call("a", plays.unlucky)
+            assert isinstance(caught.value.outcome, Raised)
+            assert world.call("a", plays.add, 1, 1) == 2
+
+    def test_a_call_that_misses_its_deadline_ends_its_role(self) -> None:
+        with launch(["a", "b"], deadline=60) as world:
+            with pytest.raises(RoleFailed, match=r"^a was overdue$") as caught:
+                world.call("a", plays.wait_for_ever, deadline=1)
+            assert isinstance(caught.value.outcome, Overdue)
+            assert "in wait_for_ever" in caught.value.outcome.stacks
+            assert world.call("b", plays.name) == "b"
+
+    def test_a_call_to_a_dead_role_fails_at_once(self) -> None:
+        with launch(["a", "b"]) as world:
+            for _ in range(2):
+                with pytest.raises(RoleFailed, match=r"^a exited with status 4$"):
+                    world.call("a", plays.leave_4)
+
+    def test_run_plays_all_at_once(self) -> None:
+        with launch(["a", "b", "c"]) as world:
+            for _ in range(3):
+                outcomes = world.run({"a": plays.name, "b": plays.unlucky})
+                assert outcomes["a"] == Returned("a")
+                assert without_traceback(outcomes["b"]) == Raised("tests.plays.Unlucky", "today")
+
+    def test_a_value_that_cannot_be_sent(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(RoleFailed, match=r"^a raised TypeError: cannot pickle '_thread\.lock' object$"):
+                world.call("a", plays.unsendable)
+            assert world.call("a", plays.add, 1, 1) == 2
+
+    def test_large_values_both_ways(self) -> None:
+        with launch(["a"]) as world:
+            value = world.call("a", plays.big, 2_000_000)
+            assert torch.equal(value, torch.arange(2_000_000, dtype=torch.float64))
+
+    def test_bad_calls(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a$"):
+                world.call("z", plays.nothing)
+            with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \("):
+                world.call("a", lambda: None)
+        with launch({"a": plays.nothing}) as world, pytest.raises(WorldError, match="plays a function of its own"):
+            world.call("a", plays.nothing)
+
+
+class TestNothingIsLeft:
+    def test_after_an_exception_in_the_block(self) -> None:
+        with pytest.raises(plays.Unlucky), launch({"a": plays.wait_for_ever, "b": plays.nothing}) as world:
+            raise plays.Unlucky
+        assert left_after(set(world.pids.values()), 5) == set()
+
+    def test_after_leaving_without_waiting(self) -> None:
+        with launch({"a": plays.wait_for_ever}) as world:
+            assert is_running(world.pids["a"])
+        assert world.outcomes == {"a": Killed(signal.SIGKILL)}
+        assert left_after(set(world.pids.values()), 5) == set()
+        assert not world.folder.exists()
+
+    def test_of_a_world_that_nobody_closes(self) -> None:
+        world: World | None = launch({"a": plays.wait_for_ever})
+        assert world is not None
+        pids, folder = set(world.pids.values()), world.folder
+        world = None
+        gc.collect()
+        assert left_after(pids, 5) == set()
+        assert not folder.exists()
+
+    def test_of_what_a_role_itself_had_started(self) -> None:
+        with launch(["a", "b"]) as world:
+            child = world.call("a", plays.start_a_child)
+            assert is_running(child)
+            assert world.wait()["a"] == Returned(None)
+        assert left_after({child}, 5) == set()
+
+    def test_when_the_launching_process_is_killed(self) -> None:
+        """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
+        with launcher() as (process, roles):
+            everybody = descendants_of(process.pid)
+            assert len(roles) == 3
+            assert roles < everybody
+            process.kill()
+            process.wait(10)
+            assert left_after(everybody | roles, 10) == set()
+
+    def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
+        with launcher() as (process, roles):
+            os.kill(min(roles), signal.SIGSTOP)
+            process.kill()
+            process.wait(10)
+            assert left_after(roles, 10) == set()
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
+        with launcher() as (process, roles):
+            everybody = descendants_of(process.pid) | roles
+            process.send_signal(number)
+            process.wait(10)
+            assert process.returncode == -number
+            assert left_after(everybody, 10) == set()
+
+    def test_by_a_forkserver_that_is_killed(self) -> None:
+        with launcher() as (process, roles):
+            servers = [pid for pid in children_of(process.pid) if roles & children_of(pid)]
+            assert len(servers) == 1
+            os.kill(servers[0], signal.SIGKILL)
+            assert left_after(roles, 10) == set()
+            assert process.wait(20) == 0
+
+
+class launcher:  # noqa: N801 (used like a function)
+    """A process that has launched a world of three: (process, pids of its roles)."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.launcher"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def __enter__(self) -> tuple[subprocess.Popen[str], set[int]]:
+        assert self.process.stdout is not None
+        return self.process, {int(pid) for pid in self.process.stdout.readline().split()}
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class TestLogs:
+    def test_everything_a_process_writes(self) -> None:
+        with launch({"a": plays.speak, "b": plays.nothing}) as world:
+            world.wait()
+            inside = world.log("a")
+        for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
+            assert text in inside
+        assert world.log("a") == inside
+        assert "said" not in world.log("b")
+
+    def test_no_deprecation_warning_of_upstream(self) -> None:
+        with launch({"a": plays.nothing, "b": plays.nothing}) as world:
+            world.wait()
+            assert world.log("a") == ""
+
+    def test_the_tail_is_kept(self) -> None:
+        with launch({"a": plays.speak_at_length}) as world:
+            world.wait()
+        assert world.log("a").endswith("end\n")
+        assert len(world.log("a")) == 1 << 16
+
+    def test_a_folder_that_was_given_stays_and_can_be_used_again(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with launch({"a": plays.speak, "b": plays.name}, folder=tmp_path) as world:
+                assert world.wait()["b"] == Returned("b")
+            assert (tmp_path / "a.log").read_text().count("said to stdout") == 1
+
+
+class TestDoors:
+    def test_before_runs_in_each_process_before_rpc(self) -> None:
+        with launch({"a": plays.remembered, "b": plays.remembered}, before=plays.remember) as world:
+            assert world.wait() == {"a": Returned(["a False"]), "b": Returned(["b False"])}
+
+    def test_a_before_that_raises_ends_everybody(self) -> None:
+        with launch({"a": plays.nothing, "b": plays.nothing}, before=plays.refuse_b, deadline=100) as world:
+            start = time.monotonic()
+            outcomes = world.wait()
+        assert time.monotonic() - start < 10
+        assert without_traceback(outcomes["b"]) == Raised("tests.plays.Unlucky", "before")
+        assert without_traceback(outcomes["a"]) == lost("b raised tests.plays.Unlucky: before")
+
+    def test_options_reach_the_agent(self) -> None:
+        with launch({"a": plays.rpc_timeout}, options={"rpc_timeout": 7.5}) as world:
+            assert world.wait() == {"a": Returned(7.5)}
+
+    def test_an_unknown_option_is_an_error_of_every_role(self) -> None:
+        with launch({"a": plays.nothing, "b": plays.nothing}, options={"frobnicate": 1}) as world:
+            for outcome in world.wait().values():
+                assert isinstance(outcome, Raised)
+                assert "frobnicate" in outcome.message or outcome.type == PEER_LOST
+
+    def test_another_backend(self) -> None:
+        roles = {"a": plays.backend_in_use, "b": plays.next_one}
+        backend = {"num_worker_threads": 4, "messages_to_fail": [], "messages_to_delay": {}, "num_fail_sends": 0}
+        before = plays.use_the_faulty_agent
+        with launch(roles, before=before, backend="FAULTY_TENSORPIPE", options=backend) as world:
+            assert world.wait() == {"a": Returned("FaultyTensorPipeAgent"), "b": Returned("a")}
+
+    def test_progress_that_raises_ends_the_world(self) -> None:
+        from reference.parameter_server import Case, roles
+
+        def fail(role: str, record: dict[str, object]) -> None:
+            raise plays.Unlucky("progress")
+
+        with launch(roles(Case(steps=2)), on_progress=fail) as world:
+            with pytest.raises(WorldError, match=r"^the world's supervisor failed: progress$"):
+                world.wait()
+            assert left_after(set(world.pids.values()), 5) == set()
+
+    def test_launched_from_a_thread_that_ends(self) -> None:
+        """The parent-death signal follows threads; roles must not die with the thread that launched them."""
+        worlds: list[World] = []
+        thread = threading.Thread(target=lambda: worlds.append(launch(["a", "b"])))
+        thread.start()
+        thread.join()
+        with worlds[0] as world:
+            assert world.call("a", plays.name_of, "b") == "b"
+
+
+class TestProcesses:
+    def test_nothing_listens_beyond_loopback(self) -> None:
+        with launch(["a", "b"]) as world:
+            world.call("a", plays.name_of, "b")
+            addresses = world.call("a", plays.listening_addresses)
+        assert addresses
+        assert set(addresses) <= {"127.0.0.1", "::1"}
+
+    def test_random_states_differ_by_role_and_repeat_by_name(self) -> None:
+        draws = []
+        for _ in range(2):
+            with launch({"a": plays.draw, "b": plays.draw}) as world:
+                outcomes = world.wait()
+            draws.append({name: o.value for name, o in outcomes.items() if isinstance(o, Returned)})
+        assert draws[0] == draws[1]
+        assert all(x != y for x, y in zip(draws[0]["a"], draws[0]["b"], strict=True))
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_threads_of_an_operator(self, threads: int) -> None:
+        with launch({"a": plays.threads}, threads=threads) as world:
+            assert world.wait() == {"a": Returned((threads, "1"))}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"roles": {}}, "a world needs at least one role, got none"),
+        ({"roles": ["a", "a"]}, "role names must differ, got a, a"),
+        ({"roles": ["a b"]}, "a role's name is 1 to 127 letters, digits, '_', ':' or '-', got 'a b'"),
+        ({"roles": ["a"], "deadline": 0}, "a deadline is a positive number of seconds, got 0"),
+        ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
+    ],
+)
+def test_bad_arguments_start_nothing(
+    arguments: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reference.world._start", lambda post: pytest.fail("a process was started"))
+    with pytest.raises(WorldError) as caught:
+        launch(**arguments)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reference.world._start", lambda post: pytest.fail("a process was started"))
+    with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
+        launch({"a": lambda: None})
+
+
+def test_run_rank_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(WorldError, match=r"^not started by torchrun: no usable 'RANK'$"):
+        run_rank({"a": plays.nothing})
