@@ -19,6 +19,14 @@ def listen_on_loopback() -> None:
     os.environ["TP_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 
 
+def silence_upstream() -> None:
+    """Upstream's warnings about upstream's own code, of which a user can change nothing (erratum 0.10)."""
+    # init_rpc's use of ProcessGroupGloo (issue 149393)
+    warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo", category=UserWarning)
+    # DistributedOptimizer's functional optimizers, on the owner of the parameters
+    warnings.filterwarnings("ignore", message=r".?TorchScript.? support for functional optimizers")
+
+
 def start_agent(
     name: str,
     rank: int,
@@ -27,7 +35,7 @@ def start_agent(
     backend: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """``init_rpc`` without its deprecation warning; ``options`` are the backend's keyword arguments.
+    """``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments.
 
     Raises:
         KeyError: a backend that is not registered.
@@ -41,7 +49,5 @@ def start_agent(
         built = rpc.TensorPipeRpcBackendOptions(**wanted)
     else:
         built = rpc.backend_registry.construct_rpc_backend_options(kind, **wanted)
-    with warnings.catch_warnings():
-        # Upstream's own use of ProcessGroupGloo (issue 149393); nothing a user could change (0.10).
-        warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo", category=UserWarning)
-        rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)
+    silence_upstream()
+    rpc.init_rpc(name, backend=kind, rank=rank, world_size=world_size, rpc_backend_options=built)

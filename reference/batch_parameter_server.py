@@ -111,7 +111,8 @@ class BatchUpdateParameterServer:
         self.recorder = Recorder(case, dict(self.model.named_parameters()))
         self.round = 0
         self.arrivals: list[str] = []
-        self.held: dict[str, tuple[Tensors, Tensors]] = {}
+        self.held: dict[str, Tensors] = {}
+        self.buffers: dict[str, Tensors] = {}
         self.failures: queue.SimpleQueue[RoundFailed] = queue.SimpleQueue()
         self.failure: RoundFailed | None = None
         self.clock = self._start_clock()
@@ -141,11 +142,12 @@ class BatchUpdateParameterServer:
             # Through `then`: an exception set on the returned future itself would arrive as a value.
             reply = fut.then(_model_or_raise)
             try:
-                self._accumulate(trainer, grads, buffers)
+                self._hold(trainer, grads, buffers)
+                self._accumulate()
                 if self.curr_update_size >= self.batch_update_size:
                     result = self._update()
             except Exception as error:  # whatever it was, the others must not wait for it (S2.6)
-                result = self._fail(f"{trainer} was the last to report: {type(error).__name__}: {error}")
+                result = self._fail(f"the report of {trainer} failed: {type(error).__name__}: {error}")
             if result is not None:
                 self._next_round()
         if result is not None:
@@ -180,19 +182,27 @@ class BatchUpdateParameterServer:
             raise RoundFailed(f"round {self.round}: {trainer} reports twice")
         self.arrivals.append(trainer)
 
-    def _accumulate(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
-        """Add what can be added in order; hold what has come too early."""
-        self.held[trainer] = (grads, buffers)
-        order = self.trainers if self.case.accumulation == "rank" else self.arrivals
+    def _order(self) -> list[str]:
+        return self.trainers if self.case.accumulation == "rank" else self.arrivals
+
+    def _hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
+        """Keep a report until its turn. Checked now: later it would fail in somebody else's call."""
+        check_shapes(grads, list(self.model.parameters()))
+        check_shapes(buffers, list(self.model.buffers()))
+        self.held[trainer] = grads
+        self.buffers[trainer] = buffers
+
+    def _accumulate(self) -> None:
+        """Add what can be added in order; what has come too early stays held."""
+        order = self._order()
         while self.curr_update_size < len(order) and order[self.curr_update_size] in self.held:
-            grads, _ = self.held[order[self.curr_update_size]]
+            grads = self.held.pop(order[self.curr_update_size])
             accumulate(self.model, grads, first=self.curr_update_size == 0)
             self.curr_update_size += 1
 
     def _update(self) -> nn.Module:
         """One optimizer step on the mean; returns the snapshot that is sent to everybody."""
-        order = self.trainers if self.case.accumulation == "rank" else self.arrivals
-        average(self.model, self.batch_update_size, [self.held[trainer][1] for trainer in order])
+        average(self.model, self.batch_update_size, [self.buffers[trainer] for trainer in self._order()])
         self.optimizer.step()
         record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])
         self.round += 1
@@ -204,6 +214,7 @@ class BatchUpdateParameterServer:
         self.curr_update_size = 0
         self.arrivals = []
         self.held = {}
+        self.buffers = {}
         self.clock.cancel()
         if self.failure is None and self.round < self.case.steps:
             self.clock = self._start_clock()
@@ -216,14 +227,22 @@ class BatchUpdateParameterServer:
         return clock
 
     def _expire(self, fut: torch.futures.Future[nn.Module | RoundFailed]) -> None:
-        self.fail(f"not complete after {self.case.timeout} s", only=fut)
+        missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
+        self.fail(f"nothing for {self.case.timeout} s from {', '.join(missing)}", only=fut)
 
     def _fail(self, reason: str) -> RoundFailed:
-        missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
-        lacking = f"; missing: {', '.join(missing)}" if missing else ""
-        self.failure = RoundFailed(f"round {self.round}: {reason}{lacking}")
+        self.failure = RoundFailed(f"round {self.round}: {reason}")
         self.failures.put(self.failure)
         return self.failure
+
+
+def check_shapes(got: Tensors, wanted: Tensors) -> None:
+    """Raises ValueError unless there is a tensor of the same shape for each one wanted."""
+    if len(got) != len(wanted):
+        raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
+    for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
+        if tensor.shape != like.shape:
+            raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
 
 
 def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
@@ -233,8 +252,6 @@ def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
     """
     with torch.no_grad():
         for parameter, grad in zip(model.parameters(), grads, strict=True):
-            if grad.shape != parameter.shape:
-                raise ValueError(f"a gradient of shape {tuple(grad.shape)}, wanted {tuple(parameter.shape)}")
             if first:
                 parameter.grad = grad
             else:

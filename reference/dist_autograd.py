@@ -12,7 +12,6 @@ Pass c has the loss (c + 1) × Σ (p1 + p2)².
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -95,10 +94,7 @@ class Trainer:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.parameters = {name: rpc.remote(name, create_parameter, args=(case, name)) for name in OWNERS}
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="`?TorchScript` support for functional optimizers")
-            rrefs = list(self.parameters.values())
-            self.optimizer = DistributedOptimizer(optim.SGD, rrefs, lr=case.lr)
+        self.optimizer = DistributedOptimizer(optim.SGD, list(self.parameters.values()), lr=case.lr)
         self.all_backward = threading.Barrier(case.contexts, timeout=case.timeout)
         self.turns = [threading.Event() for _ in range(case.contexts)]
 

@@ -28,7 +28,7 @@ def die_with_parent() -> None:
     The forkserver ends when nobody holds its pipe any more. Every child is given that pipe, to start processes
     of its own: a stopped role would keep the forkserver, and so itself.
     """
-    server = multiprocessing.forkserver._forkserver
+    server: Any = multiprocessing.forkserver._forkserver
     pipe: int | None = getattr(server, "_forkserver_alive_fd", None)
     if pipe is not None:
         os.close(pipe)

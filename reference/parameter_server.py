@@ -13,6 +13,7 @@ it under ``order`` and the twin replays it. One worker's order is known beforeha
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -114,7 +115,8 @@ class ParameterServer:
         self.changed = threading.Condition(self.lock)
         self.recorder = Recorder(case, dict(self.model.named_parameters()), steps=case.steps * case.workers)
         self.order: list[tuple[int, int]] = []
-        self.losses: dict[str, list[torch.Tensor]] = {}
+        self.sent = dict.fromkeys(worker_names(case), 0)
+        self.heard = dict.fromkeys(self.sent, time.monotonic())
         self.updates = 0
 
     @staticmethod
@@ -134,10 +136,14 @@ class ParameterServer:
 
         Raises:
             KeyError: a name that is none of the model's parameters; nothing was applied.
+            ValueError: a gradient of another shape, or an unknown worker; nothing was applied.
         """
         with self.lock:
             parameters = dict(self.model.named_parameters())
             gradients = {parameters[name]: gradient for name, gradient in gradients_dict.items()}
+            for parameter, gradient in gradients.items():
+                if gradient.shape != parameter.shape:
+                    raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameter.shape)}")
             self._note(PUSH, worker)
             self.optimizer.zero_grad()
             for parameter, gradient in gradients.items():
@@ -151,24 +157,29 @@ class ParameterServer:
         """Runs on the role's own thread: the trace, once every worker has sent all its updates.
 
         Raises:
-            MissingWorker: nothing was heard for the case's timeout (seconds).
+            MissingWorker: a worker that has more to send was not heard for the case's timeout (seconds).
         """
         with self.changed:
-            while self.updates < self.case.steps * self.case.workers:
-                if not self.changed.wait(self.case.timeout):
-                    raise MissingWorker(f"nothing for {self.case.timeout} s; still missing: {self._missing()}")
+            self.heard = dict.fromkeys(self.heard, time.monotonic())
+            while busy := {name: n for name, n in self.sent.items() if n < self.case.steps}:
+                due = min(self.heard[name] for name in busy) + self.case.timeout
+                if due <= time.monotonic():
+                    raise MissingWorker(f"nothing for {self.case.timeout} s from {self._silent(busy)}")
+                self.changed.wait(due - time.monotonic())
             self.recorder.put("order", {"events": torch.tensor(self.order, dtype=torch.int64)})
             return self.recorder.trace()
 
     def _note(self, kind: int, worker: str) -> None:
         self.order.append((kind, worker_names(self.case).index(worker)))
+        self.sent[worker] += kind == PUSH
+        self.heard[worker] = time.monotonic()
         self.changed.notify_all()
 
-    def _missing(self) -> str:
-        sent = [worker for kind, worker in self.order if kind == PUSH]
-        counts = {name: sent.count(index) for index, name in enumerate(worker_names(self.case))}
-        wanted = self.case.steps
-        return ", ".join(f"{name} ({n} of {wanted})" for name, n in counts.items() if n < wanted)
+    def _silent(self, busy: Mapping[str, int]) -> str:
+        since = time.monotonic() - self.case.timeout
+        return ", ".join(
+            f"{name} (sent {n} of {self.case.steps})" for name, n in busy.items() if self.heard[name] <= since
+        )
 
 
 class _Published:

@@ -159,8 +159,10 @@ def launch(
     Raises:
         WorldError: something that cannot start, in one line; then no process was started.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
     names = list(roles)
-    _check(names, deadline, threads)
+    _check(names, deadline, threads, options)
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     packed = {name: _packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else _packed("before", before)
@@ -223,7 +225,8 @@ def run_rank(
     """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
 
     Reads RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. On one
-    machine nothing listens beyond loopback. torchrun itself ends the others when one rank dies.
+    machine RPC and gloo listen on loopback only (torchrun's own store is torchrun's affair). torchrun ends the
+    other ranks when one dies.
 
     Raises:
         WorldError: not under torchrun, or another number of processes than of roles.
@@ -234,7 +237,7 @@ def run_rank(
     except (KeyError, ValueError) as error:
         raise WorldError(f"not started by torchrun: no usable {error}") from error
     names = list(roles)
-    _check(names, deadline, threads)
+    _check(names, deadline, threads, options)
     if size != len(names):
         raise WorldError(f"torchrun started {size} processes, wanted {len(names)}: {', '.join(names)}")
     name = names[rank]
@@ -249,7 +252,7 @@ def run_rank(
     return name, value
 
 
-def _check(names: Sequence[str], deadline: float, threads: int) -> None:
+def _check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
     if not names:
         raise WorldError("a world needs at least one role, got none")
     for name in names:
@@ -261,6 +264,9 @@ def _check(names: Sequence[str], deadline: float, threads: int) -> None:
         raise WorldError(f"a deadline is a positive number of seconds, got {deadline!r}")
     if not threads > 0:
         raise WorldError(f"threads must be at least 1, got {threads!r}")
+    timeout = (options or {}).get("rpc_timeout", 1)
+    if not timeout > 0:  # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11)
+        raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
 
 
 def _packed(what: str, value: object) -> bytes:

@@ -401,6 +401,10 @@ class TestProcesses:
         ({"roles": ["a b"]}, "a role's name is 1 to 127 letters, digits, '_', ':' or '-', got 'a b'"),
         ({"roles": ["a"], "deadline": 0}, "a deadline is a positive number of seconds, got 0"),
         ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
+        (
+            {"roles": ["a"], "options": {"rpc_timeout": 0}},
+            "rpc_timeout must be a positive number of seconds, got 0",
+        ),
     ],
 )
 def test_bad_arguments_start_nothing(

@@ -1,0 +1,288 @@
+"""Natural cases: rounding passes, errors do not; and the verdicts that `verify` makes of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+
+from reference import batch_parameter_server, parameter_server
+from reference.natural import MULTIPLE, natural_bound
+from reference.rpc_basics import Case
+from reference.trace import Trace, TraceError
+from reference.verify import judge
+
+CASE = Case()
+EPS32 = 2.0**-23
+
+
+def trace(values: Any, dtype: torch.dtype = torch.float32, name: str = "x") -> Trace:
+    return Trace(CASE, {name: torch.as_tensor(values, dtype=dtype)})
+
+
+def bound(run: Any, twin: Any, exact: Any, dtype: torch.dtype = torch.float32) -> tuple[float, bool]:
+    """(ratio, verdict) of a single tensor."""
+    result = natural_bound(trace(run, dtype), trace(twin, dtype), trace(exact, torch.float64))
+    assert list(result.ratios) == ["x"]
+    assert result.worst == ("x", result.ratios["x"])
+    return result.ratios["x"], result.holds
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The same 64 sums of 1000 numbers, added in float32 in different orders, and in float64."""
+
+    seed: int
+
+    def terms(self) -> torch.Tensor:
+        return torch.randn(1000, 64, generator=torch.Generator().manual_seed(self.seed))
+
+    def added(self, order: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros(64)
+        for row in self.terms()[order]:
+            total += row
+        return total
+
+    def forward(self) -> torch.Tensor:
+        return self.added(torch.arange(1000))
+
+    def exact(self) -> torch.Tensor:
+        return self.terms().double().sum(0)
+
+
+ORDERS: dict[str, Callable[[Sums], torch.Tensor]] = {
+    "backward": lambda sums: sums.added(torch.arange(999, -1, -1)),
+    "shuffled": lambda sums: sums.added(torch.randperm(1000, generator=torch.Generator().manual_seed(sums.seed + 100))),
+    "in pairs": lambda sums: sums.terms().sum(0),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("order", ORDERS)
+def test_reordered_sums_are_within_the_bound(order: str, seed: int) -> None:
+    sums = Sums(seed)
+    run, twin = ORDERS[order](sums), sums.forward()
+    assert not torch.equal(run, twin)
+    ratio, holds = bound(run, twin, sums.exact())
+    assert holds is True
+    assert 0 < ratio < 0.6  # a quarter is expected of equal errors
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_error_100_times_larger_is_not(seed: int) -> None:
+    sums = Sums(seed)
+    error = sums.forward().double() - sums.exact()
+    ratio, holds = bound((sums.exact() + 100 * error).float(), sums.forward(), sums.exact())
+    assert holds is False
+    assert ratio == pytest.approx(100 / MULTIPLE, rel=0.02)
+
+
+def test_one_wrong_element_among_many_is_found() -> None:
+    sums = Sums(0)
+    run = sums.forward().clone()
+    run[17] += 0.01
+    ratio, holds = bound(run, sums.forward(), sums.exact())
+    assert holds is False
+    assert ratio > 10
+
+
+@pytest.mark.parametrize(
+    ("run", "twin", "exact", "ratio"),
+    [
+        # The error over four times the twin's error, here of 1.
+        (0.0, 1.0, 0.0, 0.0),
+        (1.0, 1.0, 0.0, 0.25),
+        (-4.0, 1.0, 0.0, 1.0),
+        (4.5, 1.0, 0.0, 1.125),
+        (400.0, 1.0, 0.0, 100.0),
+        # In the 2-norm, of which the twin's is 5.
+        ([0.0, 0.0, 20.0], [3.0, 4.0, 0.0], [0.0, 0.0, 0.0], 1.0),
+        ([12.0, 16.0, 15.0], [3.0, 4.0, 0.0], [0.0, 0.0, 0.0], 1.25),
+        # The twin is exact: four roundings of the norm are allowed.
+        ([2.0, 0.0], [2.0, 0.0], [2.0, 0.0], 0.0),
+        ([1.0 + 4 * EPS32, 0.0], [1.0, 0.0], [1.0, 0.0], 1.0),
+        ([1.0 + 5 * EPS32, 0.0], [1.0, 0.0], [1.0, 0.0], 1.25),
+        # The twin is exact, and so must the run be.
+        (0.0, 0.0, 0.0, 0.0),
+        (1e-30, 0.0, 0.0, float("inf")),
+        ([0.0, 1e-45], [0.0, 0.0], [0.0, 0.0], float("inf")),
+    ],
+)
+def test_known_ratios(run: Any, twin: Any, exact: Any, ratio: float) -> None:
+    assert bound(run, twin, exact) == (ratio, ratio <= 1)
+
+
+def test_the_rounding_is_that_of_the_runs_dtype() -> None:
+    assert bound(1.0 + 4 * 2.0**-7, 1.0, 1.0, torch.bfloat16) == (1.0, True)
+    assert bound(1.0 + 4 * 2.0**-52, 1.0, 1.0, torch.float64) == (1.0, True)
+    assert bound(1.0 + 4 * 2.0**-23, 1.0, 1.0, torch.float64) == (2.0**29, False)
+
+
+@pytest.mark.parametrize(
+    ("run", "twin", "exact"),
+    [(float("inf"), 1.0, 1.0), (float("inf"), float("inf"), 1e39), (1.0, 1.0, float("inf"))],
+    ids=["run", "run and twin", "exact"],
+)
+def test_overflow_is_never_within_the_bound(run: float, twin: float, exact: float) -> None:
+    assert bound(run, twin, exact)[1] is False
+
+
+def test_every_tensor_counts() -> None:
+    """The worst one is named; integers have no ratio; floats without elements are right."""
+
+    def make(dtype: torch.dtype, good: float, bad: float) -> Trace:
+        floats = {"a": torch.tensor([good]), "b": torch.tensor([bad]), "c": torch.tensor([1.0]), "d": torch.zeros(0)}
+        return Trace(CASE, {**{n: t.to(dtype) for n, t in floats.items()}, "steps": torch.tensor([3])})
+
+    twin, exact = make(torch.float32, 1.0, 1.0), make(torch.float64, 0.0, 0.0)
+    result = natural_bound(make(torch.float32, 2.0, 8.0), twin, exact)
+    assert result.ratios == {"a": 0.5, "b": 2.0, "c": 0.0, "d": 0.0}
+    assert result.worst == ("b", 2.0)
+    assert result.holds is False
+    assert natural_bound(make(torch.float32, 2.0, 3.0), twin, exact).holds is True
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8], ids=str)
+def test_integers_must_be_equal(dtype: torch.dtype) -> None:
+    zero, one = trace([1, 0], dtype), trace([1, 1], dtype)
+    assert natural_bound(one, one, one).ratios == {}
+    assert natural_bound(one, one, one).holds is True
+    with pytest.raises(TraceError) as caught:
+        natural_bound(zero, one, one)
+    assert str(caught.value) == "x: integers differ from the float64 twin's"
+
+
+@pytest.mark.parametrize("side", range(3), ids=["run", "twin", "exact"])
+def test_nan_is_refused(side: int) -> None:
+    traces = [trace([0.0, 1.0]), trace([0.0, 1.0]), trace([0.0, 1.0], torch.float64)]
+    traces[side].tensors["x"][1] = float("nan")
+    with pytest.raises(TraceError) as caught:
+        natural_bound(*traces)
+    assert str(caught.value) == "x: holds NaN"
+
+
+@pytest.mark.parametrize(
+    ("twin", "exact", "message"),
+    [
+        (trace([1.0], name="y"), trace([1.0], torch.float64), "the first trace lacks 1 tensors, among them 'y'"),
+        (Trace(CASE, {}), trace([1.0], torch.float64), "the second trace lacks 1 tensors, among them 'x'"),
+        (trace([1.0]), Trace(CASE, {}), "the second trace lacks 1 tensors, among them 'x'"),
+        (trace([1.0, 1.0]), trace([1.0], torch.float64), "x: shapes (1,) and (2,)"),
+        (trace([1.0]), trace([[1.0]], torch.float64), "x: shapes (1,) and (1, 1)"),
+        (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes torch.float32 and torch.float64"),
+    ],
+)
+def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        natural_bound(trace([1.0]), twin, exact)
+    assert str(caught.value) == message
+
+
+def test_no_tensors_are_no_proof() -> None:
+    with pytest.raises(TraceError, match=r"^traces without a single tensor$"):
+        natural_bound(Trace(CASE, {}), Trace(CASE, {}), Trace(CASE, {}))
+
+
+@pytest.mark.xfail(raises=pytest.fail.Exception, reason="any dtype is taken for the float64 twin")
+def test_only_float64_is_the_truth() -> None:
+    """A float32 twin in its place would hide the twin's own errors."""
+    with pytest.raises(TraceError):
+        natural_bound(trace([1.0]), trace([1.0]), trace([1.0]))
+
+
+# judge
+
+SERVER = parameter_server.Case(steps=2)
+EXACT = replace(SERVER, dtype="float64", arithmetic="exact", lr=0.125)
+BATCH = batch_parameter_server.Case(
+    steps=2, model="convnet", trainers=2, batch_size=2, image_w=4, image_h=4, num_classes=2
+)
+LAST = "0001/parameter/weight"
+
+
+def off(run: Trace, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Trace:
+    return Trace(run.case, {**run.tensors, name: change(run.tensors[name])})
+
+
+def next_up(tensor: torch.Tensor) -> torch.Tensor:
+    """The first element becomes its neighbour."""
+    changed = tensor.clone()
+    changed.view(-1)[0] = torch.nextafter(changed.view(-1)[0], torch.tensor(float("inf"), dtype=tensor.dtype))
+    return changed
+
+
+@pytest.mark.parametrize("case", [SERVER, EXACT, replace(SERVER, dtype="float64")], ids=["float32", "exact", "float64"])
+def test_equal_bits_are_equal(case: parameter_server.Case) -> None:
+    run = parameter_server.train_locally(case)
+    assert len(run.tensors) == 13
+    assert judge(run, parameter_server.train_locally) == ("bits equal in 13 tensors", "equal")
+
+
+@pytest.mark.parametrize("case", [EXACT, replace(SERVER, dtype="float64")], ids=["exact", "float64"])
+def test_one_ulp_is_wrong_where_bits_are_due(case: parameter_server.Case) -> None:
+    run = off(parameter_server.train_locally(case), LAST, next_up)
+    assert judge(run, parameter_server.train_locally) == (f"1 ULPs in {LAST}, 1 of 13 tensors differ", "wrong")
+
+
+def test_one_ulp_is_within_the_bound_of_a_natural_case() -> None:
+    run = off(parameter_server.train_locally(SERVER), LAST, next_up)
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "within bound"
+    form = rf"1 ULPs in {LAST}, 1 of 13 tensors differ; (0\.\d\d) of its bound in (\S+)"
+    match = re.fullmatch(form, difference)
+    assert match is not None, difference
+    assert float(match[1]) <= 0.5  # one rounding more than the twin's own error, of four times the larger one
+    assert match[2] in run.tensors
+
+
+def test_a_larger_error_is_wrong_in_a_natural_case() -> None:
+    run = off(parameter_server.train_locally(SERVER), LAST, lambda weight: weight * (1 + 100 * EPS32))
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "wrong"
+    assert difference.endswith(f" of its bound in {LAST}")
+
+
+def test_a_tensor_without_counterpart_is_wrong() -> None:
+    run = parameter_server.train_locally(SERVER)
+    run.tensors["0001/extra"] = torch.ones(1)
+    wanted = "the second trace lacks 1 tensors, among them '0001/extra'"
+    assert judge(run, parameter_server.train_locally) == (wanted, "wrong")
+
+
+def test_nan_is_wrong() -> None:
+    run = off(parameter_server.train_locally(SERVER), LAST, lambda weight: weight * float("nan"))
+    assert judge(run, parameter_server.train_locally) == (f"{LAST}: holds NaN", "wrong")
+
+
+@pytest.mark.xfail(raises=TraceError, reason="natural_bound's TraceError leaves judge, and with it `verify`")
+def test_a_wrong_integer_is_wrong_in_a_natural_case() -> None:
+    """The batch norm's count of batches, in the first case that `verify` runs of that tutorial."""
+    run = off(batch_parameter_server.train_locally(BATCH), "0001/buffer/1.num_batches_tracked", lambda n: n + 1)
+    assert judge(run, batch_parameter_server.train_locally)[1] == "wrong"
+
+
+@pytest.mark.xfail(raises=KeyError, reason="the twin's replay looks the order up without a word")
+def test_a_run_without_its_order_is_wrong() -> None:
+    run = parameter_server.train_locally(SERVER)
+    del run.tensors["order/events"]
+    assert judge(run, parameter_server.train_locally)[1] == "wrong"
+
+
+def test_the_twin_computes_with_one_thread_and_the_number_is_restored() -> None:
+    before, seen = torch.get_num_threads(), []
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        seen.append(torch.get_num_threads())
+        return parameter_server.train_locally(case, replay)
+
+    run = parameter_server.train_locally(SERVER)
+    try:
+        torch.set_num_threads(2)
+        assert judge(run, twin)[1] == "equal"
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)
