@@ -32,6 +32,7 @@ from reference.case import choice, number, power_of_two
 from reference.models import build_model
 from reference.progress import log_step
 from reference.seeding import generator
+from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
 
 Tensors = Sequence[torch.Tensor]
@@ -420,6 +421,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
     return {**first, **dict.fromkeys(trainer_names(case), serve)}
 
 
+@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: every trainer's gradients one after the other, their mean, one step.
 

@@ -27,6 +27,7 @@ from torch.distributed.rpc import RRef
 import reference.case
 from reference.case import choice, number, power_of_two
 from reference.seeding import generator
+from reference.threads import one_thread
 from reference.trace import Recorder, Trace
 
 OWNERS = ("worker1", "worker2")
@@ -160,6 +161,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
     return {"worker0": RunTrainer(case), "worker1": serve, "worker2": serve}
 
 
+@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: every context's gradients at the same parameters, then plain SGD with each in turn."""
     parameters = {name: create_parameter(case, name) for name in OWNERS}

@@ -26,6 +26,7 @@ from torch.distributed.rpc import RRef
 import reference.case
 from reference.case import choice, number, power_of_two
 from reference.seeding import generator, seed_for
+from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
 
 PULL, PUSH = 0, 1
@@ -313,6 +314,7 @@ def known_order(case: Case) -> list[tuple[int, int]]:
     return [(PULL, 0), (PUSH, 0)] * case.steps
 
 
+@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: plain SGD on gradients of the same weights.
 

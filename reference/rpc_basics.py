@@ -20,6 +20,7 @@ import torch.distributed.rpc as rpc
 import reference.case
 from reference.case import number
 from reference.seeding import generator, seed_for
+from reference.threads import one_thread
 from reference.trace import Recorder, Trace
 
 ROLES = ("caller", "dest_worker")
@@ -151,6 +152,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
     return {"caller": Caller(case), "dest_worker": serve}
 
 
+@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: the same functions called here. Exceptions keep their type as torch documents it."""
     recorder = Recorder(case, {})

@@ -21,6 +21,7 @@ from torch.distributed.rpc import RRef
 import reference.case
 from reference.case import number
 from reference.seeding import generator
+from reference.threads import one_thread
 from reference.trace import Recorder, Trace
 from reference.traffic import Traffic, traffic
 
@@ -154,6 +155,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
     return {**first, "worker1": serve, "worker2": serve, "worker3": serve, "worker4": Keeper(case)}
 
 
+@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: the same sums, and the payloads that must cross each worker."""
     recorder = Recorder(case, {})

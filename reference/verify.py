@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any
-
-import torch
 
 from reference.case import Case
 from reference.natural import natural_bound
@@ -65,17 +62,6 @@ def changes(case: Case) -> str:
     return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The twin computes with as many threads as a role does: their number decides bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
     """The one trace among the outcomes.
 
@@ -100,15 +86,14 @@ def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
     """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound."""
-    with one_thread():
-        twin = train_locally(run.case, run)
-        try:
-            comparison = compare(run, twin)
-        except TraceError as error:
-            return str(error), "wrong"
-        if comparison.equal:
-            return str(comparison), "equal"
-        return _judge_rounding(run, twin, comparison, train_locally)
+    twin = train_locally(run.case, run)
+    try:
+        comparison = compare(run, twin)
+    except TraceError as error:
+        return str(error), "wrong"
+    if comparison.equal:
+        return str(comparison), "equal"
+    return _judge_rounding(run, twin, comparison, train_locally)
 
 
 def _judge_rounding(

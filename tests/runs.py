@@ -8,7 +8,7 @@ from typing import Any
 from reference.case import Case
 from reference.outcome import Outcome
 from reference.trace import Comparison, Trace, compare
-from reference.verify import one_thread, trace_of, tutorial
+from reference.verify import trace_of, tutorial
 from reference.world import World, launch
 
 
@@ -30,8 +30,7 @@ def run_in(world: World, case: Case) -> Trace:
 
 
 def twin(case: Case, replay: Trace | None = None) -> Trace:
-    with one_thread():
-        trace: Trace = tutorial(case.tutorial()).train_locally(case, replay)
+    trace: Trace = tutorial(case.tutorial()).train_locally(case, replay)
     return trace
 
 

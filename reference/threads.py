@@ -1,0 +1,19 @@
+"""One thread an operator, for the twin as for the roles: the number of threads decides the order of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For a block, or as a decorator ``@one_thread()``; the number of before comes back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
