@@ -212,12 +212,34 @@ def test_replies_are_made_outside_the_lock() -> None:
         assert world.call("ps", lock_is_free_in_callbacks, SMALL) == [False]
 
 
+class Announcing(list[str]):
+    """A server's arrivals of one round, which can be waited for."""
+
+    def __init__(self) -> None:
+        self.came = threading.Semaphore(0)
+
+    def append(self, trainer: str) -> None:
+        super().append(trainer)
+        self.came.release()
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            assert self.came.acquire(timeout=10)
+
+
+def announcing(server: BatchUpdateParameterServer) -> Announcing:
+    server.arrivals = arrivals = Announcing()
+    return arrivals
+
+
 def bad_reports(case: Case, kind: str) -> list[str]:
     """Runs on ps: what each trainer's call ends with when trainer2's, the last to come, is bad."""
     server = BatchUpdateParameterServer(case)
+    came = announcing(server)
     rref = RRef(server)
     grads, buffers = report(case)
     waiting = [send(rref, name, grads, buffers) for name in ("trainer1", "trainer3")]
+    came.wait_for(2)
     if kind == "shape":
         waiting.append(send(rref, "trainer2", [torch.ones(1), *grads[1:]], buffers))
     elif kind == "count":
@@ -225,7 +247,8 @@ def bad_reports(case: Case, kind: str) -> list[str]:
     elif kind == "optimizer":
         server.optimizer.step = _refuse  # type: ignore[method-assign, assignment]
         waiting.append(send(rref, "trainer2", grads, buffers))
-    ends = [_end(future) for future in (*waiting, send(rref, "trainer1", grads, buffers))]
+    ends = [_end(future) for future in waiting]
+    ends.append(_end(send(rref, "trainer1", grads, buffers)))
     server.close()
     return ends
 
@@ -262,12 +285,11 @@ def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) ->
 def twice_and_unknown(case: Case) -> list[str]:
     """Runs on ps: a report by somebody unknown, and one that comes twice; then the round is completed."""
     server = BatchUpdateParameterServer(case)
+    came = announcing(server)
     rref = RRef(server)
     first = send(rref, "trainer1", *report(case))
     ends = [_end(send(rref, "stranger", *report(case)))]
-    server_has_it = threading.Event()
-    while not server.arrivals and not server_has_it.wait(0.01):
-        pass
+    came.wait_for(1)
     ends.append(_end(send(rref, "trainer1", *report(case))))
     rest = [send(rref, name, *report(case)) for name in ("trainer2", "trainer3")]
     ends += [_end(future) for future in (first, *rest)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import FrozenInstanceError, asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
@@ -38,10 +37,7 @@ class Sample(Case):
             self.require(self.size > 1, "size", "at least 2 where word is 'green'")
 
 
-with warnings.catch_warnings():
-    # Upstream's own, when torch.distributed.optim is first imported: it decorates with torch.jit.interface.
-    warnings.filterwarnings("ignore", message=".torch.jit.interface. is deprecated", category=DeprecationWarning)
-    CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
+CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
 
 KNOWN = "seed, steps, record, timeout, size, free, rate, word"
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
 
-from reference import batch_parameter_server, parameter_server
+from reference import TUTORIALS, batch_parameter_server, parameter_server
 from reference.natural import MULTIPLE, natural_bound
 from reference.rpc_basics import Case
-from reference.trace import Trace, TraceError
-from reference.verify import judge
+from reference.threads import one_thread
+from reference.trace import Recorder, Trace, TraceError
+from reference.verify import judge, tutorial
 
 CASE = Case()
 EPS32 = 2.0**-23
@@ -272,17 +273,49 @@ def test_a_run_without_its_order_is_wrong() -> None:
     assert judge(run, parameter_server.train_locally)[1] == "wrong"
 
 
-def test_the_twin_computes_with_one_thread_and_the_number_is_restored() -> None:
-    before, seen = torch.get_num_threads(), []
+def test_the_twin_gets_the_runs_case_and_the_run_to_replay() -> None:
+    run, given = parameter_server.train_locally(SERVER), []
 
     def twin(case: parameter_server.Case, replay: Trace) -> Trace:
-        seen.append(torch.get_num_threads())
+        given.append((case, replay))
         return parameter_server.train_locally(case, replay)
 
-    run = parameter_server.train_locally(SERVER)
-    try:
-        torch.set_num_threads(2)
-        assert judge(run, twin)[1] == "equal"
-        assert (seen, torch.get_num_threads()) == ([1], 2)
-    finally:
-        torch.set_num_threads(before)
+    assert judge(off(run, LAST, next_up), twin)[1] == "within bound"
+    assert [case for case, _ in given] == [SERVER, replace(SERVER, dtype="float64")]
+    assert all(list(replay.tensors) == list(run.tensors) for _, replay in given)
+
+
+# One thread
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_twins_compute_with_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As roles do: the number of threads decides the order of sums. The caller's number comes back."""
+    module, seen = tutorial(name), []
+
+    class Watched(Recorder):
+        def trace(self) -> Trace:
+            seen.append(torch.get_num_threads())
+            return super().trace()
+
+    monkeypatch.setattr(module, "Recorder", Watched)
+    module.train_locally(BATCH if name == "batch_parameter_server" else module.Case(steps=1))
+    assert seen == [1]
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_number_of_threads_comes_back_after_an_error() -> None:
+    with pytest.raises(KeyError, match=r"^'x'$"), one_thread():  # noqa: PT012
+        assert torch.get_num_threads() == 1
+        raise KeyError("x")
+    assert torch.get_num_threads() == 2
