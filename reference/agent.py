@@ -4,14 +4,37 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch.distributed.rpc as rpc
 
-# The fastest to start of all combinations, works for any number of roles (torch's default fails at 64), and
-# moves large tensors as fast as shared memory does (docs/benchmarks.md).
-LOCAL_OPTIONS: Mapping[str, Any] = {"_transports": ["uv"], "_channels": ["basic"]}
+# Sockets for messages, and large tensors straight from the sender's memory, where the kernel lets siblings read
+# each other's (else by socket as well). Starts in half the time of torch's default, also with 64 roles, for which
+# that fails; and it does not keep a core busy with waiting (docs/benchmarks.md).
+LOCAL_OPTIONS: Mapping[str, Any] = {"_transports": ["uv"], "_channels": ["cma", "basic"]}
+
+
+class Roles(dict[str, Callable[[], object]]):
+    """Roles that need RPC options of their own, which `world.launch` reads here."""
+
+    def __init__(self, roles: Mapping[str, Callable[[], object]], options: Mapping[str, Any]) -> None:
+        super().__init__(roles)
+        self.options = options
+
+
+def chosen_options(roles: object, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`LOCAL_OPTIONS`, over them the roles' own, over those the caller's.
+
+    Neither of the first two for another backend; and not `LOCAL_OPTIONS` with ``device_maps``, which need
+    channels for CUDA.
+    """
+    own = roles.options if isinstance(roles, Roles) else {}
+    given = dict(options or {})
+    if backend not in (None, "TENSORPIPE"):
+        return given
+    together = {**own, **given}
+    return together if "device_maps" in together else {**LOCAL_OPTIONS, **together}
 
 
 def listen_on_loopback() -> None:

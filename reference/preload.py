@@ -11,7 +11,7 @@ import os
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> bool:
@@ -22,17 +22,19 @@ def keep_freed_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return bool(mallopt(_M_MMAP_THRESHOLD, 32 << 20)) and bool(mallopt(_M_TRIM_THRESHOLD, 2**31 - 1))
+    settings = {_M_MMAP_THRESHOLD: 32 << 20, _M_TRIM_THRESHOLD: 2**31 - 1, _M_ARENA_MAX: 1}
+    return all([bool(mallopt(name, value)) for name, value in settings.items()])
 
 
 if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
     keep_freed_memory()
 
+import torch.distributed.rpc  # noqa: E402, F401
 
+import reference.role  # noqa: E402, F401
 from reference import TUTORIALS  # noqa: E402
 
 for _tutorial in TUTORIALS:
     __import__(f"reference.{_tutorial}")
-
 
 gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection

@@ -28,7 +28,7 @@ from typing import Any, Self
 import torch.distributed.rpc as rpc
 
 from reference import wire
-from reference.agent import LOCAL_OPTIONS, listen_on_loopback, start_agent
+from reference.agent import chosen_options, listen_on_loopback, start_agent
 from reference.outcome import Outcome, Returned, RoleFailed
 from reference.role import Post, main, prepare_process
 from reference.supervisor import Progress, Seat, Supervisor
@@ -72,7 +72,7 @@ class World:
         return {name: seat.outcome for name, seat in self._seats.items() if seat.outcome is not None}
 
     def wait(self) -> dict[str, Outcome]:
-        """Every role's outcome, when all have one: at the latest 2 s after the deadline.
+        """Every role's outcome, when all have one: at the latest 6 s after the deadline.
 
         A death is seen when it happens. Once a role is lost and all others wait in vain for a common start
         or shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down.
@@ -151,7 +151,7 @@ def launch(
         deadline: seconds until a role that has not ended is dumped, killed and `Overdue`.
         before: called with the role's name in each process before RPC starts.
         backend: a registered RPC backend's name; TENSORPIPE by default.
-        options: keyword arguments of that backend's options, over `agent.LOCAL_OPTIONS`.
+        options: keyword arguments of that backend's options, over the roles' own and `agent.LOCAL_OPTIONS`.
         threads: what ``torch.set_num_threads`` is given in each role.
         folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
         on_progress: called in a thread of this process with (role, {"step", "steps", "loss"}).
@@ -166,7 +166,7 @@ def launch(
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     packed = {name: _packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else _packed("before", before)
-    chosen = {**_default_options(backend, options), **(options or {})}
+    chosen = chosen_options(roles, backend, options)
     place = _prepared(folder, names)
     seats: dict[str, Seat] = {}
     due = time.monotonic() + deadline
@@ -194,12 +194,6 @@ def launch(
             seat.end()
         _clean(seats, place, folder is not None)
         raise
-
-
-def _default_options(backend: str | None, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """`LOCAL_OPTIONS`, where the backend is torch's own and no CUDA channel is asked for."""
-    other = backend not in (None, "TENSORPIPE") or "device_maps" in (options or {})
-    return {} if other else LOCAL_OPTIONS
 
 
 def _prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
@@ -246,7 +240,7 @@ def run_rank(
     prepare_process(name, threads)
     if before is not None:
         before(name)
-    start_agent(name, rank, size, "env://", backend, {**_default_options(backend, options), **(options or {})})
+    start_agent(name, rank, size, "env://", backend, chosen_options(roles, backend, options))
     value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value

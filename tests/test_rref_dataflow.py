@@ -58,7 +58,9 @@ class Detour:
 
 def test_a_payload_through_the_coordinator_would_be_noticed() -> None:
     case = Case(steps=1)
-    with launch({**roles(case), "worker0": Detour(case)}) as world:
+    detour = roles(case)
+    detour["worker0"] = Detour(case)
+    with launch(detour) as world:
         outcomes = world.wait()
     run, wanted = trace_of(outcomes), twin(case)
     differing = {name for name, distance in compare(run, wanted).distances.items() if distance}

@@ -57,7 +57,8 @@ class Twin(BasicsCase):
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:
-    return tensor.reshape(-1).contiguous().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    plain = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
+    return plain.view(torch.uint8).numpy().tobytes()
 
 
 def same_bits(a: Trace, b: Trace) -> bool:

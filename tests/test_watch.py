@@ -131,35 +131,40 @@ def test_the_loggers_level_is_restored() -> None:
     assert progress.logger.level == logging.WARNING
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]]) -> str:
+    """Everything that a terminal is sent for these reports.
+
+    Not a fixture: between a test's setup and its call pytest puts its own standard error back.
+    """
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
-    return terminal
-
-
-def plain(terminal: Terminal) -> str:
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
-
-
-def test_a_bar_on_a_terminal(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
-    """It has the title, the count and the newest loss, and is gone at the end: cursor up and line erased."""
     with watch("server") as report:
-        report("worker1", step(3, loss=0.75, steps=7))
-        report("worker2", step(3, loss=99.0, steps=7))
-    assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain(terminal)), plain(terminal)
-    assert "99" not in plain(terminal)
-    assert terminal.getvalue().endswith("\x1b[1A\x1b[2K")
+        for role, record in reports:
+            report(role, record)
+    return terminal.getvalue()
+
+
+def plain(output: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the title, the count and the newest loss, and is gone at the end: cursor up and line erased."""
+    output = shown(monkeypatch, ("worker1", step(3, loss=0.75, steps=7)), ("worker2", step(3, loss=99.0, steps=7)))
+    assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain(output)), output
+    assert "99" not in plain(output)
+    assert output.endswith("\x1b[1A\x1b[2K")
     assert capsys.readouterr().out == ""
 
 
+def test_a_bar_before_the_first_step_has_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.search(r"server .* loss -", plain(shown(monkeypatch)))
+
+
 @pytest.mark.xfail(raises=AssertionError, reason="shows '0/None', and throughout where no step is ever reported")
-def test_a_bar_before_the_first_step(terminal: Terminal) -> None:
-    with watch("server"):
-        pass
-    assert re.search(r"server .*loss -", plain(terminal))
-    assert "None" not in plain(terminal)
+def test_a_bar_before_the_first_step_says_nothing_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "None" not in plain(shown(monkeypatch))

@@ -45,7 +45,8 @@ unhurried = settings(deadline=None, max_examples=80, suppress_health_check=[Heal
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:
-    return tensor.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    plain = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
+    return plain.view(torch.uint8).numpy().tobytes()
 
 
 def same(a: Any, b: Any) -> bool:
