@@ -188,6 +188,8 @@ class BatchUpdateParameterServer:
 
     def _hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
         """Keep a report until its turn. Checked now: later it would fail in somebody else's call."""
+        if len(self.arrivals) == 1:
+            keep_apart(self.model)  # now, while others still compute, and not while all wait for the reply
         check_shapes(grads, list(self.model.parameters()))
         check_shapes(buffers, list(self.model.buffers()))
         self.held[trainer] = grads
@@ -208,7 +210,7 @@ class BatchUpdateParameterServer:
         record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])
         self.round += 1
         # A snapshot: the transport reads these tensors after the lock is gone (S2.5).
-        return snapshot(self.model)
+        return hand_out(self.model)
 
     def _next_round(self) -> None:
         self.future_model = torch.futures.Future()
@@ -275,10 +277,17 @@ def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
             buffer.copy_(total)
 
 
-def snapshot(model: nn.Module) -> nn.Module:
-    """A copy of the model without its gradients."""
-    memo: dict[int, object] = {id(p.grad): None for p in model.parameters() if p.grad is not None}
+def hand_out(model: nn.Module) -> nn.Module:
+    """A model without gradients that has this one's tensors. Nobody may change them until `keep_apart`."""
+    memo: dict[int, object] = {id(buffer): buffer.detach() for buffer in model.buffers()}
+    memo.update({id(parameter): nn.Parameter(parameter.detach()) for parameter in model.parameters()})
     return copy.deepcopy(model, memo)
+
+
+def keep_apart(model: nn.Module) -> None:
+    """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone()
 
 
 def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence[int]) -> None:
@@ -438,7 +447,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         order = arrivals_of(case, step, replay)
         buffers = []
         for place, index in enumerate(order):
-            m = snapshot(model).to(trainers[index].device)
+            m = copy.deepcopy(hand_out(model)).to(trainers[index].device)
             loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             accumulate(model, [p.grad.cpu() for p in m.parameters() if p.grad is not None], first=place == 0)

@@ -23,7 +23,8 @@ def keep_freed_memory() -> bool:
     if mallopt is None:
         return False
     settings = {_M_MMAP_THRESHOLD: 32 << 20, _M_TRIM_THRESHOLD: 2**31 - 1, _M_ARENA_MAX: 1}
-    return all([bool(mallopt(name, value)) for name, value in settings.items()])
+    taken = [bool(mallopt(name, value)) for name, value in settings.items()]
+    return all(taken)
 
 
 if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":

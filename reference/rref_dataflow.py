@@ -154,7 +154,13 @@ def serve() -> None:
 def roles(case: Case) -> dict[str, Callable[[], object]]:
     """All data by TCP, so that the kernel counts it."""
     first: dict[str, Callable[[], object]] = {"worker0": Coordinator(case)}
-    all_roles = {**first, "worker1": serve, "worker2": serve, "worker3": serve, "worker4": Keeper(case)}
+    all_roles: dict[str, Callable[[], object]] = {
+        **first,
+        "worker1": serve,
+        "worker2": serve,
+        "worker3": serve,
+        "worker4": Keeper(case),
+    }
     return Roles(all_roles, {"_transports": ["uv"], "_channels": ["basic"]})
 
 

@@ -22,7 +22,7 @@ from reference.cli import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
 from reference.trace import Trace, compare
-from reference.verify import tutorial
+from reference.verify import Row, tutorial
 
 CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
 
@@ -510,6 +510,24 @@ def test_verify_runs_every_case_of_every_name(
         ("parameter_server", "steps=2 lr=0.5", "2", "2", "equal"),
         ("parameter_server", "lr=0.25 staleness=0 dtype=float64 arithmetic=exact", "2", "10", "equal"),
     ] * 2
+
+
+def test_verify_without_names_runs_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Case] = []
+
+    def pretend(case: Case, on_progress: object) -> Row:
+        asked.append(case)
+        return Row(case, 7, 1.25, "0.50 of its bound in x", "within bound")
+
+    monkeypatch.setattr(reference.cli, "verify", pretend)
+    assert main(["verify"]) == 0
+    wanted = [CASE_TYPES[name](**changes) for name in TUTORIALS for changes in reference.verify.CASES[name]]
+    assert asked == wanted
+    body = rows(capsys.readouterr().out)
+    assert [row[0] for row in body] == [case.tutorial() for case in wanted]
+    assert body[0][2:] == ["7", "1", "1.2", "0.50 of its bound in x", "within bound"]
 
 
 def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,306 @@
+"""Samples per second of the batch-updating parameter server that trains ResNet50, beside DDP over gloo.
+
+    python benchmarks/batch_parameter_server.py --json batch.json
+
+Ours is the tutorial, unchanged. DDP does the same work (model, batches, loss, optimizer) in roles of the same kind,
+with RPC up but idle: same start of processes, memory settings and one thread each. Both are timed from outside by
+their progress reports. ``--published`` runs a program of its own beside them, in the same interleaved run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import measure
+import torch.distributed as dist
+from measure import BenchmarkError
+from torch.nn.parallel import DistributedDataParallel
+
+from reference.batch_parameter_server import Case, Trainer, initial_model, roles, sgd, trainer_names
+from reference.progress import log_step
+from reference.world import launch
+
+# What the published program prints, by the names that the figures have here.
+PUBLISHED = {"published": "published batch parameter server", "published DDP": "DDP over gloo"}
+
+# How far the losses of the two may be apart after the first update (relative). DDP adds gradients in another order,
+# which is 1e-5 here from three trainers on; later rounds amplify it, by a factor of thousands in each.
+LOSS_TOLERANCE = 0.01
+COMPARED_ROUNDS = 2
+
+Losses = dict[tuple[str, int], float]
+
+
+class RoundClock:
+    """A round ends when the last trainer reports it: this is told of every report, in the launching process."""
+
+    def __init__(self, trainers: int) -> None:
+        self.trainers = trainers
+        self.ends: dict[int, float] = {}
+        self.losses: Losses = {}
+
+    def __call__(self, role: str, record: dict[str, Any]) -> None:
+        now, step = time.monotonic(), record["step"]
+        self.losses[role, step] = record["loss"]
+        if sum(reported == step for _, reported in self.losses) == self.trainers:
+            self.ends[step] = now
+
+    def seconds(self) -> list[float]:
+        """How long each round took, but for the first, whose beginning nobody reports."""
+        return [self.ends[step] - self.ends[step - 1] for step in sorted(self.ends)[1:]]
+
+
+@dataclass(frozen=True)
+class DdpTrainer:
+    """What a role of the DDP world runs: the tutorial's trainer, its gradients averaged by DDP."""
+
+    case: Case
+    name: str
+    rendezvous: str
+    deadline: float
+
+    def __call__(self) -> None:
+        dist.init_process_group(
+            "gloo",
+            init_method=self.rendezvous,
+            rank=trainer_names(self.case).index(self.name),
+            world_size=self.case.trainers,
+            timeout=timedelta(seconds=self.deadline),
+        )
+        try:
+            self.train()
+        finally:
+            dist.destroy_process_group()
+
+    def train(self) -> None:
+        model = DistributedDataParallel(initial_model(self.case))
+        optimizer = sgd(self.case, model)
+        trainer = Trainer(self.case, self.name)
+        for step, (inputs, labels) in enumerate(trainer.get_next_batch(), start=1):
+            optimizer.zero_grad()
+            loss = trainer.gradients(model, inputs, labels)
+            optimizer.step()
+            log_step(step, self.case.steps, float(loss))
+
+
+def ddp_roles(case: Case, folder: str, deadline: float) -> dict[str, Callable[[], object]]:
+    rendezvous = f"file://{folder}/gloo"
+    return {name: DdpTrainer(case, name, rendezvous, deadline) for name in trainer_names(case)}
+
+
+class Setting:
+    """One number of trainers and one batch size, measured in every way."""
+
+    def __init__(self, case: Case, deadline: float, published: Path | None) -> None:
+        self.case = case
+        self.deadline = deadline
+        self.published = published
+        self.rounds: dict[str, list[list[float]]] = {"ours": [], "DDP": []}
+        self.losses: dict[str, Losses] = {}
+        self.printed: dict[str, float] = {}
+
+    def ways(self) -> measure.Ways:
+        """Each way's measurement: samples a second."""
+        ways: dict[str, Callable[[], float]] = {"ours": self.ours, "DDP": self.ddp}
+        if self.published is not None:
+            # One program prints both: it runs for the first, the second is what it also said.
+            ways.update({name: partial(self.said, name) for name in PUBLISHED})
+        return ways
+
+    def ours(self) -> float:
+        return self.timed("ours", roles(self.case))
+
+    def ddp(self) -> float:
+        with tempfile.TemporaryDirectory(prefix="ddp-") as folder:
+            return self.timed("DDP", ddp_roles(self.case, folder, self.deadline))
+
+    def timed(self, way: str, playing: Mapping[str, Callable[[], object]]) -> float:
+        """Samples a second of all counted rounds of one world."""
+        clock = RoundClock(self.case.trainers)
+        with launch(playing, deadline=self.deadline, on_progress=clock) as world:
+            measure.returned(world)
+        rounds = clock.seconds()
+        if len(rounds) != self.case.steps - 1:
+            raise BenchmarkError(f"{way}: {len(rounds)} rounds were reported, wanted {self.case.steps - 1}")
+        self.rounds[way].append(rounds)
+        self.losses[way] = clock.losses
+        return self.rate(rounds)
+
+    def rate(self, rounds: Sequence[float]) -> float:
+        """Samples a second over rounds of these seconds."""
+        return self.case.trainers * self.case.batch_size * len(rounds) / sum(rounds)
+
+    def without_last(self) -> dict[str, Any]:
+        """The same figures without the last round: there ours also records the final parameters, DDP nothing."""
+        rates = {way: [self.rate(rounds[:-1]) for rounds in each] for way, each in self.rounds.items()}
+        return {
+            "samples_per_second": {way: measure.spread(each) for way, each in rates.items()},
+            "ours/": {"DDP": measure.ratios(rates["ours"], rates["DDP"])},
+        }
+
+    def said(self, name: str) -> float:
+        if name not in self.printed:
+            assert self.published is not None
+            self.printed = run_published(self.published, self.case, self.deadline)
+        return self.printed.pop(name)
+
+    def result(self, repeats: int) -> dict[str, Any]:
+        """Measure; and how far ours and DDP were apart in what they trained."""
+        case = self.case
+        title = f"{case.trainers} trainers, batch {case.batch_size}, "
+        samples = measure.interleaved(self.ways(), repeats, unit="samples/s", title=title)
+        return {
+            "trainers": case.trainers,
+            "batch_size": case.batch_size,
+            "samples_per_second": {name: measure.spread(each) for name, each in samples.items()},
+            "ours/": {name: measure.ratios(samples["ours"], each) for name, each in samples.items() if name != "ours"},
+            "without_last_round": self.without_last(),
+            "seconds_of_rounds": self.rounds,
+            "loss_difference": loss_difference(self.losses["ours"], self.losses["DDP"]),
+        }
+
+
+def loss_difference(a: Losses, b: Losses) -> float:
+    """The largest relative difference of any trainer's loss in the rounds that are compared."""
+    keys = [key for key in b if key[1] <= COMPARED_ROUNDS]
+    return max(abs(a[key] - b[key]) / abs(b[key]) for key in keys)
+
+
+def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
+    """Samples per second that the program prints for itself and for its own DDP."""
+    numbers = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 1}
+    with tempfile.TemporaryDirectory(prefix="published-") as folder:
+        environment = {name: str(value) for name, value in numbers.items()}
+        environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
+        output = output_of(script, {**os.environ, **environment}, deadline)
+    return {name: printed_rate(output, line) for name, line in PUBLISHED.items()}
+
+
+def output_of(script: Path, environment: Mapping[str, str], deadline: float) -> str:
+    """What a program prints, ended with all it started when it takes too long."""
+    program = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = program.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired as error:
+        raise BenchmarkError(f"{script} was not done after {deadline:g} s") from error
+    finally:
+        end_group(program)
+    if program.returncode != 0:
+        raise BenchmarkError(f"{script} ended with status {program.returncode}\n{output[-2000:]}")
+    return output
+
+
+def end_group(program: subprocess.Popen[str]) -> None:
+    """End what is still there of a program that leads its own process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
+
+
+def printed_rate(output: str, line: str) -> float:
+    """The samples a second in one of the program's lines."""
+    found = re.search(rf"^{re.escape(line)}: \d+ trainers, [\d.]+ s a round, ([\d.]+) samples/s", output, re.MULTILINE)
+    if found is None:
+        raise BenchmarkError(f"the published program printed no line {line!r}\n{output[-2000:]}")
+    return float(found[1])
+
+
+def rows_of(result: Mapping[str, Any], figures: Mapping[str, Any]) -> list[list[str]]:
+    """One row a way; ours has no ratio to itself."""
+    rows = []
+    for name, rates in figures["samples_per_second"].items():
+        ratio = figures["ours/"].get(name)
+        last = ["", "", ""] if ratio is None else measure.cells(ratio, 2)
+        rows.append([name, str(result["trainers"]), str(result["batch_size"]), *measure.cells(rates, 1), *last])
+    return rows
+
+
+def show(results: Sequence[Mapping[str, Any]]) -> None:
+    columns = ["trainers", "batch", "median", "min", "max", "ours / this", "min", "max"]
+    rows = [row for result in results for row in rows_of(result, result)]
+    print(measure.table(["samples a second", *columns], rows))
+    print("\nThe same without the last round, in which ours also records the final parameters:")
+    rows = [row for result in results for row in rows_of(result, result["without_last_round"])]
+    print(measure.table(["samples a second", *columns], rows))
+    worst = max(result["loss_difference"] for result in results)
+    verdict = "the same work" if worst <= LOSS_TOLERANCE else "NOT the same work"
+    print(f"\nratios are pairwise; after one update, losses of ours and DDP differ by {worst:.1e}: {verdict}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = measure.parser(
+        "Samples per second of ResNet50 training: the batch-updating parameter server beside DDP over gloo. "
+        "About 6 minutes on 2 cores, with --published about twice that."
+    )
+    add = parser.add_argument
+    add("--trainers", type=measure.count, nargs="+", default=[1, 2, 4], help="numbers of trainers")
+    add("--batch-size", type=several, nargs="+", default=[4, 20], help="images of a trainer's batch, at least 2")
+    add("--rounds", type=several, default=6, help="counted rounds, at least 2; one more runs before them")
+    add("--repeats", type=measure.count, default=3, help="runs of each way and setting")
+    add(
+        "--image-side",
+        type=measure.count,
+        default=64,
+        help="width and height of an image in pixels; where small, losses say little",
+    )
+    add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
+    add("--published", type=existing, metavar="FILE", help="a program to run beside; reads N, B, H and ROUNDS")
+    return parser.parse_args()
+
+
+def several(text: str) -> int:
+    """A command line's whole number from 2."""
+    return measure.count(text, least=2)
+
+
+def existing(text: str) -> Path:
+    path = Path(text).resolve()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path
+
+
+def settings(wanted: argparse.Namespace) -> list[Setting]:
+    """Every batch size with every number of trainers."""
+    side = {"image_w": wanted.image_side, "image_h": wanted.image_side}
+    cases = [
+        Case(trainers=trainers, steps=wanted.rounds + 1, batch_size=batch_size, record="ends", **side)
+        for batch_size in wanted.batch_size
+        for trainers in wanted.trainers
+    ]
+    return [Setting(case, wanted.deadline, wanted.published) for case in cases]
+
+
+def main() -> None:
+    wanted = arguments()
+    facts = measure.machine()
+    results = [setting.result(wanted.repeats) for setting in settings(wanted)]
+    print(measure.heading(facts))
+    show(results)
+    options = {"repeats": wanted.repeats, "rounds": wanted.rounds, "image_side": wanted.image_side}
+    measure.write(wanted.json, "batch_parameter_server", facts, **options, results=results)
+
+
+if __name__ == "__main__":
+    measure.run(main)

@@ -1,0 +1,152 @@
+"""What the benchmarks share: interleaved runs, medians with their spread, pairwise ratios, tables, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reference.outcome import Returned
+from reference.world import World
+
+Ways = Mapping[str, Callable[[], float]]
+
+
+class BenchmarkError(RuntimeError):
+    """A run that gave no figure: nothing can be quoted."""
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """A command line that shows its defaults, with the options that every benchmark has."""
+    built = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False
+    )
+    built.add_argument("--json", type=_writable, metavar="FILE", help="also write versions and every raw sample there")
+    return built
+
+
+def count(text: str, least: int = 1) -> int:
+    """A command line's whole number from ``least``."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least}, got {text!r}")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A command line's duration."""
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
+    return value
+
+
+def _writable(text: str) -> Path:
+    """A file that can be written when the figures are there, minutes from now."""
+    path = Path(text).resolve()
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"cannot write {path}")
+    return path
+
+
+def interleaved(ways: Ways, repeats: int, *, unit: str, title: str = "") -> dict[str, list[float]]:
+    """Every way once, then every way again: what else the machine does meets all of them alike."""
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    for repeat in range(1, repeats + 1):
+        for name, measure in ways.items():
+            samples[name].append(measure())
+            note(f"{title}{name}, {repeat} of {repeats}: {samples[name][-1]:.3f} {unit}")
+    return samples
+
+
+def note(text: str) -> None:
+    """A sign of life, kept out of what is printed for good."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def spread(samples: Sequence[float]) -> dict[str, Any]:
+    """Median, least and greatest, with the samples themselves in the order in which they were taken."""
+    return {
+        "median": statistics.median(samples),
+        "min": min(samples),
+        "max": max(samples),
+        "samples": list(samples),
+    }
+
+
+def ratios(above: Sequence[float], below: Sequence[float]) -> dict[str, Any]:
+    """The ratios of samples that were taken one after the other."""
+    return spread([a / b for a, b in zip(above, below, strict=True)])
+
+
+def cells(figures: Mapping[str, Any], digits: int) -> list[str]:
+    """A table's three cells for one `spread`."""
+    return [f"{figures[name]:.{digits}f}" for name in ("median", "min", "max")]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
+    """Aligned columns: the first ``words`` of them to the left, numbers to the right."""
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    lines = []
+    for row in (head, *rows):
+        texts = [
+            text.ljust(width) if column < words else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(texts).rstrip())
+    return "\n".join(lines)
+
+
+def returned(world: World) -> dict[str, object]:
+    """What every role returned.
+
+    Raises:
+        BenchmarkError: a role did not; with the end of its log.
+    """
+    values: dict[str, object] = {}
+    for name, outcome in world.wait().items():
+        if not isinstance(outcome, Returned):
+            raise BenchmarkError(f"{name} {outcome}\n{world.log(name)[-2000:]}")
+        values[name] = outcome.value
+    return values
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    return {
+        "taken": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "system": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)),
+        "load": os.getloadavg()[0],
+    }
+
+
+def heading(facts: Mapping[str, Any]) -> str:
+    """One line that says where the figures were taken."""
+    return (
+        f"torch {facts['torch']}, Python {facts['python']}, {facts['cores']} cores, load before {facts['load']:.2f}\n"
+    )
+
+
+def write(path: Path | None, benchmark: str, facts: Mapping[str, Any], **content: object) -> None:
+    """The JSON that ``--json`` asks for."""
+    if path is not None:
+        path.write_text(json.dumps({"benchmark": benchmark, "machine": facts, **content}, indent=1) + "\n")
+
+
+def run(main: Callable[[], None]) -> None:
+    """A script's `main`, its one-line failure instead of a traceback."""
+    try:
+        main()
+    except BenchmarkError as error:
+        raise SystemExit(f"{Path(sys.argv[0]).name}: {error}") from error

@@ -1,0 +1,193 @@
+"""How long a world takes: up, one call from the first role to the last, down with graceful shutdown.
+
+    python benchmarks/worlds.py --transports --json worlds.json
+
+Three questions: `launch` against ``torch.multiprocessing.spawn`` with the same four roles; worlds of growing size;
+`launch`'s transports against torch's default ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import measure
+import torch.distributed.rpc as rpc
+import torch.multiprocessing
+from measure import BenchmarkError
+
+from reference.world import launch
+
+COMPARED = 4  # roles of the worlds that are compared
+WANTED = 8  # how many times faster than spawn `launch` claims to be
+ANSWER = 42
+
+# Over `agent.LOCAL_OPTIONS`: None is what torch itself starts with.
+TORCH_OPTIONS: Mapping[str, Any] = {"_transports": None, "_channels": None}
+
+
+def answer() -> int:
+    """Runs on the last role."""
+    return ANSWER
+
+
+def ask(last: str) -> int:
+    """Runs on the first role."""
+    return int(rpc.rpc_sync(last, answer, timeout=30))
+
+
+def wait_for_shutdown() -> None:
+    """What the other roles run."""
+
+
+def names(size: int) -> list[str]:
+    return [f"w{rank}" for rank in range(size)]
+
+
+def launched(size: int, deadline: float, options: Mapping[str, Any] | None = None) -> float:
+    """Seconds of one world by `launch`, until no process is left."""
+    first, *others = names(size)
+    roles: dict[str, Callable[[], object]] = {first: partial(ask, others[-1])}
+    started = time.monotonic()
+    with launch({**roles, **dict.fromkeys(others, wait_for_shutdown)}, deadline=deadline, options=options) as world:
+        values = measure.returned(world)
+    took = time.monotonic() - started
+    if values[first] != ANSWER:
+        raise BenchmarkError(f"the call gave {values[first]!r}, wanted {ANSWER}")
+    return took
+
+
+def spawned_role(rank: int, size: int, rendezvous: str) -> None:
+    """The same role as its own program would write it, with torch's defaults."""
+    warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo", category=UserWarning)
+    options = rpc.TensorPipeRpcBackendOptions(init_method=rendezvous)
+    rpc.init_rpc(names(size)[rank], rank=rank, world_size=size, rpc_backend_options=options)
+    if rank == 0 and ask(names(size)[-1]) != ANSWER:
+        raise BenchmarkError(f"the call gave something else than {ANSWER}")
+    rpc.shutdown()
+
+
+def spawned(size: int, deadline: float) -> float:
+    """Seconds of one world by ``torch.multiprocessing.spawn``, until no process is left."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="spawn-") as folder:
+        args = (size, f"file://{folder}/rendezvous")
+        context = torch.multiprocessing.spawn(spawned_role, args=args, nprocs=size, join=False)
+        try:
+            join(context, started + deadline)
+        finally:
+            for process in context.processes:
+                process.kill()
+                process.join()
+        return time.monotonic() - started
+
+
+def join(context: torch.multiprocessing.ProcessContext, due: float) -> None:
+    """Wait for all processes of a spawn until ``due`` (monotonic seconds)."""
+    while not context.join(timeout=max(0.0, due - time.monotonic())):
+        if time.monotonic() >= due:
+            raise BenchmarkError("the spawned world missed its deadline")
+
+
+def compare(repeats: int, deadline: float) -> dict[str, Any]:
+    """`launch` against spawn; the first world of each, which also fills the caches, is not counted."""
+    ways: measure.Ways = {
+        "launch": partial(launched, COMPARED, deadline),
+        "spawn": partial(spawned, COMPARED, deadline),
+    }
+    first = measure.interleaved(ways, 1, unit="s", title="first world by ")
+    samples = measure.interleaved(ways, repeats, unit="s", title=f"{COMPARED} roles by ")
+    return {
+        "roles": COMPARED,
+        "first": {name: each[0] for name, each in first.items()},
+        "seconds": {name: measure.spread(each) for name, each in samples.items()},
+        "spawn/launch": measure.ratios(samples["spawn"], samples["launch"]),
+    }
+
+
+def grow(sizes: Sequence[int], repeats: int, deadline: float) -> dict[str, Any]:
+    """Seconds of a world by its number of roles."""
+    ways = {str(size): partial(launched, size, deadline) for size in sizes}
+    samples = measure.interleaved(ways, repeats, unit="s", title="roles: ")
+    return {size: measure.spread(each) for size, each in samples.items()}
+
+
+def transports(repeats: int, deadline: float) -> dict[str, Any]:
+    """Our choice of transports against torch's own, all else equal."""
+    ways: measure.Ways = {
+        "ours": partial(launched, COMPARED, deadline),
+        "torch's": partial(launched, COMPARED, deadline, TORCH_OPTIONS),
+    }
+    ways["torch's"]()  # not counted, as ours has started before
+    samples = measure.interleaved(ways, repeats, unit="s", title="transports: ")
+    return {
+        "roles": COMPARED,
+        "seconds": {name: measure.spread(each) for name, each in samples.items()},
+        "torch's/ours": measure.ratios(samples["torch's"], samples["ours"]),
+    }
+
+
+def show_comparison(result: Mapping[str, Any]) -> None:
+    rows = [[f"{way}, seconds", *measure.cells(result["seconds"][way], 3)] for way in ("launch", "spawn")]
+    rows.append(["spawn / launch, pairwise", *measure.cells(result["spawn/launch"], 1)])
+    print(measure.table([f"a world of {result['roles']}", "median", "min", "max"], rows))
+    print(f"first world, not counted: launch {result['first']['launch']:.2f} s (its process server starts), ", end="")
+    print(f"spawn {result['first']['spawn']:.2f} s")
+    met = "met" if result["spawn/launch"]["median"] >= WANTED else "NOT met"
+    print(f"claim: at least {WANTED} times faster than spawn: {met}\n")
+
+
+def show_sizes(result: Mapping[str, Any]) -> None:
+    rows = [[size, *measure.cells(figures, 3)] for size, figures in result.items()]
+    print(measure.table(["roles, by launch", "median s", "min", "max"], rows), end="\n\n")
+
+
+def show_transports(result: Mapping[str, Any]) -> None:
+    rows = [[f"{way}, seconds", *measure.cells(result["seconds"][way], 3)] for way in ("ours", "torch's")]
+    rows.append(["torch's / ours, pairwise", *measure.cells(result["torch's/ours"], 2)])
+    print(measure.table([f"transports, {result['roles']} roles", "median", "min", "max"], rows))
+
+
+def size(text: str) -> int:
+    """A command line's number of roles; a call needs two."""
+    return measure.count(text, least=2)
+
+
+def arguments() -> argparse.Namespace:
+    parser = measure.parser("Seconds to start a world, make one call and shut it down; 1 to 2 minutes on 2 cores.")
+    parser.add_argument("--repeats", type=measure.count, default=5, help="counted worlds of each kind")
+    parser.add_argument(
+        "--sizes",
+        type=size,
+        nargs="*",
+        default=[2, 3, 4, 8, 16, 32, 64],
+        help="numbers of roles to start by launch; none for the comparison alone",
+    )
+    parser.add_argument("--transports", action="store_true", help="also compare with torch's default transports")
+    parser.add_argument("--deadline", type=measure.seconds, default=60.0, help="seconds after which a world has failed")
+    return parser.parse_args()
+
+
+def main() -> None:
+    wanted = arguments()
+    facts = measure.machine()
+    results: dict[str, Any] = {"spawn": compare(wanted.repeats, wanted.deadline)}
+    results["sizes"] = grow(wanted.sizes, wanted.repeats, wanted.deadline)
+    if wanted.transports:
+        results["transports"] = transports(wanted.repeats, wanted.deadline)
+    print(measure.heading(facts))
+    show_comparison(results["spawn"])
+    if results["sizes"]:
+        show_sizes(results["sizes"])
+    if "transports" in results:
+        show_transports(results["transports"])
+    measure.write(wanted.json, "worlds", facts, repeats=wanted.repeats, results=results)
+
+
+if __name__ == "__main__":
+    measure.run(main)
