@@ -408,6 +408,12 @@ class RunPs:
         return ps.recorder.trace()
 
 
+def cause_of(error: Exception) -> str:
+    """What an error that came over RPC says, in one line: its first one may only say from where it came."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "On WorkerInfo(" not in line), type(error).__name__)
+
+
 def _trainer_ended(
     ps: BatchUpdateParameterServer,
     name: str,
@@ -417,7 +423,7 @@ def _trainer_ended(
     try:
         future.value()
     except Exception as error:
-        ps.fail(f"{name} failed: {str(error).strip().splitlines()[0]}")
+        ps.fail(f"{name} failed: {cause_of(error)}")
     ended.put(name)
 
 
@@ -464,4 +470,7 @@ def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:
         return list(range(case.trainers))
     if replay is None:
         raise TraceError("the order of arrival decides bits: pass the run's trace as replay")
-    return [int(index) for index in replay.tensors[f"{step:04d}/arrivals"]]
+    order = replay.tensors.get(f"{step:04d}/arrivals", torch.empty(0)).tolist()
+    if sorted(order) != list(range(case.trainers)):
+        raise TraceError(f"{step:04d}/arrivals: not every trainer once, got {order}")
+    return [int(index) for index in order]

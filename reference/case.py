@@ -47,7 +47,9 @@ class Case:
         "every", "ends", help="parameters and gradients of every step, or parameters at both ends only"
     )
 
-    timeout: float = number(60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001)
+    timeout: float = number(
+        60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6
+    )
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -70,7 +72,7 @@ class Case:
     def _checked(self, item: Field[Any], value: object) -> object:
         wanted = item.metadata["type"]
         if wanted is float and type(value) is int:
-            value = float(value)
+            value = float(value) if abs(value) < 2**1023 else math.inf
         if type(value) is not wanted:
             self.require(False, item.name, {int: "an integer", float: "a number", str: "a word"}[wanted])
         if wanted is str:
@@ -79,10 +81,10 @@ class Case:
             return value
         assert isinstance(value, int | float)
         low, high = item.metadata["at_least"], item.metadata["at_most"]
-        self.require(math.isfinite(value), item.name, "finite")
+        self.require(wanted is int or math.isfinite(value), item.name, "finite")
         self.require(low is None or value >= low, item.name, f"at least {low}")
         self.require(high is None or value <= high, item.name, f"at most {high}")
-        return value
+        return value + wanted(0)  # not -0.0, which equals 0.0 and is written otherwise
 
     def to_json(self) -> str:
         """One line, keys sorted: the same case always gives the same bytes."""
@@ -97,7 +99,7 @@ class Case:
         """
         try:
             values = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}") from error
         if not isinstance(values, dict):
             raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}")

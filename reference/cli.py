@@ -33,6 +33,9 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized arguments"):
+            names = [option for action in self._actions for option in action.option_strings or [str(action.metavar)]]
+            message = f"{message}; wanted {', '.join(names)}"
         raise BadInput(message)
 
 
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
             return show_help()
         return commands[chosen.command](arguments[1:])
     except (BadInput, CaseError, WorldError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -75,10 +78,12 @@ def show_list(arguments: Sequence[str]) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Train one tutorial; under torchrun, play the role of this rank."""
-    usage = "usage: python -m reference run NAME [options]; `run NAME --help` lists a tutorial's options"
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(f"{usage}\nNAME: {', '.join(TUTORIALS)}")
-        return 0 if arguments else 2
+    if not arguments:
+        raise BadInput(f"run what? wanted one of {', '.join(TUTORIALS)}")
+    if arguments[0] in ("-h", "--help"):
+        print("usage: python -m reference run NAME [options]; `run NAME --help` lists a tutorial's options")
+        print(f"NAME: {', '.join(TUTORIALS)}")
+        return 0
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline = options.pop("save"), options.pop("deadline")
@@ -87,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
         given.setdefault("record", "ends")  # nobody will see the steps in between
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if under_torchrun:
-        given = fitted(name, given, int(os.environ["WORLD_SIZE"]))
+        given = fitted(name, given, world_size())
     case = tutorial(name).Case(**given)
     check_device(case)
     if save is not None:
@@ -119,14 +124,22 @@ def known(name: str) -> str:
     return name
 
 
-def fitted(name: str, given: Mapping[str, Any], world_size: int) -> dict[str, Any]:
+def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
     module = tutorial(name)
     for item in fields(module.Case):
         if item.metadata.get("scales") and item.name not in given:
             others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
-            return {**given, item.name: world_size - others}
+            return {**given, item.name: size - others}
     return dict(given)
+
+
+def world_size() -> int:
+    """torchrun's number of processes."""
+    text = os.environ["WORLD_SIZE"]
+    if not text.isdecimal():
+        raise BadInput(f"WORLD_SIZE must be a number, got {text!r}")
+    return int(text)
 
 
 def check_device(case: Case) -> None:
@@ -137,10 +150,12 @@ def check_device(case: Case) -> None:
 
 def check_writable(path: str) -> None:
     """Refuse a file that could not be written, before anything runs."""
-    target = Path(path)
-    if target.is_dir():
-        raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
     try:
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
+        if target.exists() and not target.is_file():
+            raise BadInput(f"cannot write {path}: it is not a plain file")
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:

@@ -34,10 +34,14 @@ def natural_bound(run: Trace, twin: Trace, exact: Trace) -> NaturalBound:
     A tensor that the twin happens to get exactly may still be off by one rounding of its own norm.
 
     Raises:
-        TraceError: a tensor without counterparts, another shape, NaN, or an integer tensor that differs.
+        TraceError: ``exact`` is not in float64, a tensor without counterparts, another shape, NaN, or
+            an integer tensor that differs.
     """
     check_comparable(run.tensors, twin.tensors)
     check_comparable(run.tensors, exact.tensors, same_dtype=False)
+    for name, tensor in exact.tensors.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise TraceError(f"{name}: {tensor.dtype} in the twin that is to be float64")
     ratios = {}
     for name, tensor in run.tensors.items():
         if not tensor.is_floating_point():

@@ -314,16 +314,30 @@ def known_order(case: Case) -> list[tuple[int, int]]:
     return [(PULL, 0), (PUSH, 0)] * case.steps
 
 
+def recorded_order(case: Case, run: Trace) -> list[tuple[int, int]]:
+    """The order of events in a run's trace.
+
+    Raises:
+        TraceError: none in it, or not every worker's pulls and pushes by turns.
+    """
+    order = run.tensors.get("order/events", torch.empty(0, 2)).tolist()
+    for index, name in enumerate(worker_names(case)):
+        kinds = [kind for kind, worker in order if worker == index]
+        if kinds != [PULL, PUSH] * case.steps:
+            raise TraceError(f"order/events: {name} did not pull and push by turns, {case.steps} times each")
+    return [(kind, worker) for kind, worker in order]
+
+
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: plain SGD on gradients of the same weights.
 
     Raises:
-        TraceError: several workers and no trace whose order could be replayed.
+        TraceError: several workers and no trace, or one whose order cannot be replayed.
     """
     if case.workers > 1 and replay is None:
         raise TraceError("with several workers the order of events decides: pass the run's trace as replay")
-    order = known_order(case) if replay is None else [(a, b) for a, b in replay.tensors["order/events"].tolist()]
+    order = known_order(case) if replay is None else recorded_order(case, replay)
     model = build_model(case)
     parameters = dict(model.named_parameters())
     optimizer = optim.SGD(model.parameters(), lr=case.lr)

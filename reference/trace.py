@@ -37,18 +37,25 @@ class Trace:
 
     def losses(self) -> list[float]:
         """Per step, the mean of its losses; empty where nothing is trained."""
-        steps: dict[str, list[float]] = {}
+        steps: dict[int, list[float]] = {}
         for name, tensor in self.tensors.items():
             step, _, rest = name.partition("/")
             if rest.startswith("loss/"):
-                steps.setdefault(step, []).append(tensor.item())
+                steps.setdefault(int(step), []).append(tensor.item())
         return [sum(each) / len(each) for _, each in sorted(steps.items())]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file with the case in its header; whole or not at all."""
+        """Write a safetensors file with the case in its header; whole or not at all.
+
+        Raises:
+            TraceError: something that is not a plain file stands there.
+            OSError: the folder cannot be written.
+        """
         header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
-        target = Path(path)
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        target = Path(path).resolve()
+        if target.exists() and not target.is_file():
+            raise TraceError(f"{path}: not a plain file, so it is not replaced")
+        handle, scratch = tempfile.mkstemp(prefix=".trace-", dir=target.parent)
         os.close(handle)
         try:
             save_file(self.tensors, scratch, metadata=header)
@@ -64,6 +71,7 @@ class Trace:
         Raises:
             TraceError: not a trace file, or a tutorial that is not known.
             CaseError: the case in the header is not valid.
+            OSError: the file cannot be opened.
         """
         try:
             with safe_open(path, framework="pt") as file:

@@ -86,14 +86,14 @@ def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 
 def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
     """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound."""
-    twin = train_locally(run.case, run)
     try:
+        twin = train_locally(run.case, run)
         comparison = compare(run, twin)
+        if comparison.equal:
+            return str(comparison), "equal"
+        return _judge_rounding(run, twin, comparison, train_locally)
     except TraceError as error:
         return str(error), "wrong"
-    if comparison.equal:
-        return str(comparison), "equal"
-    return _judge_rounding(run, twin, comparison, train_locally)
 
 
 def _judge_rounding(
@@ -119,6 +119,8 @@ def verify(case: Case, on_progress: Progress | None = None) -> Row:
         run = trace_of(outcomes)
     except TraceError:
         return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
+    if run.case != case:
+        return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
     return Row(case, len(roles), seconds, *judge(run, module.train_locally))
 
 

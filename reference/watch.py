@@ -49,7 +49,7 @@ class _FromLog(logging.Handler):
 def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
     """What to give `launch` as ``on_progress``; ``logged``: also show this process's own steps."""
     with _bar(title) if sys.stderr.isatty() else _lines(title) as report:
-        handler = _FromLog(report)
+        handler, level = _FromLog(report), steps.logger.level
         if logged:
             steps.logger.addHandler(handler)
             steps.logger.setLevel(logging.INFO)
@@ -57,6 +57,7 @@ def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
             yield report
         finally:
             steps.logger.removeHandler(handler)
+            steps.logger.setLevel(level)
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def _lines(title: str) -> Iterator[Report]:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Report]:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(
         *columns,
         TimeRemainingColumn(),
@@ -82,9 +83,9 @@ def _bar(title: str) -> Iterator[Report]:
         console=Console(stderr=True),
         transient=True,
     ) as bars:
-        bar = bars.add_task(title, total=None, loss="-")
+        bar = bars.add_task(title, total=None, count="", loss="-")
 
         def show(step: int, total: int, loss: float) -> None:
-            bars.update(bar, completed=step, total=total, loss=f"{loss:.6g}")
+            bars.update(bar, completed=step, total=total, count=f"{step}/{total}", loss=f"{loss:.6g}")
 
         yield _Newest(show)

@@ -14,19 +14,21 @@ from typing import Any
 import numpy as np
 import torch
 
+_INTEGERS = {1: torch.int8, 2: torch.int16}
 
-def _rebuild(array: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
-    return torch.from_numpy(array).view(dtype)
+
+def _rebuild(array: np.ndarray[Any, Any], dtype: torch.dtype, requires_grad: bool) -> torch.Tensor:
+    return torch.from_numpy(array).view(dtype).requires_grad_(requires_grad)
 
 
 def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...]] | str:
     plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout == torch.strided
-    if not plain or tensor.requires_grad or tensor.is_quantized or tensor.is_complex():
+    if not plain or tensor.is_quantized or tensor.is_complex():
         return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return]
-    bits = tensor.contiguous()
-    if tensor.dtype == torch.bfloat16:
-        bits = bits.view(torch.int16)  # numpy has no bfloat16: it travels as its bits
-    return _rebuild, (bits.numpy(), tensor.dtype)
+    bits = tensor.detach().resolve_neg().contiguous()
+    if bits.is_floating_point() and bits.dtype not in (torch.float16, torch.float32, torch.float64):
+        bits = bits.view(_INTEGERS[bits.element_size()])  # numpy has no such numbers: they travel as their bits
+    return _rebuild, (bits.numpy(), tensor.dtype, tensor.requires_grad)
 
 
 class _Pickler(pickle.Pickler):

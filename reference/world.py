@@ -38,6 +38,9 @@ Function = Callable[..., object]
 # Kept of each log when the world's folder goes (bytes).
 LOG_TAIL = 1 << 16
 
+# The longest deadline (seconds): eleven days, well within what the kernel's clocks can wait.
+LONGEST = 1e6
+
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
 
@@ -254,8 +257,8 @@ def _check(names: Sequence[str], deadline: float, threads: int, options: Mapping
             raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
     if len(set(names)) != len(names):
         raise WorldError(f"role names must differ, got {', '.join(names)}")
-    if not deadline > 0:
-        raise WorldError(f"a deadline is a positive number of seconds, got {deadline!r}")
+    if not 0 < deadline <= LONGEST:
+        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
     if not threads > 0:
         raise WorldError(f"threads must be at least 1, got {threads!r}")
     timeout = (options or {}).get("rpc_timeout", 1)

@@ -162,19 +162,16 @@ def test_refused(values: dict[str, Any], message: str) -> None:
     assert refusal(Sample, values) == f"test_case: {message}"
 
 
-@pytest.mark.xfail(raises=OverflowError, reason="math.isfinite and float() refuse integers beyond 1.8e308 themselves")
 @pytest.mark.parametrize("field", ["seed", "timeout"])
 def test_a_huge_integer_is_refused_like_any_other(field: str) -> None:
     assert refusal(Sample, {field: 10**400}).startswith(f"test_case: {field} must be ")
 
 
-@pytest.mark.xfail(raises=pytest.fail.Exception, reason="accepted, then RPC turns it into a negative time limit")
 def test_a_timeout_that_rpc_cannot_count_is_refused() -> None:
     """RPC counts milliseconds in 32 bits: at 2147484 s and more each call fails at once."""
     assert refusal(Sample, {"timeout": 1e10}).startswith("test_case: timeout must be at most ")
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="-0.0 is kept, and equals 0.0")
 def test_equal_cases_have_equal_json() -> None:
     assert Sample(rate=-0.0) == Sample(rate=0.0)
     assert Sample(rate=-0.0).to_json() == Sample(rate=0.0).to_json()

@@ -8,6 +8,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -233,6 +234,7 @@ class TestNothingIsLeft:
             assert world.wait()["a"] == Returned(None)
         assert left_after({child}, 5) == set()
 
+    @pytest.mark.kills_launcher
     def test_when_the_launching_process_is_killed(self) -> None:
         """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
         with launcher() as (process, roles):
@@ -243,6 +245,7 @@ class TestNothingIsLeft:
             process.wait(10)
             assert left_after(everybody | roles, 10) == set()
 
+    @pytest.mark.kills_launcher
     def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
             os.kill(min(roles), signal.SIGSTOP)
@@ -250,6 +253,7 @@ class TestNothingIsLeft:
             process.wait(10)
             assert left_after(roles, 10) == set()
 
+    @pytest.mark.kills_launcher
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
         with launcher() as (process, roles):
@@ -272,11 +276,14 @@ class launcher:  # noqa: N801 (used like a function)
     """A process that has launched a world of three: (process, pids of its roles)."""
 
     def __init__(self) -> None:
+        # Its temporary files to this test's folder: what it cannot remove when it is killed, pytest will.
+        environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.launcher"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            env=environment,
             cwd=Path(__file__).parent.parent,
         )
 
@@ -399,7 +406,7 @@ class TestProcesses:
         ({"roles": {}}, "a world needs at least one role, got none"),
         ({"roles": ["a", "a"]}, "role names must differ, got a, a"),
         ({"roles": ["a b"]}, "a role's name is 1 to 127 letters, digits, '_', ':' or '-', got 'a b'"),
-        ({"roles": ["a"], "deadline": 0}, "a deadline is a positive number of seconds, got 0"),
+        ({"roles": ["a"], "deadline": 0}, "a deadline is a positive number of seconds, at most 1e+06, got 0"),
         ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
         (
             {"roles": ["a"], "options": {"rpc_timeout": 0}},
