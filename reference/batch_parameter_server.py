@@ -34,8 +34,7 @@ from reference.progress import log_step
 from reference.seeding import generator
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
-
-Tensors = Sequence[torch.Tensor]
+from reference.update import Tensors, accumulate, average, check_shapes, hand_out, keep_apart
 
 
 @dataclass(frozen=True)
@@ -111,6 +110,7 @@ class BatchUpdateParameterServer:
         self.optimizer = sgd(case, self.model)
         self.recorder = Recorder(case, dict(self.model.named_parameters()))
         self.round = 0
+        self.handed_out = False
         self.arrivals: list[str] = []
         self.held: dict[str, Tensors] = {}
         self.buffers: dict[str, Tensors] = {}
@@ -154,17 +154,13 @@ class BatchUpdateParameterServer:
         if result is not None:
             # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).
             fut.set_result(result)
+            threading.Thread(target=self._keep_apart, daemon=True).start()  # while trainers compute
         return reply  # type: ignore[no-any-return]
 
-    def fail(self, reason: str, only: torch.futures.Future[nn.Module | RoundFailed] | None = None) -> None:
-        """End the wait of everybody in this round, and refuse every later report.
-
-        ``only``: unless that round is over already.
-        """
+    def fail(self, reason: str) -> None:
+        """End the wait of everybody in this round, and refuse every later report."""
         with self.lock:
             fut = self.future_model
-            if only is not None and fut is not only:
-                return
             failure = self._fail(reason)
             self._next_round()
         fut.set_result(failure)
@@ -188,12 +184,21 @@ class BatchUpdateParameterServer:
 
     def _hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
         """Keep a report until its turn. Checked now: later it would fail in somebody else's call."""
-        if len(self.arrivals) == 1:
-            keep_apart(self.model)  # now, while others still compute, and not while all wait for the reply
+        self._separate()
         check_shapes(grads, list(self.model.parameters()))
         check_shapes(buffers, list(self.model.buffers()))
         self.held[trainer] = grads
         self.buffers[trainer] = buffers
+
+    def _keep_apart(self) -> None:
+        with self.lock:
+            self._separate()
+
+    def _separate(self) -> None:
+        """Leave the tensors of the last reply to the transport, before anything changes them."""
+        if self.handed_out:
+            keep_apart(self.model)
+            self.handed_out = False
 
     def _accumulate(self) -> None:
         """Add what can be added in order; what has come too early stays held."""
@@ -210,6 +215,7 @@ class BatchUpdateParameterServer:
         record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])
         self.round += 1
         # A snapshot: the transport reads these tensors after the lock is gone (S2.5).
+        self.handed_out = True
         return hand_out(self.model)
 
     def _next_round(self) -> None:
@@ -230,64 +236,18 @@ class BatchUpdateParameterServer:
         return clock
 
     def _expire(self, fut: torch.futures.Future[nn.Module | RoundFailed]) -> None:
-        missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
-        self.fail(f"nothing for {self.case.timeout} s from {', '.join(missing)}", only=fut)
+        with self.lock:
+            if fut is not self.future_model:
+                return  # completed while the clock struck
+            missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
+            failure = self._fail(f"nothing for {self.case.timeout} s from {', '.join(missing)}")
+            self._next_round()
+        fut.set_result(failure)
 
     def _fail(self, reason: str) -> RoundFailed:
         self.failure = RoundFailed(f"round {self.round}: {reason}")
         self.failures.put(self.failure)
         return self.failure
-
-
-def check_shapes(got: Tensors, wanted: Tensors) -> None:
-    """Raises ValueError unless there is a tensor of the same shape for each one wanted."""
-    if len(got) != len(wanted):
-        raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
-    for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
-        if tensor.shape != like.shape:
-            raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
-
-
-def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
-    """Add one trainer's gradients into ``.grad``; the first ones become it.
-
-    Published: added to zeros, which `zero_grad` has turned into None by the second round (S2.2).
-    """
-    with torch.no_grad():
-        for parameter, grad in zip(model.parameters(), grads, strict=True):
-            if first:
-                parameter.grad = grad
-            else:
-                assert parameter.grad is not None
-                parameter.grad += grad
-
-
-def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
-    """Turn summed gradients into their mean, and the buffers into the trainers' mean, added in their order."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            assert parameter.grad is not None
-            parameter.grad /= count
-        for buffer, *each in zip(model.buffers(), *buffers, strict=True):
-            total = each[0].clone()
-            if buffer.is_floating_point():
-                for other in each[1:]:
-                    total += other
-                total /= count
-            buffer.copy_(total)
-
-
-def hand_out(model: nn.Module) -> nn.Module:
-    """A model without gradients that has this one's tensors. Nobody may change them until `keep_apart`."""
-    memo: dict[int, object] = {id(buffer): buffer.detach() for buffer in model.buffers()}
-    memo.update({id(parameter): nn.Parameter(parameter.detach()) for parameter in model.parameters()})
-    return copy.deepcopy(model, memo)
-
-
-def keep_apart(model: nn.Module) -> None:
-    """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
-    for tensor in (*model.parameters(), *model.buffers()):
-        tensor.data = tensor.data.clone()
 
 
 def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence[int]) -> None:

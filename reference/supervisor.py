@@ -107,8 +107,10 @@ class Seat:
             self.outcome = Overdue(self._read_stacks())
         elif code < 0:
             self.outcome = Killed(-code)
+        elif self._report is None or (code and isinstance(self._report, Returned)):
+            self.outcome = Exited(code)  # of itself, in the middle, or because its very end failed
         else:
-            self.outcome = self._report if self._report is not None else Exited(code)
+            self.outcome = self._report
         self.phase = "ended"
         for future, _ in self.calls.values():
             future.set_result(self.outcome)

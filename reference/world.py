@@ -10,12 +10,8 @@ named, not copied: it must stand at the top of a module that the role can import
 from __future__ import annotations
 
 import multiprocessing
-import multiprocessing.forkserver
 import os
-import pickle
-import re
 import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -27,26 +23,18 @@ from typing import Any, Self
 
 import torch.distributed.rpc as rpc
 
-from reference import wire
 from reference.agent import chosen_options, listen_on_loopback, start_agent
 from reference.outcome import Outcome, Returned, RoleFailed
-from reference.role import Post, main, prepare_process
+from reference.role import Post, prepare_process
+from reference.start import WorldError, check, packed, prepared, start
 from reference.supervisor import Progress, Seat, Supervisor
+
+__all__ = ["World", "WorldError", "launch", "run_rank"]
 
 Function = Callable[..., object]
 
 # Kept of each log when the world's folder goes (bytes).
 LOG_TAIL = 1 << 16
-
-# The longest deadline (seconds): eleven days, well within what the kernel's clocks can wait.
-LONGEST = 1e6
-
-_NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
-_context = multiprocessing.get_context("forkserver")
-
-
-class WorldError(RuntimeError):
-    """A world that cannot start, or is used after its end."""
 
 
 class World:
@@ -133,7 +121,7 @@ class World:
             raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._seats)}")
         if not self._idle:
             raise WorldError(f"{role} plays a function of its own: only a world launched with names takes calls")
-        return self._supervisor.submit(role, _packed(f"the call to {role}", (function, args)), deadline)
+        return self._supervisor.submit(role, packed(f"the call to {role}", (function, args)), deadline)
 
 
 def launch(
@@ -165,12 +153,12 @@ def launch(
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
     names = list(roles)
-    _check(names, deadline, threads, options)
+    check(names, deadline, threads, options)
     functions = dict(roles) if isinstance(roles, Mapping) else {}
-    packed = {name: _packed(name, function) for name, function in functions.items()}
-    prologue = None if before is None else _packed("before", before)
+    sent = {name: packed(name, function) for name, function in functions.items()}
+    prologue = None if before is None else packed("before", before)
     chosen = chosen_options(roles, backend, options)
-    place = _prepared(folder, names)
+    place = prepared(folder, names)
     seats: dict[str, Seat] = {}
     due = time.monotonic() + deadline
     try:
@@ -181,14 +169,14 @@ def launch(
                 world_size=len(names),
                 folder=place,
                 launcher=os.getpid(),
-                function=packed.get(name),
+                function=sent.get(name),
                 before=prologue,
                 backend=backend,
                 options=chosen,
                 threads=threads,
                 progress=on_progress is not None,
             )
-            seats[name] = _start(post)
+            seats[name] = start(post)
             seats[name].due = due
         return World(seats, place, keep=folder is not None, idle=not functions, on_progress=on_progress)
     except BaseException:
@@ -197,17 +185,6 @@ def launch(
             seat.end()
         _clean(seats, place, folder is not None)
         raise
-
-
-def _prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
-    """The world's folder, without what an earlier world left in it."""
-    if folder is None:
-        return Path(tempfile.mkdtemp(prefix="world-"))
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
-        (place / stale).unlink(missing_ok=True)
-    return place.resolve()
 
 
 def run_rank(
@@ -221,24 +198,26 @@ def run_rank(
 ) -> tuple[str, object]:
     """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
 
-    Reads RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. On one
-    machine RPC and gloo listen on loopback only (torchrun's own store is torchrun's affair). torchrun ends the
-    other ranks when one dies.
+    Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. If LOCAL_WORLD_SIZE says
+    that all are on one machine, RPC and gloo listen on loopback only (torchrun's own store is torchrun's affair).
+    torchrun ends the other ranks when one dies.
 
     Raises:
         WorldError: not under torchrun, or another number of processes than of roles.
         RuntimeError: the shutdown was not complete ``deadline`` seconds after this role's function returned.
     """
-    try:
-        rank, size, here = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"))
-    except (KeyError, ValueError) as error:
-        raise WorldError(f"not started by torchrun: no usable {error}") from error
+    for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
+        if not os.environ.get(variable, "").isdecimal():
+            raise WorldError(f"not started by torchrun: {variable} is {os.environ.get(variable)!r}, wanted a number")
+    if "MASTER_ADDR" not in os.environ:
+        raise WorldError("not started by torchrun: MASTER_ADDR is not set")
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     names = list(roles)
-    _check(names, deadline, threads, options)
+    check(names, deadline, threads, options)
     if size != len(names):
         raise WorldError(f"torchrun started {size} processes, wanted {len(names)}: {', '.join(names)}")
     name = names[rank]
-    if here == size:
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         listen_on_loopback()
     prepare_process(name, threads)
     if before is not None:
@@ -247,49 +226,6 @@ def run_rank(
     value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value
-
-
-def _check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
-    if not names:
-        raise WorldError("a world needs at least one role, got none")
-    for name in names:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
-    if len(set(names)) != len(names):
-        raise WorldError(f"role names must differ, got {', '.join(names)}")
-    if not 0 < deadline <= LONGEST:
-        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
-    if not threads > 0:
-        raise WorldError(f"threads must be at least 1, got {threads!r}")
-    timeout = (options or {}).get("rpc_timeout", 1)
-    if not timeout > 0:  # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11)
-        raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
-
-
-def _packed(what: str, value: object) -> bytes:
-    try:
-        return wire.dumps(value)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise WorldError(
-            f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"
-        ) from error
-
-
-def _start(post: Post) -> Seat:
-    """Fork one role from the forkserver."""
-    ours, theirs = _context.Pipe()
-    try:
-        process = _context.Process(target=main, args=(post, theirs), name=post.name)
-        _context.set_forkserver_preload(["reference.preload", "__main__"])
-        process.start()
-    except (EOFError, ConnectionError) as error:
-        ours.close()
-        raise WorldError(
-            "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
-        ) from error
-    finally:
-        theirs.close()
-    return Seat(post.name, process, ours, post.stacks)
 
 
 def _kill(seats: Mapping[str, Seat]) -> None:

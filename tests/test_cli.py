@@ -199,7 +199,7 @@ def test_an_impossible_deadline(
 ) -> None:
     """Refused by the real launch, before its first process."""
     monkeypatch.setattr(reference.cli, "launch", reference.world.launch)
-    monkeypatch.setattr("reference.world._start", reference.verify.launch)
+    monkeypatch.setattr("reference.world.start", reference.verify.launch)
     line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
     assert line == f"a deadline is a positive number of seconds, at most 1e+06, got {float(deadline)}"
 
@@ -213,7 +213,7 @@ def test_a_deadline_beyond_the_clock(
     def start(post: object) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr("reference.world._start", start)
+    monkeypatch.setattr("reference.world.start", start)
     assert "deadline" in one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
 
 
@@ -259,9 +259,9 @@ def test_a_name_that_is_too_long(
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "not started by torchrun: no usable 'LOCAL_WORLD_SIZE'"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "not started by torchrun: MASTER_PORT is None, wanted a number"),
         (
-            {"RANK": "0", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"},
+            {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
             "torchrun started 4 processes, wanted 5: worker0, worker1, worker2, worker3, worker4",
         ),
     ],
@@ -679,7 +679,6 @@ def test_under_torchrun_a_case_that_cannot_fit(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
-        monkeypatch.setenv(name, size)
-    monkeypatch.setenv("RANK", "0")
+    for name, value in {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
     assert one_line(["run", "batch_parameter_server", *options], capsys).startswith(message)

@@ -1,0 +1,82 @@
+"""Before a world is there: what `launch` refuses, the folder, and the fork of one role."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reference import wire
+from reference.role import Post, main
+from reference.supervisor import Seat
+
+# The longest deadline (seconds): eleven days, well within what the kernel's clocks can wait.
+LONGEST = 1e6
+
+_NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
+_context = multiprocessing.get_context("forkserver")
+
+
+class WorldError(RuntimeError):
+    """A world that cannot start, or is used after its end."""
+
+
+def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
+    """Refuse what could not start. Raises WorldError."""
+    if not names:
+        raise WorldError("a world needs at least one role, got none")
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
+    if len(set(names)) != len(names):
+        raise WorldError(f"role names must differ, got {', '.join(names)}")
+    if not 0 < deadline <= LONGEST:
+        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
+    if not threads > 0:
+        raise WorldError(f"threads must be at least 1, got {threads!r}")
+    timeout = (options or {}).get("rpc_timeout", 1)
+    if not timeout > 0:  # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11)
+        raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
+
+
+def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
+    """The world's folder, without what an earlier world left in it."""
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="world-"))
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
+        (place / stale).unlink(missing_ok=True)
+    return place.resolve()
+
+
+def packed(what: str, value: object) -> bytes:
+    """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
+    try:
+        return wire.dumps(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise WorldError(
+            f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"
+        ) from error
+
+
+def start(post: Post) -> Seat:
+    """Fork one role from the forkserver."""
+    ours, theirs = _context.Pipe()
+    try:
+        process = _context.Process(target=main, args=(post, theirs), name=post.name)
+        _context.set_forkserver_preload(["reference.preload", "__main__"])
+        process.start()
+    except (EOFError, ConnectionError) as error:
+        ours.close()
+        raise WorldError(
+            "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
+        ) from error
+    finally:
+        theirs.close()
+    return Seat(post.name, process, ours, post.stacks)
