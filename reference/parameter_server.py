@@ -38,7 +38,7 @@ Gradients = dict[str, torch.Tensor]
 class Case(reference.case.Case):
     """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
 
-    steps: int = number(10, "updates that each worker sends", at_least=1)
+    steps: int = number(100, "updates that each worker sends", at_least=1)
     workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
     batch_size: int = number(5, "rows of a batch", at_least=1)
     inputs: int = number(10, "features of the model's input", at_least=1)

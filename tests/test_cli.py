@@ -498,9 +498,9 @@ def test_verify_runs_every_case_of_every_name(
     assert [roles["ps"].case for roles, _ in world.launched] == wanted * 2
     body = rows(capsys.readouterr().out)
     assert [(row[0], row[1], row[2], row[3], row[6]) for row in body] == [
-        ("parameter_server", "defaults", "2", "10", "equal"),
+        ("parameter_server", "defaults", "2", "100", "equal"),
         ("parameter_server", "steps=2 lr=0.5", "2", "2", "equal"),
-        ("parameter_server", "lr=0.25 staleness=0 dtype=float64 arithmetic=exact", "2", "10", "equal"),
+        ("parameter_server", "lr=0.25 staleness=0 dtype=float64 arithmetic=exact", "2", "100", "equal"),
     ] * 2
 
 
@@ -656,7 +656,7 @@ def test_under_torchrun_the_case_fits_the_processes(
     [(roles, deadline)] = played
     assert roles["ps"].case == wanted
     assert (len(roles), deadline) == (int(size), 3600.0)
-    assert capsys.readouterr().out.splitlines()[0] == f"parameter_server: {size} roles, 10 steps"
+    assert capsys.readouterr().out.splitlines()[0] == f"parameter_server: {size} roles, 100 steps"
 
 
 @pytest.mark.parametrize(
