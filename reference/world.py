@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -159,24 +160,22 @@ def launch(
     prologue = None if before is None else packed("before", before)
     chosen = chosen_options(roles, backend, options)
     place = prepared(folder, names)
+    post = partial(
+        Post,
+        world_size=len(names),
+        folder=place,
+        launcher=os.getpid(),
+        before=prologue,
+        backend=backend,
+        options=chosen,
+        threads=threads,
+        progress=on_progress is not None,
+    )
     seats: dict[str, Seat] = {}
     due = time.monotonic() + deadline
     try:
         for rank, name in enumerate(names):
-            post = Post(
-                name=name,
-                rank=rank,
-                world_size=len(names),
-                folder=place,
-                launcher=os.getpid(),
-                function=sent.get(name),
-                before=prologue,
-                backend=backend,
-                options=chosen,
-                threads=threads,
-                progress=on_progress is not None,
-            )
-            seats[name] = start(post)
+            seats[name] = start(post(name=name, rank=rank, function=sent.get(name)))
             seats[name].due = due
         return World(seats, place, keep=folder is not None, idle=not functions, on_progress=on_progress)
     except BaseException:
