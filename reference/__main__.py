@@ -2,7 +2,16 @@
 
 import sys
 
-from reference.cli import main
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        from reference.cli import main
+
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        status = 130
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        status = 1
+    sys.exit(status)

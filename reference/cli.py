@@ -54,6 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     except (BadInput, CaseError, WorldError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -114,7 +117,8 @@ def _run_parser(name: str) -> Parser:
         shape = options or {int: "N", float: "X"}[kind]
         parser.add_argument(f"--{item.name.replace('_', '-')}", type=kind, metavar=shape, help=default)
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
-    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help="seconds in all (default: 3600)")
+    limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
+    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
     return parser
 
 
@@ -160,6 +164,8 @@ def check_writable(path: str) -> None:
             pass
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror or error}") from error
+    except RuntimeError as error:
+        raise BadInput(f"cannot write {path}: a loop of links") from error
 
 
 def _run_here(case: Case, save: str | None, deadline: float) -> int:
@@ -182,7 +188,11 @@ def _finish(trace: Trace, save: str | None) -> int:
     if losses:
         print(f"  mean loss {losses[0]:.6g} at the first step, {losses[-1]:.6g} at the last")
     if save is not None:
-        trace.save(save)
+        try:
+            trace.save(save)
+        except (OSError, TraceError) as error:
+            print(f"error: trained, but {save} could not be written: {error}", file=sys.stderr)
+            return 1
         print(f"saved {len(trace.tensors)} tensors to {save}")
     return 0
 

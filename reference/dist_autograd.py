@@ -38,7 +38,7 @@ class Case(reference.case.Case):
     """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
 
     steps: int = number(5, "optimizer steps of each context", at_least=1)
-    side: int = number(3, "rows and columns of both parameters", at_least=1)
+    side: int = number(3, "rows and columns of both parameters", at_least=1, at_most=4096)
     contexts: int = number(2, "autograd contexts open at once", at_least=1, at_most=16)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
     dtype: str = choice("float32", "float64", help="of parameters and gradients")

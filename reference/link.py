@@ -42,7 +42,11 @@ def raised(error: BaseException) -> Raised:
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     text = "".join(traceback.format_exception(error))
-    return Raised(name, str(error), text)
+    try:
+        message = str(error)
+    except Exception as second:  # the user's own __str__
+        message = f"(its text cannot be made: {type(second).__name__})"
+    return Raised(name, message, text)
 
 
 class Link:

@@ -73,5 +73,9 @@ class RoleFailed(RuntimeError):
         super().__init__(f"{role} {outcome}")
 
 
+class WorldError(RuntimeError):
+    """A world that cannot start, or is used after its end."""
+
+
 class PeerLost(RuntimeError):
     """A role had nothing left to do but to shut down together with a peer that is gone."""

@@ -40,9 +40,9 @@ class Case(reference.case.Case):
 
     steps: int = number(100, "updates that each worker sends", at_least=1)
     workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(5, "rows of a batch", at_least=1)
-    inputs: int = number(10, "features of the model's input", at_least=1)
-    outputs: int = number(1, "features of the model's output", at_least=1)
+    batch_size: int = number(5, "rows of a batch", at_least=1, at_most=65536)
+    inputs: int = number(10, "features of the model's input", at_least=1, at_most=65536)
+    outputs: int = number(1, "features of the model's output", at_least=1, at_most=65536)
     lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
     staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
@@ -223,11 +223,11 @@ class Worker:
 
     def pull(self) -> None:
         """Give the local model the server's weights: the published worker never does (S1.14)."""
-        owner = self.ps_rref.owner()
-        rrefs = rpc.rpc_sync(owner, ParameterServer.get_parameter_rrefs, args=(self.ps_rref, self.name))
+        owner, method, limit = self.ps_rref.owner(), ParameterServer.get_parameter_rrefs, self.case.timeout
+        rrefs = rpc.rpc_sync(owner, method, args=(self.ps_rref, self.name), timeout=limit)
         with torch.no_grad():
             for parameter, rref in zip(self.local_model.parameters(), rrefs, strict=True):
-                parameter.copy_(rref.to_here())
+                parameter.copy_(rref.to_here(timeout=limit))
 
     def push(self, loss: torch.Tensor, gradients: Gradients) -> torch.futures.Future[bool]:
         return self.ps_rref.rpc_async(timeout=self.case.timeout).apply_gradients(self.name, gradients, loss)  # type: ignore[no-any-return]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import signal
+
+# Ctrl-C is for the launching process, also while this one still imports; then Python sees to it.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 # Before torch is imported: one thread an operator. Several roles share the cores, and the number of
 # threads decides the order of sums, so bits.

@@ -57,6 +57,7 @@ class Post:
 
 def main(post: Post, pipe: Connection) -> None:
     """The target of one role's process. Ends the process with a status that tells how it went."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
     die_with_parent()
     link = Link(pipe, post.launcher)
@@ -88,7 +89,7 @@ def _play(post: Post, link: Link) -> Outcome:
             _serve(link)
         else:
             value = wire.loads(post.function)()
-        link.send("value", value)
+        link.send("value", wire.dumps(Returned(value)))
         link.enter("finished")
         with _peers_blamed(link):
             rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
@@ -126,9 +127,10 @@ def _serve(link: Link) -> None:
         number, work = content
         outcome = _work(work)
         try:
-            link.send("answer", number, outcome)
+            answer = wire.dumps(outcome)
         except Exception as error:
-            link.send("answer", number, raised(error))
+            answer = wire.dumps(raised(error))
+        link.send("answer", number, answer)
 
 
 def _work(work: bytes) -> Outcome:

@@ -30,7 +30,7 @@ ROLES = ("caller", "dest_worker")
 class Case(reference.case.Case):
     """One step of 3 × 3 tensors, the seed's own size."""
 
-    size: int = number(3, "rows and columns of every tensor", at_least=1)
+    size: int = number(3, "rows and columns of every tensor", at_least=1, at_most=4096)
 
 
 class Refused(Exception):

@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import pickle
 import re
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reference import wire
+from reference.outcome import WorldError
 from reference.role import Post, main
 from reference.supervisor import Seat
 
@@ -22,12 +24,25 @@ _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
 
 
-class WorldError(RuntimeError):
-    """A world that cannot start, or is used after its end."""
+def check_deadline(deadline: float) -> None:
+    """Raises WorldError unless it is a number of seconds that can be waited for."""
+    if not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
+        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
+
+
+def check_main() -> None:
+    """Every role imports the launching script again: it must be a file, and must not launch by being imported."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is not None and sys.modules["__main__"].__spec__ is None and not Path(script).exists():
+        raise WorldError(f"a script that launches must be a file that roles can import, got {script}")
 
 
 def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
     """Refuse what could not start. Raises WorldError."""
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise WorldError(f"roles are a mapping or a list of names, got {names!r}")
     if not names:
         raise WorldError("a world needs at least one role, got none")
     for name in names:
@@ -35,12 +50,14 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
             raise WorldError(f"a role's name is 1 to 127 letters, digits, '_', ':' or '-', got {name!r}")
     if len(set(names)) != len(names):
         raise WorldError(f"role names must differ, got {', '.join(names)}")
-    if not 0 < deadline <= LONGEST:
-        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
-    if not threads > 0:
+    check_deadline(deadline)
+    if not isinstance(threads, int) or threads < 1:
         raise WorldError(f"threads must be at least 1, got {threads!r}")
+    if options is not None and not isinstance(options, Mapping):
+        raise WorldError(f"options are a mapping, got {options!r}")
+    # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11).
     timeout = (options or {}).get("rpc_timeout", 1)
-    if not timeout > 0:  # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11)
+    if not isinstance(timeout, int | float) or not timeout > 0:
         raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
 
 
@@ -49,7 +66,10 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
     if folder is None:
         return Path(tempfile.mkdtemp(prefix="world-"))
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
     for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
         (place / stale).unlink(missing_ok=True)
     return place.resolve()
@@ -67,7 +87,10 @@ def packed(what: str, value: object) -> bytes:
 
 def start(post: Post) -> Seat:
     """Fork one role from the forkserver."""
-    ours, theirs = _context.Pipe()
+    try:
+        ours, theirs = _context.Pipe()
+    except OSError as error:
+        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
     try:
         process = _context.Process(target=main, args=(post, theirs), name=post.name)
         _context.set_forkserver_preload(["reference.preload", "__main__"])
@@ -77,6 +100,9 @@ def start(post: Post) -> Seat:
         raise WorldError(
             "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
         ) from error
+    except OSError as error:
+        ours.close()
+        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
     finally:
         theirs.close()
     return Seat(post.name, process, ours, post.stacks)

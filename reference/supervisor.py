@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from reference import wire
-from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned
+from reference.frames import Frames
+from reference.link import raised
+from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.role import STACKS_SIGNAL
 
 # How long an overdue role may take to write its stacks before it is killed without them (seconds).
 STACKS_SECONDS = 2.0
+
+# Read at once from a role (bytes).
+CHUNK = 1 << 20
 
 Progress = Callable[[str, dict[str, Any]], None]
 
@@ -39,7 +44,8 @@ class Seat:
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
         self._report: Outcome | None = None
-        self._value: object = None
+        self._value: Outcome = Returned()
+        self._frames = Frames()
         self._asked: float | None = None
         self._kernel_state = ""
         self._sending = threading.Lock()
@@ -58,26 +64,27 @@ class Seat:
         return min((due for due in times if due is not None), default=None)
 
     def receive(self, on_progress: Progress | None) -> bool:
-        """Take one report. False when there will be no more."""
+        """Take what has come, without waiting for the rest of it. False when there will be no more."""
         try:
-            kind, *content = wire.loads(self.pipe.recv_bytes())
-        except (EOFError, OSError):
+            chunk = os.read(self.pipe.fileno(), CHUNK)
+        except OSError:
             return False
-        except Exception as error:  # a value whose class is not importable here
-            self._report = Raised(type(error).__name__, f"the report of {self.name} cannot be read: {error}")
-            return True
+        for frame in self._frames.add(chunk):
+            self._take(on_progress, *wire.loads(frame))
+        return bool(chunk)
+
+    def _take(self, on_progress: Progress | None, kind: str, *content: Any) -> None:
         if kind == "progress":
             if on_progress is not None:
                 on_progress(self.name, content[0])
         elif kind == "answer":
-            self.calls.pop(content[0])[0].set_result(content[1])
+            self.calls.pop(content[0])[0].set_result(_opened(content[1]))
         elif kind == "value":
-            self._value = content[0]
+            self._value = _opened(content[0])
         elif kind == "ended":
-            self._report = Returned(self._value) if isinstance(content[0], Returned) else content[0]
+            self._report = self._value if isinstance(content[0], Returned) else content[0]
         else:
             self.phase = kind
-        return True
 
     def overdue(self) -> None:
         """Ask for the stacks, once; kill the role that does not even write those."""
@@ -113,7 +120,10 @@ class Seat:
             self.outcome = self._report
         self.phase = "ended"
         for future, _ in self.calls.values():
-            future.set_result(self.outcome)
+            if isinstance(self.outcome, Returned):
+                future.set_exception(WorldError(f"{self.name} has shut down"))
+            else:
+                future.set_result(self.outcome)
         self.calls.clear()
         self.pipe.close()
         self.process.close()
@@ -123,6 +133,15 @@ class Seat:
         if self._kernel_state or not stacks:
             stacks += f"(no complete stacks; kernel state: {self._kernel_state or 'ended at once'})\n"
         return stacks
+
+
+def _opened(value: bytes) -> Outcome:
+    """What a role returned or how its work ended; an exception if it cannot be read here."""
+    try:
+        outcome: Outcome = wire.loads(value)
+    except Exception as error:  # a class that is not importable here, or that cannot be made from its arguments
+        return raised(error)
+    return outcome
 
 
 def _kernel_state(pid: int) -> str:
@@ -144,12 +163,20 @@ class Supervisor(threading.Thread):
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
         self._lock = threading.Lock()
+        self._done = threading.Event()
+
+    def wait(self) -> None:
+        """Until every seat has its outcome. Not `join`: once interrupted, that takes a thread for ended."""
+        self._done.wait()
+        self.join()
 
     def submit(self, name: str, work: bytes, deadline: float) -> Future[Outcome]:
         """Send pickled ``(function, args)`` to an idle role; due ``deadline`` seconds from now."""
         future: Future[Outcome] = Future()
         seat = self.seats[name]
         with self._lock:
+            if isinstance(seat.outcome, Returned):
+                raise WorldError(f"{name} has shut down")
             if seat.outcome is not None:
                 future.set_result(seat.outcome)
                 return future
@@ -173,6 +200,7 @@ class Supervisor(threading.Thread):
         finally:
             self._wake.close()
             self._waker.close()
+            self._done.set()
 
     def _open(self) -> list[Seat]:
         return [seat for seat in self.seats.values() if seat.outcome is None]

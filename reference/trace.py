@@ -170,5 +170,7 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
             raise TraceError(f"{name}: shapes {tuple(left.shape)} and {tuple(right.shape)}")
         if same_dtype and left.dtype != right.dtype:
             raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
+        if left.is_complex() or left.layout != torch.strided or right.layout != torch.strided:
+            raise TraceError(f"{name}: not a plain tensor of real numbers")
         if left.isnan().any() or right.isnan().any():
             raise TraceError(f"{name}: holds NaN")

@@ -20,6 +20,16 @@ def check_shapes(got: Tensors, wanted: Tensors) -> None:
             raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
 
 
+def is_exact(tensors: Tensors) -> bool:
+    """Whether every sum of some of these, in whatever order, is exact in float64.
+
+    It is when all are multiples of the last place of the largest sum there can be.
+    """
+    largest = torch.stack([tensor.abs() for tensor in tensors]).sum(0)
+    last_place = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 53)
+    return all(bool((torch.remainder(tensor, last_place) == 0).all()) for tensor in tensors)
+
+
 def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
     """Add one trainer's gradients into ``.grad``; the first ones become it.
 

@@ -9,7 +9,6 @@ named, not copied: it must stand at the top of a module that the role can import
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
 import time
@@ -25,9 +24,9 @@ from typing import Any, Self
 import torch.distributed.rpc as rpc
 
 from reference.agent import chosen_options, listen_on_loopback, start_agent
-from reference.outcome import Outcome, Returned, RoleFailed
+from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
-from reference.start import WorldError, check, packed, prepared, start
+from reference.start import check, check_deadline, check_main, packed, prepared, start
 from reference.supervisor import Progress, Seat, Supervisor
 
 __all__ = ["World", "WorldError", "launch", "run_rank"]
@@ -72,7 +71,7 @@ class World:
         if self._idle:
             for seat in self._seats.values():
                 seat.send("stop")
-        self._supervisor.join()
+        self._supervisor.wait()
         if self._supervisor.error is not None:
             raise WorldError(f"the world's supervisor failed: {self._supervisor.error}") from self._supervisor.error
         return self.outcomes
@@ -82,7 +81,7 @@ class World:
 
         Raises:
             RoleFailed: it raised, or the role ended; a role that misses ``deadline`` (seconds) is ended.
-            WorldError: no such role, not an idle one, or a function that cannot be sent.
+            WorldError: no such role, not an idle one, one that has shut down, or a function that cannot be sent.
         """
         outcome = self._submit(role, function, args, deadline).result()
         if not isinstance(outcome, Returned):
@@ -91,22 +90,29 @@ class World:
 
     def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:
         """Play ``roles`` on the idle roles of those names, at once, and wait for each one's outcome."""
+        for name in roles:
+            self._check_call(name, deadline)
         futures = {name: self._submit(name, function, (), deadline) for name, function in roles.items()}
         return {name: future.result() for name, future in futures.items()}
 
-    def log(self, role: str) -> str:
-        """What the role has written to its standard output and error; after the world's end the last 64 KiB."""
+    def log(self, role: str, tail: int | None = None) -> str:
+        """What the role has written to its standard output and error; after the world's end the last 64 KiB.
+
+        ``tail``: only so many bytes from the end.
+        """
         if role in self._tails:
             return self._tails[role]
-        with suppress(FileNotFoundError):
-            return (self.folder / f"{role}.log").read_text(errors="replace")
+        with suppress(FileNotFoundError), (self.folder / f"{role}.log").open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0 if tail is None else max(0, size - tail))
+            return file.read().decode(errors="replace")
         return ""
 
     def close(self) -> None:
         """End every role that has not ended. Nothing is left: no process, no file unless a folder was given."""
         _kill(self._seats)
-        self._supervisor.join()
-        self._tails = {name: self.log(name)[-LOG_TAIL:] for name in self._seats}
+        self._supervisor.wait()
+        self._tails = {name: self.log(name, LOG_TAIL) for name in self._seats}
         self._clean()
 
     def __enter__(self) -> Self:
@@ -118,11 +124,15 @@ class World:
         self.close()
 
     def _submit(self, role: str, function: Function, args: tuple[object, ...], deadline: float) -> Future[Outcome]:
+        self._check_call(role, deadline)
+        return self._supervisor.submit(role, packed(f"the call to {role}", (function, args)), deadline)
+
+    def _check_call(self, role: str, deadline: float) -> None:
+        check_deadline(deadline)
         if role not in self._seats:
             raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._seats)}")
         if not self._idle:
             raise WorldError(f"{role} plays a function of its own: only a world launched with names takes calls")
-        return self._supervisor.submit(role, packed(f"the call to {role}", (function, args)), deadline)
 
 
 def launch(
@@ -140,7 +150,8 @@ def launch(
 
     Args:
         roles: name to function, called without arguments once RPC is up; ranks follow this order.
-        deadline: seconds until a role that has not ended is dumped, killed and `Overdue`.
+        deadline: seconds, of the whole world, until a role that has not ended is dumped, killed and `Overdue`;
+            idle roles too, so give these as long as they are wanted.
         before: called with the role's name in each process before RPC starts.
         backend: a registered RPC backend's name; TENSORPIPE by default.
         options: keyword arguments of that backend's options, over the roles' own and `agent.LOCAL_OPTIONS`.
@@ -151,9 +162,8 @@ def launch(
     Raises:
         WorldError: something that cannot start, in one line; then no process was started.
     """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
-    names = list(roles)
+    check_main()
+    names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     sent = {name: packed(name, function) for name, function in functions.items()}
@@ -210,7 +220,9 @@ def run_rank(
             raise WorldError(f"not started by torchrun: {variable} is {os.environ.get(variable)!r}, wanted a number")
     if "MASTER_ADDR" not in os.environ:
         raise WorldError("not started by torchrun: MASTER_ADDR is not set")
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    rank, size, port = (int(os.environ[variable]) for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
+    if rank >= size or not 0 < port < 65536:
+        raise WorldError(f"not started by torchrun: rank {rank} of {size}, port {port}")
     names = list(roles)
     check(names, deadline, threads, options)
     if size != len(names):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,41 @@ def kill_oneself() -> None:
 
 def crash() -> None:
     ctypes.string_at(0)
+
+
+class Made(Exception):
+    """Cannot be made again from its one argument: pickled here, it cannot be read there."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a}{b}")
+
+
+def unreadable() -> Made:
+    return Made(1, 2)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def mute() -> None:
+    raise Mute
+
+
+def stop_in_mid_send() -> bytes:
+    """The value is large, and its sender stops when it has sent the beginning."""
+    send = Connection._send  # type: ignore[attr-defined]
+
+    def only_the_beginning(self: Connection, data: Any) -> None:
+        if len(data) < 1_000_000:
+            return send(self, data)
+        send(self, data[:1000])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return threading.Event().wait()
+
+    Connection._send = only_the_beginning  # type: ignore[attr-defined]
+    return bytes(2_000_000)
 
 
 def unsendable() -> Any:

@@ -268,11 +268,6 @@ def test_words_of_tutorials_are_a_closed_set(name: str, field: str, options: tup
             {**EXACT, "trainers": 5},
             "trainers must be a power of two in exact arithmetic, got 5",
         ),
-        (
-            "batch_parameter_server",
-            {**EXACT, "steps": 9},
-            "steps must be at most 8 in exact arithmetic, to fit into 53 bits, got 9",
-        ),
     ],
 )
 def test_exact_arithmetic_needs_exact_numbers(name: str, values: dict[str, Any], message: str) -> None:

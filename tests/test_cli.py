@@ -328,7 +328,7 @@ def test_help_of_a_tutorial_names_every_field(
         option = f"--{item.name.replace('_', '-')} {shape}"
         assert f"{option} {item.metadata['help']} (default: {item.default})" in text
     assert "--save FILE write the trace there" in text
-    assert "--deadline X seconds in all (default: 3600)" in text
+    assert "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)" in text
     assert " ".join((tutorial(name).__doc__ or "").split()) in text
 
 

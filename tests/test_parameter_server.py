@@ -205,6 +205,20 @@ def test_a_missing_worker_is_named(kind: type[RunWorker], sent: int) -> None:
     assert ps.message == f"nothing for 1.5 s from worker2 (sent {sent} of 3)"
 
 
+def silent_of_three() -> str:
+    """Runs on ps: three workers, of which only the third has been silent."""
+    server = ParameterServer(Case(workers=3, steps=2, timeout=1.0))
+    for worker in ("worker1", "worker2"):
+        server.apply_gradients(worker, zeros(), torch.tensor(0.0))
+    server.heard["worker3"] -= 1.5
+    return server._silent({name: n for name, n in server.sent.items() if n < 2})
+
+
+def test_only_the_silent_are_named() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", silent_of_three) == "worker3 (sent 0 of 2)"
+
+
 def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     case = Case(timeout=1)
     with launch({"ps": sleep, "worker1": RunWorker(case, "worker1")}, deadline=15) as world:

@@ -129,6 +129,42 @@ def test_a_value_that_cannot_be_sent_is_an_exception_of_its_role() -> None:
     assert without_traceback(raised) == Raised("TypeError", "cannot pickle '_thread.lock' object")
 
 
+def test_a_value_that_cannot_be_read_here_is_an_exception_of_its_role() -> None:
+    with launch({"a": plays.unreadable}) as world:
+        outcome = world.wait()["a"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "TypeError"
+    assert "missing 1 required positional argument: 'b'" in outcome.message
+    with launch(["a"]) as world:
+        with pytest.raises(RoleFailed, match=r"^a raised TypeError: .*missing 1 required positional argument: 'b'$"):
+            world.call("a", plays.unreadable)
+        assert world.call("a", plays.add, 1, 1) == 2
+
+
+def test_an_exception_without_text() -> None:
+    raised = outcomes_with(plays.mute)["a"]
+    assert without_traceback(raised) == Raised("tests.plays.Mute", "(its text cannot be made: ValueError)")
+
+
+def test_a_role_that_stops_in_the_middle_of_its_report_is_overdue_all_the_same() -> None:
+    start = time.monotonic()
+    with launch({"a": plays.stop_in_mid_send, "b": plays.nothing}, deadline=3) as world:
+        outcomes = world.wait()
+    assert time.monotonic() - start < 3 + 6 + 1
+    assert isinstance(outcomes["a"], Overdue)
+
+
+def test_closing_after_an_interrupted_wait_waits_itself() -> None:
+    """An interrupted Thread.join takes a running thread for ended (Python 3.11)."""
+    with launch({"a": plays.wait_for_ever}) as world:
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            world.wait()
+        timer.join()
+    assert world.outcomes == {"a": Killed(signal.SIGKILL)}
+
+
 def test_a_death_is_seen_within_50_ms() -> None:
     """The promise, as the median of seven; the end of a process itself takes the kernel a few of them."""
     delays = []
@@ -176,6 +212,12 @@ class TestCalls:
             for _ in range(2):
                 with pytest.raises(RoleFailed, match=r"^a exited with status 4$"):
                     world.call("a", plays.leave_4)
+
+    def test_after_the_shutdown_no_call_is_taken(self) -> None:
+        with launch(["a"]) as world:
+            world.wait()
+            with pytest.raises(WorldError, match=r"^a has shut down$"):
+                world.call("a", plays.add, 1, 1)
 
     def test_run_plays_all_at_once(self) -> None:
         with launch(["a", "b", "c"]) as world:
@@ -412,6 +454,9 @@ class TestProcesses:
             {"roles": ["a"], "options": {"rpc_timeout": 0}},
             "rpc_timeout must be a positive number of seconds, got 0",
         ),
+        ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
+        ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
+        ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
     ],
 )
 def test_bad_arguments_start_nothing(
