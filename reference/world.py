@@ -166,6 +166,9 @@ def launch(
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
     functions = dict(roles) if isinstance(roles, Mapping) else {}
+    for name, function in functions.items():
+        if not callable(function):
+            raise WorldError(f"{name}: wanted a function, got {function!r}")
     sent = {name: packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else packed("before", before)
     chosen = chosen_options(roles, backend, options)

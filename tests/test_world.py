@@ -454,6 +454,7 @@ class TestProcesses:
             {"roles": ["a"], "options": {"rpc_timeout": 0}},
             "rpc_timeout must be a positive number of seconds, got 0",
         ),
+        ({"roles": {"a": 3}}, "a: wanted a function, got 3"),
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
