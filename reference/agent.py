@@ -16,20 +16,29 @@ LOCAL_OPTIONS: Mapping[str, Any] = {"_transports": ["uv"], "_channels": ["cma", 
 
 
 class Roles(dict[str, Callable[[], object]]):
-    """Roles that need RPC options of their own, which `world.launch` reads here."""
+    """Roles that need RPC options of their own, which `world.launch` reads here.
 
-    def __init__(self, roles: Mapping[str, Callable[[], object]], options: Mapping[str, Any]) -> None:
+    ``options`` are for every role; ``each`` has more by name of the role.
+    """
+
+    def __init__(
+        self,
+        roles: Mapping[str, Callable[[], object]],
+        options: Mapping[str, Any] | None = None,
+        each: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         super().__init__(roles)
-        self.options = options
+        self.options = options or {}
+        self.each = each or {}
 
 
-def chosen_options(roles: object, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`LOCAL_OPTIONS`, over them the roles' own, over those the caller's.
+def chosen_options(roles: object, name: str, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What role ``name`` gets: `LOCAL_OPTIONS`, over them the roles' own, over those the caller's.
 
     Neither of the first two for another backend; and not `LOCAL_OPTIONS` with ``device_maps``, which need
     channels for CUDA.
     """
-    own = roles.options if isinstance(roles, Roles) else {}
+    own = {**roles.options, **roles.each.get(name, {})} if isinstance(roles, Roles) else {}
     given = dict(options or {})
     if backend not in (None, "TENSORPIPE"):
         return given

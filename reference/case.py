@@ -33,9 +33,19 @@ def choice(default: str, *others: str, help: str) -> Any:
     return field(default=default, metadata={"help": help, "type": str, "options": (default, *others)})
 
 
+def text(default: str, help: str) -> Any:
+    """A field of a case that takes any words, which the case itself or the run judges."""
+    return field(default=default, metadata={"help": help, "type": str})
+
+
+def flag(default: bool, help: str) -> Any:
+    """A field of a case that is true or false."""
+    return field(default=default, metadata={"help": help, "type": bool})
+
+
 @dataclass(frozen=True)
 class Case:
-    """What every tutorial's case has. Subclasses add fields made with `number` and `choice`.
+    """What every tutorial's case has. Subclasses add fields made with `number`, `choice`, `text` and `flag`.
 
     Raises:
         CaseError: a field has the wrong type or an impossible value.
@@ -74,9 +84,10 @@ class Case:
         if wanted is float and type(value) is int:
             value = float(value) if abs(value) < 2**1023 else math.inf
         if type(value) is not wanted:
-            self.require(False, item.name, {int: "an integer", float: "a number", str: "a word"}[wanted])
-        if wanted is str:
-            options = item.metadata["options"]
+            kinds = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
+            self.require(False, item.name, kinds[wanted])
+        if wanted in (str, bool):
+            options = item.metadata.get("options", (value,))
             self.require(value in options, item.name, " or ".join(map(repr, options)))
             return value
         assert isinstance(value, int | float)

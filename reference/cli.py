@@ -114,8 +114,12 @@ def _run_parser(name: str) -> Parser:
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
         if item.name == "record":
             default += "; without --save: ends"
-        shape = options or {int: "N", float: "X"}[kind]
-        parser.add_argument(f"--{item.name.replace('_', '-')}", type=kind, metavar=shape, help=default)
+        option = f"--{item.name.replace('_', '-')}"
+        if kind is bool:
+            parser.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=default)
+        else:
+            shape = options or {int: "N", float: "X", str: "TEXT"}[kind]
+            parser.add_argument(option, type=kind, metavar=shape, help=default)
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)

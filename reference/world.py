@@ -171,7 +171,6 @@ def launch(
             raise WorldError(f"{name}: wanted a function, got {function!r}")
     sent = {name: packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else packed("before", before)
-    chosen = chosen_options(roles, backend, options)
     place = prepared(folder, names)
     post = partial(
         Post,
@@ -180,7 +179,6 @@ def launch(
         launcher=os.getpid(),
         before=prologue,
         backend=backend,
-        options=chosen,
         threads=threads,
         progress=on_progress is not None,
     )
@@ -188,7 +186,8 @@ def launch(
     due = time.monotonic() + deadline
     try:
         for rank, name in enumerate(names):
-            seats[name] = start(post(name=name, rank=rank, function=sent.get(name)))
+            chosen = chosen_options(roles, name, backend, options)
+            seats[name] = start(post(name=name, rank=rank, function=sent.get(name), options=chosen))
             seats[name].due = due
         return World(seats, place, keep=folder is not None, idle=not functions, on_progress=on_progress)
     except BaseException:
@@ -236,7 +235,7 @@ def run_rank(
     prepare_process(name, threads)
     if before is not None:
         before(name)
-    start_agent(name, rank, size, "env://", backend, chosen_options(roles, backend, options))
+    start_agent(name, rank, size, "env://", backend, chosen_options(roles, name, backend, options))
     value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from reference import TUTORIALS
-from reference.case import Case, CaseError, choice, number, power_of_two
+from reference.case import Case, CaseError, choice, flag, number, power_of_two, text
 from reference.verify import CASES, tutorial
 
 # The machine may be shared: how long an example takes says nothing.
@@ -31,6 +31,8 @@ class Sample(Case):
     free: int = number(0, "any integer")
     rate: float = number(0.5, "rate", at_least=0.0, at_most=2.0)
     word: str = choice("red", "green", "blue", help="colour")
+    label: str = text("", "anything")
+    fast: bool = flag(True, "whether it is fast")
 
     def validate(self) -> None:
         if self.word == "green":
@@ -39,20 +41,20 @@ class Sample(Case):
 
 CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
 
-KNOWN = "seed, steps, record, timeout, size, free, rate, word"
+KNOWN = "seed, steps, record, timeout, size, free, rate, word, label, fast"
 
 
 NUMBERS = [
     pytest.param(name, item.name, item.metadata, id=f"{name}-{item.name}")
     for name, kind in CASE_TYPES.items()
     for item in fields(kind)
-    if item.metadata["type"] is not str
+    if item.metadata["type"] in (int, float)
 ]
 CHOICES = [
     pytest.param(name, item.name, item.metadata["options"], id=f"{name}-{item.name}")
     for name, kind in CASE_TYPES.items()
     for item in fields(kind)
-    if item.metadata["type"] is str
+    if "options" in item.metadata
 ]
 
 
@@ -102,7 +104,8 @@ def test_json_round_trip(kind: type[Case], data: st.DataObject) -> None:
 
 def test_json_is_one_line_with_sorted_keys() -> None:
     assert Sample(rate=1, word="blue").to_json() == (
-        '{"free": 0, "rate": 1.0, "record": "every", "seed": 0, "size": 3, "steps": 1, "timeout": 60.0, "word": "blue"}'
+        '{"fast": true, "free": 0, "label": "", "rate": 1.0, "record": "every", "seed": 0, "size": 3, "steps": 1, '
+        '"timeout": 60.0, "word": "blue"}'
     )
 
 
@@ -152,6 +155,9 @@ def test_json_refused(text: str, message: str) -> None:
         ({"word": "Red"}, "word must be 'red' or 'green' or 'blue', got 'Red'"),
         ({"word": 1}, "word must be a word, got 1"),
         ({"word": None}, "word must be a word, got None"),
+        ({"label": 7}, "label must be a word, got 7"),
+        ({"fast": 1}, "fast must be true or false, got 1"),
+        ({"fast": "yes"}, "fast must be true or false, got 'yes'"),
         ({"word": "green", "size": 1}, "size must be at least 2 where word is 'green', got 1"),
         ({"record": "never"}, "record must be 'every' or 'ends', got 'never'"),
         ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
@@ -186,6 +192,7 @@ def test_equal_cases_have_equal_json() -> None:
         {"rate": 0.0},
         {"rate": 2.0},
         {"word": "green", "size": 2},
+        {"label": "any words\nat all", "fast": False},
         {"seed": 2**63 - 1},
         {"timeout": 0.001},
     ],

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from reference.agent import Roles
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.world import World, WorldError, launch, run_rank
 from tests import plays
@@ -390,6 +391,11 @@ class TestDoors:
             for outcome in world.wait().values():
                 assert isinstance(outcome, Raised)
                 assert "frobnicate" in outcome.message or outcome.type == PEER_LOST
+
+    def test_options_of_one_role_reach_that_role_only(self) -> None:
+        roles = Roles({"a": plays.rpc_timeout, "b": plays.rpc_timeout}, {"rpc_timeout": 7.5}, {"b": {"rpc_timeout": 8}})
+        with launch(roles) as world:
+            assert world.wait() == {"a": Returned(7.5), "b": Returned(8.0)}
 
     def test_another_backend(self) -> None:
         roles = {"a": plays.backend_in_use, "b": plays.next_one}
