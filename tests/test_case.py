@@ -70,8 +70,12 @@ def field_values(draw: st.DrawFn, kind: type[Case]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for item in fields(kind):
         limits = item.metadata
-        if limits["type"] is str:
+        if limits["type"] is bool:
+            values[item.name] = draw(st.booleans())
+        elif "options" in limits:
             values[item.name] = draw(st.sampled_from(limits["options"]))
+        elif limits["type"] is str:
+            values[item.name] = draw(st.just(item.default) if kind is not Sample else st.text())
         elif limits["type"] is int:
             values[item.name] = draw(st.integers(limits["at_least"], limits["at_most"]))
         else:
