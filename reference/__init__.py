@@ -9,4 +9,5 @@ TUTORIALS: dict[str, str] = {
     "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
+    "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
 }

@@ -29,6 +29,20 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
+    "pipeline": (
+        {"steps": 1},
+        {"num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10},
+        {
+            "model": "mlp",
+            "num_split": 8,
+            "depth": 2,
+            **_EXACT,
+            "image_w": 8,
+            "image_h": 8,
+            "batch_size": 32,
+            "num_classes": 10,
+        },
+    ),
 }
 
 # Seconds for one world.

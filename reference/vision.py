@@ -23,5 +23,6 @@ except RuntimeError as error:
     import torchvision
 
 resnet50 = torchvision.models.resnet50
+Bottleneck = torchvision.models.resnet.Bottleneck
 
-__all__ = ["resnet50"]
+__all__ = ["Bottleneck", "resnet50"]

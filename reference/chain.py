@@ -1,0 +1,31 @@
+"""One model used by several micro-batches, so that its gradients always add up in the same order."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+
+class ParameterChain:
+    """Each micro-batch uses an alias of what the one before it used: a chain that ends in the parameters.
+
+    Used as they are, a parameter collects the micro-batches' gradients in the order in which they come, and the engine
+    of distributed autograd works on several micro-batches at once: from three on, that order decides bits. In the chain
+    every sum has two terms, one micro-batch's own and what the later ones have summed, and two terms commute. So the
+    order is fixed, last to first, which is also the order of a local backward pass over the same micro-batches.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.links: dict[str, torch.Tensor] = {}
+
+    def restart(self) -> None:
+        """A new batch begins: its first micro-batch uses the parameters themselves."""
+        self.links = dict(self.module.named_parameters())
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """The module's output for the next micro-batch."""
+        output: torch.Tensor = functional_call(self.module, self.links, (x,))
+        self.links = {name: link.view_as(link) for name, link in self.links.items()}
+        return output
