@@ -106,6 +106,10 @@ class DistPipeline(nn.Module):
         self.admitted = 0
         self.p1_rref = rpc.remote(workers[0], shards[0])
         self.p2_rref = rpc.remote(workers[1], shards[1])
+        # Asked for now. A proxy's first call asks the owner for the object's type and goes on in another thread, where
+        # no autograd context is: made by `forward`, it would lose the gradients without a word.
+        self._parameter_rrefs = [*self.p1_rref.remote().parameter_rrefs().to_here()]
+        self._parameter_rrefs += self.p2_rref.remote().parameter_rrefs().to_here()
 
     def forward(self, xs: torch.Tensor) -> torch.Tensor:
         """Outputs (batch, …) for ``xs`` (batch, …), which is split into ``num_split`` parts, as equal as can be.
@@ -123,10 +127,7 @@ class DistPipeline(nn.Module):
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
         """Of all parameters of both shards, for the distributed optimizer."""
-        remote_params: list[RRef[Any]] = []
-        remote_params.extend(self.p1_rref.remote().parameter_rrefs().to_here())
-        remote_params.extend(self.p2_rref.remote().parameter_rrefs().to_here())
-        return remote_params
+        return self._parameter_rrefs
 
     def values(self) -> tuple[Named, Named]:
         """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
