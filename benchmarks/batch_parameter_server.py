@@ -12,13 +12,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -186,36 +182,8 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
     with tempfile.TemporaryDirectory(prefix="published-") as folder:
         environment = {name: str(value) for name, value in numbers.items()}
         environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
-        output = output_of(script, {**os.environ, **environment}, deadline)
+        output = measure.output_of(script, {**os.environ, **environment}, deadline)
     return {name: printed_rate(output, line) for name, line in PUBLISHED.items()}
-
-
-def output_of(script: Path, environment: Mapping[str, str], deadline: float) -> str:
-    """What a program prints, ended with all it started when it takes too long."""
-    program = subprocess.Popen(
-        [sys.executable, str(script)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = program.communicate(timeout=deadline)
-    except subprocess.TimeoutExpired as error:
-        raise BenchmarkError(f"{script} was not done after {deadline:g} s") from error
-    finally:
-        end_group(program)
-    if program.returncode != 0:
-        raise BenchmarkError(f"{script} ended with status {program.returncode}\n{output[-2000:]}")
-    return output
-
-
-def end_group(program: subprocess.Popen[str]) -> None:
-    """End what is still there of a program that leads its own process group."""
-    with suppress(ProcessLookupError):
-        os.killpg(program.pid, signal.SIGKILL)
-    program.wait()
 
 
 def printed_rate(output: str, line: str) -> float:
@@ -265,20 +233,13 @@ def arguments() -> argparse.Namespace:
         help="width and height of an image in pixels; where small, losses say little",
     )
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
-    add("--published", type=existing, metavar="FILE", help="a program to run beside; reads N, B, H and ROUNDS")
+    add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads N, B, H and ROUNDS")
     return parser.parse_args()
 
 
 def several(text: str) -> int:
     """A command line's whole number from 2."""
     return measure.count(text, least=2)
-
-
-def existing(text: str) -> Path:
-    path = Path(text).resolve()
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
-    return path
 
 
 def settings(wanted: argparse.Namespace) -> list[Setting]:

@@ -6,9 +6,12 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,6 +57,14 @@ def _writable(text: str) -> Path:
     path = Path(text).resolve()
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise argparse.ArgumentTypeError(f"cannot write {path}")
+    return path
+
+
+def existing(text: str) -> Path:
+    """A command line's file that is there."""
+    path = Path(text).resolve()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
     return path
 
 
@@ -117,6 +128,34 @@ def returned(world: World) -> dict[str, object]:
             raise BenchmarkError(f"{name} {outcome}\n{world.log(name)[-2000:]}")
         values[name] = outcome.value
     return values
+
+
+def output_of(script: Path, environment: Mapping[str, str], deadline: float) -> str:
+    """What a program prints, ended with all it started when it takes too long."""
+    program = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = program.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired as error:
+        raise BenchmarkError(f"{script} was not done after {deadline:g} s") from error
+    finally:
+        end_group(program)
+    if program.returncode != 0:
+        raise BenchmarkError(f"{script} ended with status {program.returncode}\n{output[-2000:]}")
+    return output
+
+
+def end_group(program: subprocess.Popen[str]) -> None:
+    """End what is still there of a program that leads its own process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
 
 
 def machine() -> dict[str, Any]:

@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -169,6 +169,10 @@ def prepare_process(name: str, threads: int) -> None:
     np.random.seed(seed % 2**32)
     torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it also prepares CUDA, 5 ms a role
     torch.set_num_threads(threads)
+    # Distributed autograd works on all gradients but the first to come in these threads: with several, all
+    # micro-batches of a pipeline end together, and the stage before cannot begin (docs/benchmarks.md).
+    with suppress(RuntimeError):  # said already, by whoever called `run_rank`
+        torch.set_num_interop_threads(threads)
 
 
 class _Forward(logging.Handler):

@@ -49,11 +49,11 @@ class Shard(nn.Module):
         assert number is not None
         here = x.to_here(timeout=self.timeout).to(self.device)
         self._settle()
-        return self._turnstile.run(number, lambda: self._compute(here, first=number % self.num_split == 0))
+        return self._turnstile.run(number, lambda: self._compute(here, number))
 
-    def _compute(self, x: torch.Tensor, *, first: bool) -> torch.Tensor:
+    def _compute(self, x: torch.Tensor, number: int) -> torch.Tensor:
         """In the turnstile's thread."""
-        if first:
+        if number % self.num_split == 0:
             self._chain.restart()
         out: torch.Tensor = self._chain(x)
         out = out.cpu() if self.to_cpu else out

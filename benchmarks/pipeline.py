@@ -1,0 +1,219 @@
+"""Seconds a batch of the pipeline over RPC, beside one process and beside what two processes could do at best.
+
+    python benchmarks/pipeline.py --json pipeline.json --picture pipeline.png
+
+Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
+*Ideal* is the same micro-batches one after the other in one such role, halved. ``--timeline`` draws when each shard
+computes. ``--published`` runs a program of its own beside them, in the same interleaved run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import measure
+import torch
+from measure import BenchmarkError
+from torch import optim
+
+from reference.pipeline import Case, batches, forward, loss_function, make_shard, roles
+from reference.progress import log_step
+from reference.world import launch
+
+
+class BatchClock:
+    """When each batch ended, as the training role reported it: told in the launching process."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+        self.losses: list[float] = []
+
+    def __call__(self, role: str, record: dict[str, Any]) -> None:
+        self.ends.append(time.monotonic())
+        self.losses.append(record["loss"])
+
+    def seconds(self) -> float:
+        """The median batch, without the first, whose beginning nobody reports, and the last, which records all."""
+        durations = [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)][:-1]
+        return statistics.median(durations)
+
+
+@dataclass(frozen=True)
+class OneProcess:
+    """What the only role of the other worlds runs: both shards here, micro-batches one after the other."""
+
+    case: Case
+
+    def __call__(self) -> None:
+        case = self.case
+        shards = [make_shard(case, half) for half in (1, 2)]
+        loss_fn = loss_function(case)
+        opt = optim.SGD([p for shard in shards for p in shard.parameters()], lr=case.lr)
+        for step, (inputs, labels) in enumerate(batches(case), start=1):
+            opt.zero_grad()
+            loss = loss_fn(torch.cat([forward(shards, x) for x in inputs.tensor_split(case.num_split)]), labels)
+            loss.backward()
+            opt.step()
+            log_step(step, case.steps, loss.item())
+
+
+class Setting:
+    """One size of batches, measured in every way."""
+
+    def __init__(self, case: Case, splits: Sequence[int], deadline: float, published: Path | None) -> None:
+        self.case = case
+        self.splits = splits
+        self.deadline = deadline
+        self.published = published
+        self.losses: dict[str, float] = {}
+        self.printed: dict[str, float] = {}
+
+    def ways(self) -> measure.Ways:
+        """Each way's measurement: seconds a batch."""
+        ways: dict[str, Callable[[], float]] = {"one process": partial(self.alone, 1)}
+        for n in self.splits:
+            ways[f"ours {n}"] = partial(self.ours, n)
+            ways[f"in turn {n}"] = partial(self.alone, n)
+        if self.published is not None:
+            ways.update({f"published {n}": partial(self.said, n) for n in self.splits})
+        return ways
+
+    def ours(self, splits: int) -> float:
+        case = replace(self.case, num_split=splits)
+        return self.timed(f"ours {splits}", roles(case))
+
+    def alone(self, splits: int) -> float:
+        return self.timed(f"in turn {splits}", {"alone": OneProcess(replace(self.case, num_split=splits))})
+
+    def timed(self, way: str, playing: Mapping[str, Callable[[], object]]) -> float:
+        clock = BatchClock()
+        with launch(playing, deadline=self.deadline, on_progress=clock) as world:
+            measure.returned(world)
+        if len(clock.ends) != self.case.steps:
+            raise BenchmarkError(f"{way}: {len(clock.ends)} batches were reported, wanted {self.case.steps}")
+        self.losses[way] = clock.losses[-1]
+        return clock.seconds()
+
+    def said(self, splits: int) -> float:
+        """The published program does 1, 2, 4 and 8 micro-batches in one go, and starts with one process."""
+        assert self.published is not None
+        if f"chunks={splits}" not in self.printed:
+            self.printed = run_published(self.published, self.case, self.deadline)
+        if f"chunks={splits}" not in self.printed:
+            raise BenchmarkError(f"the published program printed nothing for {splits} micro-batches")
+        return self.printed.pop(f"chunks={splits}")
+
+    def result(self, repeats: int) -> dict[str, Any]:
+        case = self.case
+        title = f"batch {case.batch_size}, {case.image_w} x {case.image_h}, "
+        samples = measure.interleaved(self.ways(), repeats, unit="s a batch", title=title)
+        alone = samples["one process"]
+        rows = []
+        for n in self.splits:
+            row = {"splits": n, "ours": measure.spread(samples[f"ours {n}"])}
+            row["one process / ours"] = measure.ratios(alone, samples[f"ours {n}"])
+            ideal = [each / 2 for each in samples[f"in turn {n}"]]
+            row["ideal"] = measure.spread(ideal)
+            row["one process / ideal"] = measure.ratios(alone, ideal)
+            if self.published is not None:
+                row["published"] = measure.spread(samples[f"published {n}"])
+                row["published / ours"] = measure.ratios(samples[f"published {n}"], samples[f"ours {n}"])
+            row["equal losses"] = self.losses[f"ours {n}"] == self.losses[f"in turn {n}"]
+            rows.append(row)
+        sizes = {"batch_size": case.batch_size, "image": [case.image_w, case.image_h]}
+        return {**sizes, "one process": measure.spread(alone), "rows": rows}
+
+
+def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
+    """Seconds a batch by number of micro-batches, as ``chunks=N``."""
+    with tempfile.TemporaryDirectory(prefix="published-") as folder:
+        environment = {"B": str(case.batch_size), "H": str(case.image_h), "OMP_NUM_THREADS": "1", "TMPDIR": folder}
+        output = measure.output_of(script, {**os.environ, **environment}, deadline * 4)
+    return {name: float(value) for name, value in re.findall(r"^pipeline (chunks=\d+) ([\d.]+) s/batch", output, re.M)}
+
+
+HEAD = ["splits", "batch", "images", "ours s", "min", "max", "speed-up", "min", "max", "ideal s", "ideal speed-up"]
+
+
+def rows_of(result: Mapping[str, Any]) -> list[list[str]]:
+    rows = []
+    for row in result["rows"]:
+        cells = [str(row["splits"]), str(result["batch_size"]), " x ".join(map(str, result["image"]))]
+        cells += measure.cells(row["ours"], 2) + measure.cells(row["one process / ours"], 2)
+        cells += [f"{row['ideal']['median']:.2f}", f"{row['one process / ideal']['median']:.2f}"]
+        if "published" in row:
+            cells += [f"{row['published']['median']:.2f}", f"{row['published / ours']['median']:.2f}"]
+        rows.append(cells)
+    return rows
+
+
+def show(results: Sequence[Mapping[str, Any]]) -> None:
+    for result in results:
+        figures = "  ".join(measure.cells(result["one process"], 2))
+        print(f"one process, batch {result['batch_size']}: {figures} s a batch (median, min, max)")
+    published = ["published s", "published / ours"] if "published" in results[0]["rows"][0] else []
+    print(measure.table([*HEAD, *published], [row for result in results for row in rows_of(result)], words=0))
+    equal = all(row["equal losses"] for result in results for row in result["rows"])
+    verdict = "the same" if equal else "NOT the same"
+    print(f"\nspeed-up: one process / ours, pairwise; losses of ours and of the same in turn: {verdict} bits")
+
+
+def draw(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
+    """Speed-up against micro-batches, a line a size."""
+    from reference.picture import lines
+
+    drawn = {}
+    for result in results:
+        name = f"batch {result['batch_size']}, {result['image'][0]} x {result['image'][1]}"
+        for kind in ("ours", "ideal"):
+            points = {row["splits"]: row[f"one process / {kind}"]["median"] for row in result["rows"]}
+            drawn[f"{kind}, {name}"] = points
+    lines(path, drawn, x="micro-batches", y="speed-up over one process", title="pipeline of two shards")
+
+
+def arguments() -> argparse.Namespace:
+    parser = measure.parser("Seconds a batch of ResNet50 in two shards, by number of micro-batches. About 15 minutes.")
+    add = parser.add_argument
+    add("--sizes", type=size, nargs="+", default=[(48, 128), (16, 64)], metavar="BxH", help="images and their side")
+    add("--splits", type=measure.count, nargs="+", default=[1, 2, 4, 8], help="numbers of micro-batches")
+    add("--batches", type=measure.count, default=3, help="counted batches; two more run, before and after them")
+    add("--repeats", type=measure.count, default=3, help="runs of each way and setting")
+    add("--deadline", type=measure.seconds, default=300.0, help="seconds after which one run has failed")
+    add("--picture", type=Path, metavar="FILE", help="draw the speed-ups there")
+    add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads B and H")
+    return parser.parse_args()
+
+
+def size(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)x(\d+)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"must be like 48x128, got {text!r}")
+    return int(found[1]), int(found[2])
+
+
+def main() -> None:
+    wanted = arguments()
+    facts = measure.machine()
+    results = []
+    for images, side in wanted.sizes:
+        case = Case(steps=wanted.batches + 2, batch_size=images, image_w=side, image_h=side, num_split=1, record="ends")
+        results.append(Setting(case, wanted.splits, wanted.deadline, wanted.published).result(wanted.repeats))
+    print(measure.heading(facts))
+    show(results)
+    if wanted.picture is not None:
+        draw(wanted.picture, results)
+    measure.write(wanted.json, "pipeline", facts, repeats=wanted.repeats, batches=wanted.batches, results=results)
+
+
+if __name__ == "__main__":
+    measure.run(main)
