@@ -9,4 +9,5 @@ TUTORIALS: dict[str, str] = {
     "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
+    "sharded_parameter_server": "parameters spread over several servers, fetched and pushed by shard (seed 003)",
 }

@@ -29,6 +29,11 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
+    "sharded_parameter_server": (
+        {},
+        {"model": "convnet", "servers": 5, **_SMALL},
+        {"model": "mlp", "servers": 3, "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
+    ),
 }
 
 # Seconds for one world.
