@@ -170,7 +170,14 @@ def reply_of(server: str, reply: torch.futures.Future[Named]) -> Named:
     try:
         return reply.wait()
     except Exception as error:
-        raise RoundFailed(f"{server}: {cause_of(error)}") from error
+        raise RoundFailed(f"{server}: {reason_of(error)}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an error says, without the layers that RPC and futures put around a `RoundFailed`."""
+    text = cause_of(error)
+    inner = text.rpartition(RoundFailed.__name__)[2]
+    return inner[2:-2] if inner.startswith(("('", '("')) else inner.removeprefix(": ")
 
 
 def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> list[torch.Tensor]:
@@ -224,7 +231,7 @@ class RunFirstPs:
             try:
                 futures[name].value()
             except Exception as error:
-                raise RoundFailed(f"{name} failed: {cause_of(error)}") from error
+                raise RoundFailed(f"{name} failed: {reason_of(error)}") from error
         return {name: future.value() for name, future in futures.items()}
 
 
