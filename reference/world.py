@@ -24,6 +24,7 @@ from typing import Any, Self
 import torch.distributed.rpc as rpc
 
 from reference.agent import chosen_options, listen_on_loopback, start_agent
+from reference.interface import listen_towards
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
 from reference.start import check, check_deadline, check_main, packed, prepared, start
@@ -210,7 +211,8 @@ def run_rank(
     """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
 
     Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. If LOCAL_WORLD_SIZE says
-    that all are on one machine, RPC and gloo listen on loopback only (torchrun's own store is torchrun's affair).
+    that all are on one machine, RPC and gloo listen on loopback only; else on the interface towards MASTER_ADDR
+    only, unless TP_SOCKET_IFNAME and GLOO_SOCKET_IFNAME say another (torchrun's own store is torchrun's affair).
     torchrun ends the other ranks when one dies.
 
     Raises:
@@ -232,6 +234,8 @@ def run_rank(
     name = names[rank]
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         listen_on_loopback()
+    else:
+        listen_towards(os.environ["MASTER_ADDR"])
     prepare_process(name, threads)
     if before is not None:
         before(name)
