@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +62,16 @@ def quick(name: str) -> Case:
     return case
 
 
-def options(case: Case) -> list[str]:
+def words(case: Case) -> list[str]:
     """The command line that gives this case."""
-    words = []
+    found = []
     for name, value in vars(case).items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
-            words.append(option if value else f"--no-{option[2:]}")
+            found.append(option if value else f"--no-{option[2:]}")
         elif value != "":
-            words += [option, str(value)]
-    return words
+            found += [option, str(value)]
+    return found
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -77,42 +80,39 @@ def environment(**more: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if name not in gone}, **more}
 
 
-def torchrun(hosts: tuple[Host, Host], case: Case, save: Path, **more: str) -> list[subprocess.Popen[str]]:
-    """One torchrun on each host, with half of the roles each; an odd one is on the second."""
+def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: str) -> list[subprocess.Popen[str]]:
+    """One torchrun on each host, with half of the roles each; an odd one is on the second. All output is a pipe's."""
     roles = len(tutorial(case.tutorial()).roles(case))
     port = str(hosts[0].free_port())
     started = []
     for rank, (host, count) in enumerate(zip(hosts, (roles // 2, roles - roles // 2), strict=True)):
         place = ["--nnodes", "2", "--node-rank", str(rank), "--nproc-per-node", str(count)]
         master = ["--master-addr", hosts[0].address, "--master-port", port]
-        run = ["-m", "reference", "run", case.tutorial(), *options(case), "--save", str(save)]
-        with Path(f"{save}.log{rank}").open("w") as log:
-            command = [sys.executable, "-m", "torch.distributed.run", *place, *master, *run]
-            started.append(host.start(*command, stdout=log, stderr=subprocess.STDOUT, env=environment(**more)))
+        run = ["-m", "reference", "run", case.tutorial(), *words(case), *options]
+        command = [sys.executable, "-m", "torch.distributed.run", *place, *master, *run]
+        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        started.append(host.start(*command, env=environment(**variables), **output))
     return started
 
 
-def logs(save: Path) -> list[str]:
-    return [Path(f"{save}.log{rank}").read_text() for rank in (0, 1)]
-
-
-def ends(started: list[subprocess.Popen[str]], seconds: float = SECONDS) -> list[int]:
-    """Both torchruns' exit statuses; -9 for one that takes too long."""
-    due = time.monotonic() + seconds
+def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int], str]:
+    """Both torchruns' exit statuses, -9 for one that takes too long, and what they said."""
+    due, said = time.monotonic() + seconds, []
     for process in started:
         try:
-            process.wait(max(0.1, due - time.monotonic()))
+            said.append(process.communicate(timeout=max(0.1, due - time.monotonic()))[0])
         except subprocess.TimeoutExpired:
             process.kill()
-    return [process.wait() for process in started]
+            said.append("overdue")
+    return [process.wait() for process in started], "\n".join(said)
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """Nobody names an interface; the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"
-    statuses = ends(torchrun(hosts, case, save))
-    assert statuses == [0, 0], "\n".join(logs(save))
+    statuses, said = ends(torchrun(hosts, case, "--save", str(save)), SECONDS)
+    assert statuses == [0, 0], said
     trace = Trace.load(save)
     assert trace.case == case
     assert judge(trace, tutorial(name).train_locally) == (f"bits equal in {len(trace.tensors)} tensors", "equal")
@@ -128,3 +128,53 @@ def test_the_hosts_are_two(hosts: tuple[Host, Host]) -> None:
     port = hosts[0].free_port()
     with pytest.raises(NoHosts, match="ConnectionRefused"):  # it answered: nobody listens
         hosts[1].python(reach, hosts[0].address, str(port))
+
+
+# Training that goes on until somebody is killed.
+ENDLESS = tutorial("batch_parameter_server").Case(**{**_IMAGES, "trainers": 3, "steps": 10**6, "record": "ends"})
+
+
+@contextmanager
+def training(hosts: tuple[Host, Host], **variables: str) -> Iterator[list[subprocess.Popen[str]]]:
+    """ps and trainer1 on the first host, trainer2 and trainer3 on the second, all of them at work."""
+    started = torchrun(hosts, ENDLESS, **variables)
+    try:
+        for process in started:
+            seen: list[str] = []
+            while ": step " not in (seen or [""])[-1]:
+                seen.append(process.stdout.readline())  # type: ignore[union-attr]
+                assert seen[-1], "".join(seen)
+        yield started
+    finally:
+        for host in hosts:
+            for pid in ranks_on(host).values():
+                os.kill(pid, signal.SIGKILL)
+        ends(started, 20)
+
+
+def ranks_on(host: Host) -> dict[int, int]:
+    """Rank to process id, as seen from here."""
+    network, found = Path(f"/proc/{host.pid}/ns/net").readlink(), {}
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            variables = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            ranks = [int(each[5:]) for each in variables if each.startswith(b"RANK=")]
+            if ranks and (entry / "ns/net").readlink() == network:
+                found[ranks[0]] = int(entry.name)
+    return found
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_killed_rank_ends_those_of_the_other_host(lost: int, hosts: tuple[Host, Host]) -> None:
+    """Also such as only wait for the common shutdown, as trainers do that the server calls: long before --deadline.
+
+    And before that: each rank's RPC listens on the cable's address, and torchrun's store, on the first host, on all.
+    """
+    with training(hosts) as started:
+        listening = [sorted(host.python(LISTENING).split()) for host in hosts]
+        os.kill(ranks_on(hosts[lost // 2])[lost], signal.SIGKILL)
+        statuses, said = ends(started, 30)
+    assert listening == [["10.77.0.1", "10.77.0.1", "::"], ["10.77.0.2", "10.77.0.2"]]
+    assert statuses == [1, 1], said
+    other = [rank for rank in range(4) if rank // 2 != lost // 2]
+    assert any(re.search(rf"rank {rank} failed: (PeerLost|RoundFailed): .*(ps|trainer3)", said) for rank in other), said
