@@ -30,6 +30,7 @@ QUICK: dict[str, Mapping[str, Any]] = {
     "parameter_server": {"workers": 2, "steps": 5},
     "batch_parameter_server": _IMAGES,
     "sharded_parameter_server": {**_IMAGES, "servers": 2},
+    "pipeline": {"steps": 1, "batch_size": 4, "num_split": 2, "image_w": 32, "image_h": 32, "num_classes": 10},
 }
 
 # Listening TCP sockets of the network it runs on, IPv4 and IPv6: a line each, the address only.
