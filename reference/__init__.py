@@ -10,4 +10,5 @@ TUTORIALS: dict[str, str] = {
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
     "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
+    "sharded_parameter_server": "parameters spread over several servers, fetched and pushed by shard (seed 003)",
 }

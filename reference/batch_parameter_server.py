@@ -98,9 +98,9 @@ class BatchUpdateParameterServer:
     (S2.7), so here the number of trainers is the number of reports.
     """
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, model: nn.Module | None = None) -> None:
         self.case = case
-        self.model = initial_model(case)
+        self.model = initial_model(case) if model is None else model
         self.lock = threading.Lock()
         self.future_model: torch.futures.Future[nn.Module | RoundFailed] = torch.futures.Future()
         self.trainers = trainer_names(case)

@@ -10,6 +10,8 @@ from reference.vision import resnet50
 
 HIDDEN = 8  # units of the mlp's hidden layer, channels of the convnet
 
+PARAMETERS = {"resnet50": 161, "convnet": 5, "mlp": 4}  # tensors that are trained
+
 
 def _mlp(image_w: int, image_h: int, num_classes: int) -> nn.Module:
     return nn.Sequential(

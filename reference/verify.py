@@ -36,12 +36,18 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
             "model": "mlp",
             "num_split": 8,
             "depth": 2,
+            "steps": 2,
             **_EXACT,
             "image_w": 8,
             "image_h": 8,
             "batch_size": 32,
             "num_classes": 10,
         },
+    ),
+    "sharded_parameter_server": (
+        {},
+        {"model": "convnet", "servers": 5, **_SMALL},
+        {"model": "mlp", "servers": 3, "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
 }
 

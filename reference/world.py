@@ -23,7 +23,9 @@ from typing import Any, Self
 
 import torch.distributed.rpc as rpc
 
+from reference import muster
 from reference.agent import chosen_options, listen_on_loopback, start_agent
+from reference.interface import listen_towards
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
 from reference.start import check, check_deadline, check_main, packed, prepared, start
@@ -210,12 +212,15 @@ def run_rank(
     """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
 
     Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. If LOCAL_WORLD_SIZE says
-    that all are on one machine, RPC and gloo listen on loopback only (torchrun's own store is torchrun's affair).
-    torchrun ends the other ranks when one dies.
+    that all are on one machine, RPC and gloo listen on loopback only; else on the interface towards MASTER_ADDR
+    only, unless TP_SOCKET_IFNAME and GLOO_SOCKET_IFNAME say another (torchrun's own store is torchrun's affair).
+    torchrun ends the other ranks of a machine when one dies; those of other machines see it themselves.
 
     Raises:
         WorldError: not under torchrun, or another number of processes than of roles.
-        RuntimeError: the shutdown was not complete ``deadline`` seconds after this role's function returned.
+        PeerLost: another rank ended before its role's function had returned; or not all did within ``deadline``
+            seconds of this one.
+        RuntimeError: the shutdown took longer than ``deadline`` seconds.
     """
     for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
         if not os.environ.get(variable, "").isdecimal():
@@ -232,11 +237,15 @@ def run_rank(
     name = names[rank]
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         listen_on_loopback()
+    else:
+        listen_towards(os.environ["MASTER_ADDR"])
     prepare_process(name, threads)
+    muster.prepare(names)
     if before is not None:
         before(name)
     start_agent(name, rank, size, "env://", backend, chosen_options(roles, name, backend, options))
-    value = roles[name]()
+    with muster.mustered(name, names, deadline):
+        value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value
 

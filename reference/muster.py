@@ -1,0 +1,100 @@
+"""Ranks without a launcher wait for each other before the common shutdown, and hear of those that die meanwhile.
+
+``rpc.shutdown()`` by itself waits for a dead peer until its limit. Here the first rank has one call open to every
+other, which fails when that one's process ends; and every rank that is done has one open to the first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+import torch.distributed.rpc as rpc
+
+from reference.outcome import PeerLost
+
+Done = torch.futures.Future[str | None]  # None, or who was lost
+
+
+class Muster:
+    """On the first rank: who has not finished, and who was lost."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.lock = threading.Lock()
+        self.missing = set(names)
+        self.lost: str | None = None
+        self.ended: Done = torch.futures.Future()
+
+    def watch(self, name: str) -> None:
+        """Hear of it when the process of ``name`` ends. A stopped one, or a cable pulled out, is not heard."""
+        rpc.rpc_async(name, until_dismissed, timeout=0).add_done_callback(partial(self._heard, name))
+
+    def arrive(self, name: str) -> Done:
+        """``name`` has finished; the future ends when all have, or one is lost."""
+        with self.lock:
+            self.missing.discard(name)
+            last = not self.missing and self.lost is None
+        if last:
+            self.ended.set_result(None)
+        return self.ended
+
+    def _heard(self, name: str, call: torch.futures.Future[None]) -> None:
+        try:
+            call.value()
+        except Exception as error:
+            self.lose(name, (str(error).splitlines() or [type(error).__name__])[0])
+
+    def lose(self, name: str, reason: str) -> None:
+        """End everybody's wait, unless all had finished or somebody was lost before."""
+        with self.lock:
+            first = bool(self.missing) and self.lost is None
+            if first:
+                self.lost = f"{name} is gone: {reason}"
+        if first:
+            self.ended.set_result(self.lost)
+
+
+# On the first rank; on every rank, what ends when it need not be watched any longer.
+_muster: list[Muster] = []
+_dismissed: torch.futures.Future[None] = torch.futures.Future()
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def until_dismissed() -> torch.futures.Future[None]:
+    """Runs on every rank but the first, for its whole life, and occupies no thread."""
+    return _dismissed
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def arrive(name: str) -> torch.futures.Future[str | None]:
+    """Runs on the first rank."""
+    return _muster[0].arrive(name)
+
+
+@contextmanager
+def mustered(name: str, names: Sequence[str], deadline: float) -> Iterator[None]:
+    """Play a role within this, once RPC is up; afterwards all others have played theirs too.
+
+    Raises:
+        PeerLost: a rank ended before it had finished; or not all finished within ``deadline`` seconds of this one.
+    """
+    first = names[0]
+    if name == first:
+        for other in names[1:]:
+            _muster[0].watch(other)
+    yield
+    try:
+        lost = rpc.rpc_sync(first, arrive, args=(name,), timeout=deadline)
+    except RuntimeError as error:
+        raise PeerLost(f"{first} is gone or waits for others: {(str(error).splitlines() or [''])[0]}") from error
+    if lost is not None:
+        raise PeerLost(lost)
+    _dismissed.set_result(None)
+
+
+def prepare(names: Sequence[str]) -> None:
+    """On every rank before RPC starts: others may arrive as soon as it is up."""
+    _muster[:] = [Muster(names)]
