@@ -65,7 +65,13 @@ def observe() -> None:
     execute("rpc_sync(None, _call_method)", rpc_sync=rpc.rpc_sync)
 
 
-@shows("S0.9", raises=("RuntimeError", "NameError: On WorkerInfo(id=1, name=worker1):"))
+@shows(
+    "S0.9",
+    raises=(
+        "RuntimeError",
+        "NameError: On WorkerInfo(id=1, name=worker1):\nNameError(\"name '_call_method' is not defined\")",
+    ),
+)
 def an_episode() -> None:
     rpc.rpc_sync("worker1", observe)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import tempfile
 import threading
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +14,7 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.outcome import Overdue, Raised
+from reference.outcome import Overdue, Returned, RoleFailed
 from reference.world import launch
 from tests.errata import execute, script, shows
 
@@ -93,9 +95,52 @@ def serve_and_be_asked() -> object:
     return listing["asked"]()
 
 
-@shows("S1.7", raises=("RuntimeError", "NameError: On WorkerInfo(id=1, name=worker1):"))
+@shows(
+    "S1.7",
+    raises=(
+        "RuntimeError",
+        "NameError: On WorkerInfo(id=1, name=worker1):\nNameError(\"name 'global_ps_rref' is not defined\")",
+    ),
+)
 def server_in_a_local_variable() -> None:
     rpc.rpc_sync("worker1", serve_and_be_asked)
+
+
+_heard: list[bool] = []
+
+
+def come_a_second_late(news: str, role: str) -> None:
+    """A ``before``: the worker starts when the server has had a second to be up by itself."""
+    if role == "worker1":
+        _heard.append(hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=1))
+
+
+def hears(descriptor: int, seconds: float) -> bool:
+    return bool(select.select([descriptor], [], [], seconds)[0])
+
+
+def tell(news: str) -> None:
+    """What the server runs as soon as its init_rpc has returned."""
+    os.write(os.open(news, os.O_WRONLY | os.O_NONBLOCK), b"up")
+
+
+def listen(news: str) -> list[bool]:
+    """What the worker runs: was the server up in that second, and is it now?"""
+    return [*_heard, hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=30)]
+
+
+@shows("S1.8", gives=[False, True], here=True)
+def a_server_with_a_head_start() -> list[bool]:
+    """The published second of sleep: init_rpc does not return on the server before the worker is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        news = f"{folder}/news"
+        os.mkfifo(news)
+        roles = {"ps": partial(tell, news), "worker1": partial(listen, news)}
+        with launch(roles, before=partial(come_a_second_late, news)) as world:
+            outcome = world.wait()["worker1"]
+    assert isinstance(outcome, Returned), outcome
+    assert isinstance(outcome.value, list)
+    return outcome.value
 
 
 class ParameterServer:
@@ -154,15 +199,17 @@ def method_of_a_copy() -> dict[str, tuple[bool, float]]:
     return {"copy's method": copied, "through the RRef": (told, ps_rref.rpc_sync().bias())}
 
 
-@shows("S1.12", gives=True)
-def a_list_from_async_execution() -> bool:
+@shows(
+    "S1.12",
+    raises=(
+        "RuntimeError",
+        "Unable to cast Python instance of type <class 'list'> to C++ type '?' (…). Functions decorated with "
+        "@rpc.async_function must return a torch.futures.Future object, but got builtins.list",
+    ),
+)
+def a_list_from_async_execution() -> None:
     ps_rref = rpc.remote("worker1", ParameterServer)
-    try:
-        rpc.rpc_sync("worker1", ParameterServer.get_parameter_rrefs, args=(ps_rref,))
-    except RuntimeError as error:
-        wanted = "Functions decorated with @rpc.async_function must return a torch.futures.Future object, "
-        return "Unable to cast Python instance of type <class 'list'>" in str(error) and wanted in str(error)
-    return False
+    rpc.rpc_sync("worker1", ParameterServer.get_parameter_rrefs, args=(ps_rref,))
 
 
 class Interleaved(ParameterServer):
@@ -244,9 +291,14 @@ def read_after_shutdown() -> object:
     return ps_rref.rpc_sync().bias()
 
 
-@shows("S1.16", gives=True, here=True)
-def the_server_after_shutdown() -> bool:
+@shows(
+    "S1.16",
+    raises=(
+        "RuntimeError",
+        "Current RPC agent is not set! Did you initialize the RPC framework (e.g. by calling `rpc.init_rpc`)?",
+    ),
+    here=True,
+)
+def the_server_after_shutdown() -> None:
     with launch({"ps": read_after_shutdown}) as world:
-        outcome = world.wait()["ps"]
-    assert isinstance(outcome, Raised), outcome
-    return outcome.type == "RuntimeError" and outcome.message.startswith("Current RPC agent is not set!")
+        raise RoleFailed("ps", world.wait()["ps"])

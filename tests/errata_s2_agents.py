@@ -88,8 +88,8 @@ def starts(seed: int) -> list[list[float]]:
     gives=[
         "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
         "operation: [torch.FloatTensor [2, 4]] is at version 4; expected version 2 instead. Hint: enable anomaly "
-        "detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
-        "check_nan=False).",
+        "detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False).",
         "returned None",
     ],
 )

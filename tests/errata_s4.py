@@ -134,13 +134,7 @@ class ResNetShard(ResNetBase):
 GOT_TWO = "TypeError: ResNetBase.__init__() got multiple values for argument 'num_classes'"
 
 
-@shows(
-    "S4.8",
-    gives=[
-        f"TypeError: ResNetBase.__init__() {GOT_TWO}",
-        f"TypeError: ResNetBase.__init__() {GOT_TWO}",
-    ],
-)
+@shows("S4.8", gives=[GOT_TWO, GOT_TWO])
 def arguments_for_a_shard() -> list[str]:
     return [outcome_of(lambda: ResNetShard("cpu", 10)), outcome_of(lambda: ResNetShard("cpu", num_classes=10))]
 
