@@ -6,6 +6,7 @@ import os
 import select
 import tempfile
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,8 +15,8 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.outcome import Overdue, Returned, RoleFailed
-from reference.world import launch
+from reference.outcome import Exited, Outcome, Overdue, Returned, RoleFailed
+from reference.world import World, launch
 from tests.errata import execute, script, shows
 
 Gradients = dict[str, torch.Tensor]
@@ -74,13 +75,22 @@ def leave() -> None:
     os._exit(1)
 
 
-@shows("S1.6", gives=[True, True], here=True)
-def shutdown_without_the_worker() -> list[bool]:
-    """Was the server still there after 2 s, and was it in its shutdown?"""
-    with launch({"ps": shut_down, "worker1": leave}, deadline=2) as world:
-        outcome = world.wait()["ps"]
+@shows("S1.6", gives=True, here=True)
+def shutdown_without_the_worker() -> bool:
+    """Is the server in its shutdown still, a second after the worker was gone?"""
+    with launch(["ps", "worker1"]) as world:
+        gone = end_of(world, "worker1", leave)
+        assert gone == Exited(1), gone
+        outcome = end_of(world, "ps", shut_down, deadline=1)
     assert isinstance(outcome, Overdue), outcome
-    return [True, "in shut_down" in outcome.stacks and "in _wait_all_workers" in outcome.stacks]
+    return "in shut_down" in outcome.stacks and "in _wait_all_workers" in outcome.stacks
+
+
+def end_of(world: World, role: str, function: Callable[[], object], **options: float) -> Outcome:
+    try:
+        return Returned(world.call(role, function, **options))
+    except RoleFailed as error:
+        return error.outcome
 
 
 def serve_and_be_asked() -> object:

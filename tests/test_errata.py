@@ -73,6 +73,7 @@ def test_erratum(behaviour: Behaviour, world: World) -> None:
 def severities(page: str) -> dict[str, str]:
     """Of every row of the page: number to severity."""
     rows = re.findall(r"^\| ((?:S\d|0)\.\d+) \|.*\| ([^|]+) \|$", page, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| (?:S\d|0)\.", page, re.MULTILINE)), "a row of another shape"
     assert len(rows) == len(dict(rows)), "a number stands twice"
     return dict(rows)
 
@@ -112,7 +113,7 @@ class TestTheseTestsCanFail:
         with pytest.raises(pytest.fail.Exception, match=r"^DID NOT RAISE"):
             check(Behaviour("S9.1", int, None, ("TypeError", "no"), here=True), None)
 
-    @pytest.mark.parametrize("raises", [("TypeError", "today"), ("KeyError", "todays"), ("KeyError", "…today")])
+    @pytest.mark.parametrize("raises", [("KeyError", "today"), ("LookupError", "toda"), ("LookupError", "…today")])
     def test_another_error(self, raises: tuple[str, str]) -> None:
         with pytest.raises(AssertionError):
             check(Behaviour("S9.1", unlucky, None, raises, here=True), None)
@@ -131,6 +132,13 @@ class TestTheseTestsCanFail:
     def test_rows_without_a_test(self) -> None:
         page = "| S9.1 | a | b | c | **silent** (x) |\n| 0.99 | a | b | c | crash |\n| S9.3 | a | b | c | hang |\n"
         assert must_be_shown(page) == {"S9.1", "0.99"}
+
+    @pytest.mark.parametrize(
+        ("row", "reason"), [("| S9.1 | a | b | c | ok", "another shape"), ("| S9.1 | a | b | c | ok |\n" * 2, "twice")]
+    )
+    def test_a_row_that_is_none(self, row: str, reason: str) -> None:
+        with pytest.raises(AssertionError, match=reason):
+            severities(row)
 
 
 def unlucky() -> None:
