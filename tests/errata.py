@@ -1,0 +1,80 @@
+"""The published behaviours behind docs/errata.md, each with how it fails: what the modules errata_*.py are made of.
+
+    @shows("S4.3", gives=[8, 4, 2, 1])
+    def split_by_size() -> list[int]: ...
+
+A behaviour runs on role ``worker0`` of a world of three, or with ``here=True`` in the test's own process.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """One erratum, and the function that shows it: it gives a value, or raises a type with a first line."""
+
+    number: str
+    function: Callable[[], Any]
+    gives: object
+    raises: tuple[str, str] | None
+    here: bool
+
+
+BEHAVIOURS: dict[str, Behaviour] = {}
+
+
+def shows(
+    number: str, *, gives: object = None, raises: tuple[str, str] | None = None, here: bool = False
+) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Register the function below as what erratum ``number`` does. In a text, "…" stands for an id or an address."""
+
+    def register(function: Callable[[], Any]) -> Callable[[], Any]:
+        assert (gives is None) != (raises is None), f"{number}: wanted what it gives, or what it raises"
+        assert number not in BEHAVIOURS, f"{number} is shown twice"
+        BEHAVIOURS[number] = Behaviour(number, function, gives, raises, here)
+        return function
+
+    return register
+
+
+def fits(wanted: str, message: str) -> bool:
+    """Is ``wanted`` the whole first line of ``message``, or the whole message where it has more lines?"""
+    lines = message.strip().splitlines()
+    text = "\n".join(lines[: wanted.count("\n") + 1])
+    return re.fullmatch(r"[^\n]+".join(map(re.escape, wanted.split("…"))), text) is not None
+
+
+def outcome_of(function: Callable[[], object]) -> str:
+    """Type and first line of what ``function`` raises, or what it returned."""
+    try:
+        return f"returned {function()}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def outcomes_of(*functions: Callable[[], object]) -> list[str]:
+    return [outcome_of(function) for function in functions]
+
+
+def execute(text: str, **names: object) -> dict[str, Any]:
+    """Run a listing as a module of its own that knows ``names``; what it defines."""
+    scope = {"__name__": "listing", **names}
+    exec(compile(textwrap.dedent(text), "listing", "exec"), scope)
+    return scope
+
+
+def script(text: str, folder: str) -> subprocess.CompletedProcess[str]:
+    """Run a listing as a program: a file in ``folder``, in an interpreter of its own."""
+    path = Path(folder, "listing.py")
+    path.write_text(textwrap.dedent(text))
+    command = [sys.executable, "-W", "ignore", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
