@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
+    "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
 }
 
 # Seconds for one world.
