@@ -10,4 +10,5 @@ TUTORIALS: dict[str, str] = {
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
     "rnn": "a language model whose embedding and decoder live on another worker than its LSTM (seed 000)",
+    "hybrid_ddp": "a parameter server for the sparse part, data parallel for the dense part (seed 003)",
 }

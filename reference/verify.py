@@ -17,6 +17,7 @@ from reference.world import launch
 
 _EXACT = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125}
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
+_TINY = {"batch_size": 4, "dim": 4, "hidden": 4}
 
 # What `verify` runs: each tutorial with its own defaults, then what differs from them.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
@@ -30,6 +31,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
     "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
+    "hybrid_ddp": ({}, {"trainers": 3}, {"trainers": 4, "steps": 3, **_TINY, **_EXACT}),
 }
 
 # Seconds for one world.
