@@ -12,14 +12,15 @@ backward, by which DDP puts the mean of all trainers' dense gradients into every
 its replica with a `DistributedOptimizer` over its own parameters. ``ps`` takes the table's gradients out of all the
 contexts, adds them in rank order, and makes one SGD step on their mean. Only then does anybody go on.
 
-DDP adds in an order of its own: with three trainers or more, natural arithmetic is right within rounding only.
+The dense gradients are added in ``rank`` order by a hook of DDP's, which gathers them; or by DDP's own ``allreduce``,
+whose order is gloo's: then, with three trainers or more, natural arithmetic is right within rounding only.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -61,6 +62,7 @@ class Case(reference.case.Case):
     batch_size: int = number(32, "bags of a trainer's batch", at_least=1, at_most=65536)
     bag: int = number(5, "rows that are summed for one example", at_least=1, at_most=1024)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
+    accumulation: str = choice("rank", "allreduce", help="how DDP adds the dense gradients")
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
@@ -208,22 +210,35 @@ class EmbeddingServer:
             raise StepFailed(f"step {self.step}: {trainer} is unknown or reports twice")
 
     def _update(self) -> None:
-        gradients = [self.held[name] for name in self.trainers]
-        step_on_mean(self.optimizer, self.weight, gradients)
-        assert self.weight.grad is not None
+        self.weight.grad = mean([self.held[name] for name in self.trainers])
+        self.optimizer.step()
         self.recorder.step(self.step, {}, {"ps/weight": self.weight.grad}, {"ps/weight": self.weight})
         self.step += 1
         self.held = {}
         self.future_step = torch.futures.Future()
 
 
-def step_on_mean(optimizer: optim.SGD, weight: torch.Tensor, gradients: list[torch.Tensor]) -> None:
-    """One step on the mean of the trainers' gradients, added in rank order."""
+def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The mean of the trainers' gradients, added in rank order."""
     total = gradients[0].clone()
     for gradient in gradients[1:]:
         total += gradient
-    weight.grad = total.div_(len(gradients))
-    optimizer.step()
+    return total.div_(len(gradients))
+
+
+def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
+    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
+
+    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
+    """
+    gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
+    future = dist.all_gather(gathered, bucket.buffer(), async_op=True).get_future()
+    return future.then(lambda done: _mean_of(done, gathered))
+
+
+def _mean_of(done: torch.futures.Future[Any], gathered: list[torch.Tensor]) -> torch.Tensor:
+    done.wait()  # raises what the collective raised
+    return mean(gathered)
 
 
 def values(module: nn.Module) -> Named:
@@ -248,6 +263,8 @@ class HybridModel(nn.Module):
         self.ps_rref = ps_rref
         self.dense = dense_part(case)
         self.ddp = DistributedDataParallel(self.dense)
+        if case.accumulation == "rank":
+            self.ddp.register_comm_hook(None, mean_in_rank_order)
 
     def forward(self, indices: torch.Tensor) -> torch.Tensor:
         """Scores (batch_size, num_classes) for indices (batch_size, bag)."""
@@ -384,17 +401,23 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         if case.arithmetic == "exact":
             require_exact(step, each)
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
-            # DDP divides before it adds, by way of the reciprocal.
-            parameter.grad = torch.stack([gradient * (1 / case.trainers) for gradient in gradients]).sum(0)
-        optimizers[1].step()
-        step_on_mean(optimizers[0], weight, [found[0] for found in each])
-        assert weight.grad is not None
+            parameter.grad = mean_of_replicas(case, gradients)
+        weight.grad = mean([found[0] for found in each])
+        for optimizer in optimizers:
+            optimizer.step()
         recorder.step(step, {}, {"ps/weight": weight.grad}, {"ps/weight": weight})
         means = {key: p.grad for key, p in dense.named_parameters() if p.grad is not None} if every else {}
         now = values(dense) if every or step == case.steps - 1 else {}
         for name, loss in zip(names, losses, strict=True):
             put(recorder, step, name, Record(loss, means, now))
     return recorder.trace()
+
+
+def mean_of_replicas(case: Case, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """What DDP makes of a dense parameter's gradients: its own allreduce multiplies by 1/n before it adds."""
+    if case.accumulation == "rank":
+        return mean(gradients)
+    return torch.stack([gradient * (1 / len(gradients)) for gradient in gradients]).sum(0)
 
 
 def require_exact(step: int, each: list[tuple[torch.Tensor, ...]]) -> None:

@@ -31,7 +31,11 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
     "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
-    "hybrid_ddp": ({}, {"trainers": 3}, {"trainers": 4, "steps": 3, **_TINY, **_EXACT}),
+    "hybrid_ddp": (
+        {},
+        {"trainers": 4, "accumulation": "allreduce"},
+        {"trainers": 4, "steps": 3, **_TINY, **_EXACT, "accumulation": "allreduce"},
+    ),
 }
 
 # Seconds for one world.
