@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_the_shipped_text() -> None:
     assert text.isascii()
     assert len(text) > 2000
     assert 25 < Corpus(text).ntoken < 64
+
+
+def test_an_installed_package_has_everything() -> None:
+    """Whatever lies in the package and is no module is named as its data."""
+    root = Path(__file__).parent.parent
+    named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["reference"]
+    found = [path.name for path in (root / "reference").iterdir() if path.is_file() and path.suffix != ".py"]
+    assert sorted(named) == sorted(found)
+    assert "text.txt" in found
 
 
 def test_a_file(tmp_path: Path) -> None:
