@@ -337,10 +337,10 @@ class RunPs:
         running, failures = set(server.trainers), []
         while running:
             try:
-                name = server.events.get(timeout=self.case.timeout + 10)  # the collectives' own limit comes first
+                name = server.events.get(timeout=self.case.timeout + 5)  # the collectives' own limit comes first
             except queue.Empty:
                 silent = [each for each in server.missing() if each in running]
-                failures.append(f"nothing for {self.case.timeout + 10} s from {', '.join(silent or sorted(running))}")
+                failures.append(f"nothing for {self.case.timeout + 5} s from {', '.join(silent or sorted(running))}")
                 server.fail(failures[-1])
                 return failures
             if name is not None:

@@ -56,6 +56,7 @@ def process_group(store: RRef[Any], rank: int, size: int, timeout: float) -> Ite
     """For a block: this process is one of a gloo group of ``size``, torch's default group.
 
     ``store`` refers to a ``dist.HashStore`` made for this group alone; ``timeout`` seconds limit each collective.
+    A process in which this failed can join no other group: torch has counted the failed one, and so uses other keys.
 
     Raises:
         RuntimeError: the others did not come in time, or were lost.

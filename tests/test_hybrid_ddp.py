@@ -208,11 +208,11 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
 
 
 def test_a_stopped_trainer_is_named() -> None:
-    ps = play(replace(SMALL, timeout=1), before=stop_trainer2, deadline=25)["ps"]
+    ps = play(replace(SMALL, timeout=1), before=stop_trainer2, deadline=20)["ps"]
     assert isinstance(ps, Raised)
     assert "trainer1 failed: " in ps.message
     assert "Timed out waiting 1000ms" in ps.message
-    assert ps.message.endswith("nothing for 11.0 s from trainer2")
+    assert ps.message.endswith("nothing for 6.0 s from trainer2")
 
 
 def test_under_torchrun(tmp_path: Path) -> None:

@@ -49,14 +49,14 @@ def test_two_groups_one_after_the_other(world: World) -> None:
             assert not left
 
 
-def test_who_waits_in_vain_is_told(world: World) -> None:
-    start = time.monotonic()
-    with pytest.raises(RoleFailed) as caught:
-        world.call("ps", meetings, 0.5, 0)
+def test_who_waits_in_vain_is_told() -> None:
+    with launch(["ps", "a"]) as world:
+        start = time.monotonic()
+        with pytest.raises(RoleFailed) as caught:
+            world.call("ps", meetings, 0.5, 0)
     assert isinstance(caught.value.outcome, Raised)
     assert "DistStoreError" in caught.value.outcome.message
-    assert time.monotonic() - start < 5
-    assert world.call("ps", meetings, 20.0, 0, 1)[0][0].item() == 3
+    assert time.monotonic() - start < 10
 
 
 def use_store() -> list[Any]:
