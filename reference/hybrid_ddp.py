@@ -232,13 +232,11 @@ def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
     Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
     """
     gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
-    future = dist.all_gather(gathered, bucket.buffer(), async_op=True).get_future()
-    return future.then(lambda done: _mean_of(done, gathered))
-
-
-def _mean_of(done: torch.futures.Future[Any], gathered: list[torch.Tensor]) -> torch.Tensor:
-    done.wait()  # raises what the collective raised
-    return mean(gathered)
+    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
+    dist.all_gather(gathered, bucket.buffer())
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(mean(gathered))
+    return done
 
 
 def values(module: nn.Module) -> Named:
@@ -297,7 +295,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> list[Record]:
             gradients = {key: found[p].clone() for key, p in model.dense.named_parameters()}
             opt.step(context_id)
             rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
-        log_step(len(records) + 1, case.steps, float(loss))
+        log_step(len(records) + 1, case.steps, loss.item())
         last = len(records) == case.steps - 1
         keep = case.record == "every"
         records.append(Record(loss.detach(), gradients if keep else {}, values(model.dense) if keep or last else {}))

@@ -211,7 +211,6 @@ def test_a_stopped_trainer_is_named() -> None:
     ps = play(replace(SMALL, timeout=1), before=stop_trainer2, deadline=20)["ps"]
     assert isinstance(ps, Raised)
     assert "trainer1 failed: " in ps.message
-    assert "Timed out waiting 1000ms" in ps.message
     assert ps.message.endswith("nothing for 6.0 s from trainer2")
 
 
