@@ -11,4 +11,6 @@ TUTORIALS: dict[str, str] = {
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
     "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
     "sharded_parameter_server": "parameters spread over several servers, fetched and pushed by shard (seed 003)",
+    "rnn": "a language model whose embedding and decoder live on another worker than its LSTM (seed 000)",
+    "hybrid_ddp": "a parameter server for the sparse part, data parallel for the dense part (seed 003)",
 }

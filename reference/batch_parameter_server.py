@@ -369,7 +369,9 @@ class RunPs:
 
 def cause_of(error: Exception) -> str:
     """What an error that came over RPC says, in one line: its first one may only say from where it came."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # A KeyError quotes its text: line ends and quotes are escaped in it.
+    text = str(error).replace("\\n", "\n").replace("\\'", "'")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return next((line for line in lines if "On WorkerInfo(" not in line), type(error).__name__)
 
 

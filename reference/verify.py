@@ -17,6 +17,7 @@ from reference.world import launch
 
 _EXACT = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125}
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
+_TINY = {"batch_size": 4, "dim": 4, "hidden": 4}
 
 # What `verify` runs: each tutorial with its own defaults, then what differs from them.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
@@ -32,22 +33,18 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "pipeline": (
         {"steps": 1},
         {"num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10},
-        {
-            "model": "mlp",
-            "num_split": 8,
-            "depth": 2,
-            "steps": 2,
-            **_EXACT,
-            "image_w": 8,
-            "image_h": 8,
-            "batch_size": 32,
-            "num_classes": 10,
-        },
+        {"model": "mlp", "num_split": 4, "depth": 2, "steps": 2, **_EXACT, **_SMALL},
     ),
     "sharded_parameter_server": (
         {},
         {"model": "convnet", "servers": 5, **_SMALL},
         {"model": "mlp", "servers": 3, "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
+    ),
+    "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
+    "hybrid_ddp": (
+        {},
+        {"trainers": 4, "accumulation": "allreduce"},
+        {"trainers": 4, "steps": 3, **_TINY, **_EXACT, "accumulation": "allreduce"},
     ),
 }
 

@@ -324,7 +324,7 @@ def test_help_of_a_tutorial_names_every_field(
     text = " ".join(captured.out.split())
     for item in fields(CASE_TYPES[name]):
         options = item.metadata.get("options")
-        shape = "|".join(options) if options else {int: "N", float: "X"}[item.metadata["type"]]
+        shape = "|".join(options) if options else {int: "N", float: "X", str: "TEXT"}[item.metadata["type"]]
         option = f"--{item.name.replace('_', '-')} {shape}"
         assert f"{option} {item.metadata['help']} (default: {item.default})" in text
     assert "--save FILE write the trace there" in text

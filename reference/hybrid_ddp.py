@@ -1,0 +1,425 @@
+"""Parameter server for the sparse part, data parallel for the dense part.
+
+Source: seed 003, which names this as what DistributedDataParallel cannot do alone, and gives no code.
+
+Roles: ``ps`` holds the embedding table, starts every trainer and returns the trace; ``trainer1`` … hold one replica
+each of the dense layers, which DDP keeps equal over a gloo process group. A batch is (batch_size, bag) indices; the
+sum of a bag's rows, (batch_size, dim), is what travels, and its gradient travels back. The table's own gradient, as
+large as the table, stays on ``ps``.
+
+A step is synchronous. In a distributed autograd context of its own each trainer looks its bags up, goes forward and
+backward, by which DDP puts the mean of all trainers' dense gradients into every trainer's context; the trainer steps
+its replica with a `DistributedOptimizer` over its own parameters. ``ps`` takes the table's gradients out of all the
+contexts, adds them in rank order, and makes one SGD step on their mean. Only then does anybody go on.
+
+The dense gradients are added in ``rank`` order by a hook of DDP's, which gathers them; or by DDP's own ``allreduce``,
+whose order is gloo's: then, with three trainers or more, natural arithmetic is right within rounding only.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.autograd as dist_autograd  # the module: `context` alone has no `context` (S0.18)
+import torch.distributed.rpc as rpc
+from torch import nn, optim
+from torch.distributed.optim import DistributedOptimizer
+from torch.distributed.rpc import RRef
+from torch.nn.parallel import DistributedDataParallel
+
+import reference.case
+from reference.batch_parameter_server import cause_of
+from reference.case import choice, number, power_of_two
+from reference.patience import rpc_timeout
+from reference.progress import log_step
+from reference.rpc_store import process_group
+from reference.seeding import generator
+from reference.streams import build
+from reference.threads import one_thread
+from reference.trace import Recorder, Trace, TraceError
+from reference.update import is_exact
+
+Named = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Case(reference.case.Case):
+    """The talk names no sizes; these are small."""
+
+    steps: int = number(20, "updates of the model", at_least=1)
+    trainers: int = number(2, "trainers, each with a replica of the dense part", at_least=1, at_most=15, scales=True)
+    rows: int = number(100, "rows of the embedding table", at_least=1, at_most=2**24)
+    dim: int = number(16, "numbers of a row", at_least=1, at_most=65536)
+    hidden: int = number(16, "units of the dense part's hidden layer", at_least=1, at_most=65536)
+    num_classes: int = number(8, "classes", at_least=2, at_most=65536)
+    batch_size: int = number(32, "bags of a trainer's batch", at_least=1, at_most=65536)
+    bag: int = number(5, "rows that are summed for one example", at_least=1, at_most=1024)
+    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
+    accumulation: str = choice("rank", "allreduce", help="how DDP adds the dense gradients")
+    dtype: str = choice("float32", "float64", help="of parameters and gradients")
+    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
+
+    def validate(self) -> None:
+        if self.arithmetic == "exact":
+            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
+            for name in ("lr", "trainers"):
+                self.require(power_of_two(getattr(self, name)), name, "a power of two in exact arithmetic")
+
+
+def trainer_names(case: Case) -> list[str]:
+    """The trainers in rank order."""
+    return [f"trainer{index}" for index in range(1, case.trainers + 1)]
+
+
+def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
+    module = build(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
+    if case.arithmetic == "exact":
+        draws = generator(case.seed, name)
+        for parameter in module.parameters():
+            parameter.data.copy_(torch.randint(-1, 2, parameter.shape, generator=draws))
+    return module
+
+
+def sparse_part(case: Case) -> nn.Module:
+    """On ``ps``: indices (batch_size, bag) to sums of rows (batch_size, dim)."""
+    return _drawn(case, "sparse", partial(nn.EmbeddingBag, mode="sum"), case.rows, case.dim)
+
+
+def dense_part(case: Case) -> nn.Module:
+    """On every trainer: (batch_size, dim) to scores (batch_size, num_classes)."""
+
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
+
+    return _drawn(case, "dense", layers)
+
+
+def get_next_batch(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Per step, a trainer's indices (batch_size, bag) and classes (batch_size,).
+
+    Every row votes for one class, the same in all batches; the most votes, and of equals the lowest class, win.
+    """
+    votes = torch.randint(case.num_classes, (case.rows,), generator=generator(case.seed, "votes"))
+    draws = generator(case.seed, name)
+    for _ in range(case.steps):
+        indices = torch.randint(case.rows, (case.batch_size, case.bag), generator=draws)
+        counts = torch.zeros(case.batch_size, case.num_classes, dtype=torch.int64)
+        yield indices, counts.scatter_add_(1, votes[indices], torch.ones_like(indices)).argmax(1)
+
+
+def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Mean cross entropy; in exact arithmetic a weighted sum."""
+    if case.arithmetic == "exact":
+        return (output * (1 + nn.functional.one_hot(target, case.num_classes))).sum()
+    return nn.functional.cross_entropy(output, target)
+
+
+class StepFailed(RuntimeError):
+    """A step that cannot be completed. Says why, and which trainers it lacks."""
+
+
+def _done_or_raise(future: torch.futures.Future[StepFailed | None]) -> None:
+    failure = future.wait()
+    if failure is not None:
+        raise failure
+
+
+class EmbeddingServer:
+    """Runs on ``ps``; its calls arrive in RPC threads, several at once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.trainers = trainer_names(case)
+        self.embedding = sparse_part(case)
+        self.optimizer = optim.SGD(self.embedding.parameters(), lr=case.lr)
+        initial = {
+            f"{name}/{key}": tensor for name in self.trainers for key, tensor in values(dense_part(case)).items()
+        }
+        self.recorder = Recorder(case, {"ps/weight": self.weight, **initial})
+        self.lock = threading.Lock()
+        self.step = 0
+        self.held: dict[str, torch.Tensor] = {}
+        self.future_step: torch.futures.Future[StepFailed | None] = torch.futures.Future()
+        self.failure: StepFailed | None = None
+        # A trainer's name when it has ended, None when a step is complete.
+        self.events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    @property
+    def weight(self) -> torch.Tensor:
+        return next(self.embedding.parameters())
+
+    @staticmethod
+    def lookup(ps_rref: RRef[Any], indices: torch.Tensor) -> torch.Tensor:
+        """The sums of rows (batch_size, dim) for indices (batch_size, bag), in the caller's autograd context."""
+        rows: torch.Tensor = ps_rref.local_value().embedding(indices)
+        return rows
+
+    @staticmethod
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
+    def update(ps_rref: RRef[Any], trainer: str, context_id: int) -> torch.futures.Future[None]:
+        """Give one trainer's gradient, which lies here in its context; answered when the table is updated.
+
+        Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
+
+        Raises:
+            StepFailed: a trainer failed, or reports twice.
+        """
+        self = ps_rref.local_value()
+        complete = False
+        with self.lock:
+            self._admit(trainer)
+            fut = self.future_step
+            # Through `then`: an exception set on the returned future itself would arrive as a value.
+            reply = fut.then(_done_or_raise)
+            self.held[trainer] = dist_autograd.get_gradients(context_id)[self.weight]  # type: ignore[attr-defined]
+            if len(self.held) == len(self.trainers):
+                self._update()
+                complete = True
+        if complete:
+            fut.set_result(None)  # outside the lock: it answers every waiting trainer in turn
+            self.events.put(None)
+        return reply  # type: ignore[no-any-return]
+
+    def fail(self, reason: str) -> StepFailed:
+        """End the wait of everybody in this step, and refuse every later report."""
+        with self.lock:
+            first = self.failure is None
+            if self.failure is None:
+                self.failure = StepFailed(f"step {self.step}: {reason}")
+            failure, fut = self.failure, self.future_step
+        if first:
+            fut.set_result(failure)
+        return failure
+
+    def missing(self) -> list[str]:
+        """Who has not given this step's gradient."""
+        with self.lock:
+            return [name for name in self.trainers if name not in self.held]
+
+    def _admit(self, trainer: str) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if trainer not in self.trainers or trainer in self.held:
+            raise StepFailed(f"step {self.step}: {trainer} is unknown or reports twice")
+
+    def _update(self) -> None:
+        self.weight.grad = mean([self.held[name] for name in self.trainers])
+        self.optimizer.step()
+        self.recorder.step(self.step, {}, {"ps/weight": self.weight.grad}, {"ps/weight": self.weight})
+        self.step += 1
+        self.held = {}
+        self.future_step = torch.futures.Future()
+
+
+def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The mean of the trainers' gradients, added in rank order."""
+    total = gradients[0].clone()
+    for gradient in gradients[1:]:
+        total += gradient
+    return total.div_(len(gradients))
+
+
+def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
+    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
+
+    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
+    """
+    gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
+    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
+    dist.all_gather(gathered, bucket.buffer())
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(mean(gathered))
+    return done
+
+
+def values(module: nn.Module) -> Named:
+    """Copies of a module's parameters, by name."""
+    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a trainer saw in one step: loss, the dense part's mean gradients, its parameters afterwards."""
+
+    loss: torch.Tensor
+    gradients: Named
+    parameters: Named
+
+
+class HybridModel(nn.Module):
+    """Runs on a trainer: the table is remote, the dense part is this trainer's replica under DDP."""
+
+    def __init__(self, case: Case, ps_rref: RRef[Any]) -> None:
+        super().__init__()
+        self.ps_rref = ps_rref
+        self.dense = dense_part(case)
+        self.ddp = DistributedDataParallel(self.dense)
+        if case.accumulation == "rank":
+            self.ddp.register_comm_hook(None, mean_in_rank_order)
+
+    def forward(self, indices: torch.Tensor) -> torch.Tensor:
+        """Scores (batch_size, num_classes) for indices (batch_size, bag)."""
+        rows = rpc.rpc_sync(self.ps_rref.owner(), EmbeddingServer.lookup, args=(self.ps_rref, indices))
+        scores: torch.Tensor = self.ddp(rows)
+        return scores
+
+
+def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> list[Record]:
+    """Runs on a trainer, called by ``ps``.
+
+    Raises:
+        RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for ``case.timeout`` seconds.
+    """
+    rank = trainer_names(case).index(name)
+    with rpc_timeout(case.timeout), process_group(store, rank, case.trainers, case.timeout):
+        return train(case, name, ps_rref)
+
+
+def train(case: Case, name: str, ps_rref: RRef[Any]) -> list[Record]:
+    """All steps of one trainer."""
+    model = HybridModel(case, ps_rref)
+    opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
+    records: list[Record] = []
+    for indices, target in get_next_batch(case, name):
+        with dist_autograd.context() as context_id:
+            loss = loss_of(case, model(indices), target)
+            dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+            found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
+            gradients = {key: found[p].clone() for key, p in model.dense.named_parameters()}
+            opt.step(context_id)
+            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
+        log_step(len(records) + 1, case.steps, loss.item())
+        last = len(records) == case.steps - 1
+        keep = case.record == "every"
+        records.append(Record(loss.detach(), gradients if keep else {}, values(model.dense) if keep or last else {}))
+    return records
+
+
+@dataclass(frozen=True)
+class RunPs:
+    """What role ``ps`` runs.
+
+    Raises:
+        StepFailed: trainers failed, were lost or did nothing for ``case.timeout`` seconds. Says which.
+    """
+
+    case: Case
+
+    def __call__(self) -> Trace:
+        server = EmbeddingServer(self.case)
+        ps_rref, store = RRef(server), RRef(dist.HashStore())  # type: ignore[attr-defined]
+        # Without a limit of its own: every step has one.
+        futures = {
+            name: rpc.rpc_async(name, run_trainer, args=(self.case, name, ps_rref, store), timeout=0)
+            for name in server.trainers
+        }
+        for name, future in futures.items():
+            future.add_done_callback(partial(_trainer_ended, server, name))
+        failures = self._until_all_ended(server, futures)
+        if failures:
+            raise StepFailed(f"step {server.step}: {'; '.join(failures)}")
+        for name, future in futures.items():
+            for step, record in enumerate(future.value()):
+                put(server.recorder, step, name, record)
+        return server.recorder.trace()
+
+    def _until_all_ended(self, server: EmbeddingServer, futures: dict[str, Any]) -> list[str]:
+        """Why trainers failed. Waits on for the others, which the loss of one ends too: theirs may be the cause."""
+        running, failures = set(server.trainers), []
+        while running:
+            try:
+                name = server.events.get(timeout=self.case.timeout + 5)  # the collectives' own limit comes first
+            except queue.Empty:
+                silent = [each for each in server.missing() if each in running]
+                failures.append(f"nothing for {self.case.timeout + 5} s from {', '.join(silent or sorted(running))}")
+                server.fail(failures[-1])
+                return failures
+            if name is not None:
+                running.discard(name)
+                failures += _failure(name, futures[name])
+        return failures
+
+
+def _failure(name: str, future: torch.futures.Future[Any]) -> list[str]:
+    try:
+        future.value()
+    except Exception as error:
+        return [f"{name} failed: {cause_of(error)}"]
+    return []
+
+
+def _trainer_ended(server: EmbeddingServer, name: str, future: torch.futures.Future[Any]) -> None:
+    for failure in _failure(name, future):
+        server.fail(failure)
+    server.events.put(name)
+
+
+def put(recorder: Recorder, step: int, name: str, record: Record) -> None:
+    """Put one trainer's step into the trace."""
+    prefix = f"{step:04d}"
+    recorder.put(f"{prefix}/loss", {name: record.loss})
+    recorder.put(f"{prefix}/gradient", {f"{name}/{key}": tensor for key, tensor in record.gradients.items()})
+    recorder.put(f"{prefix}/parameter", {f"{name}/{key}": tensor for key, tensor in record.parameters.items()})
+
+
+def serve() -> None:
+    """What trainers run until ``ps`` calls, and until the common shutdown."""
+
+
+def roles(case: Case) -> dict[str, Callable[[], object]]:
+    first: dict[str, Callable[[], object]] = {"ps": RunPs(case)}
+    return {**first, **dict.fromkeys(trainer_names(case), serve)}
+
+
+@one_thread()
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: every trainer's gradients one after the other, one table, one dense part.
+
+    Raises:
+        TraceError: exact arithmetic with a sum that is not exact.
+    """
+    names = trainer_names(case)
+    sparse, dense = sparse_part(case), dense_part(case)
+    weight = next(sparse.parameters())
+    optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
+    initial = {f"{name}/{key}": tensor for name in names for key, tensor in values(dense).items()}
+    recorder = Recorder(case, {"ps/weight": weight, **initial})
+    batches = [get_next_batch(case, name) for name in names]
+    every, parameters = case.record == "every", list(dense.parameters())
+    for step in range(case.steps):
+        losses = [loss_of(case, dense(sparse(x)), y) for x, y in (next(batch) for batch in batches)]
+        each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
+        if case.arithmetic == "exact":
+            require_exact(step, each)
+        for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
+            parameter.grad = mean_of_replicas(case, gradients)
+        weight.grad = mean([found[0] for found in each])
+        for optimizer in optimizers:
+            optimizer.step()
+        recorder.step(step, {}, {"ps/weight": weight.grad}, {"ps/weight": weight})
+        means = {key: p.grad for key, p in dense.named_parameters() if p.grad is not None} if every else {}
+        now = values(dense) if every or step == case.steps - 1 else {}
+        for name, loss in zip(names, losses, strict=True):
+            put(recorder, step, name, Record(loss, means, now))
+    return recorder.trace()
+
+
+def mean_of_replicas(case: Case, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """What DDP makes of a dense parameter's gradients: its own allreduce multiplies by 1/n before it adds."""
+    if case.accumulation == "rank":
+        return mean(gradients)
+    return torch.stack([gradient * (1 / len(gradients)) for gradient in gradients]).sum(0)
+
+
+def require_exact(step: int, each: list[tuple[torch.Tensor, ...]]) -> None:
+    """Raises TraceError if the order of a step's sums could decide bits after all: the case is too large."""
+    for index, gradients in enumerate(zip(*each, strict=True)):
+        if not is_exact(gradients):
+            raise TraceError(f"step {step}: gradient {index} has no exact sum; wanted smaller sizes, lr or fewer steps")

@@ -1,0 +1,69 @@
+"""The rendezvous of a process group over RPC: it needs no port, no address and no file of its own."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch.distributed as dist
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import RRef
+
+
+def _on_store(store: RRef[Any], method: str, *args: object) -> Any:
+    """Runs on the store's owner."""
+    return getattr(store.local_value(), method)(*args)
+
+
+class RpcStore(dist.Store):  # type: ignore[name-defined, misc]
+    """A store that lives on another role. torch's own TCPStore listens on every interface.
+
+    A `wait` holds one of the owner's RPC threads, of which there are 16 by default.
+    """
+
+    def __init__(self, store: RRef[Any], timeout: float) -> None:
+        super().__init__()
+        self.rref = store
+        self.limit = datetime.timedelta(seconds=timeout)
+
+    def set(self, key: str, value: Any) -> None:
+        self._call("set", key, value)
+
+    def get(self, key: str) -> bytes:
+        value: bytes = self._call("get", key)
+        return value
+
+    def add(self, key: str, amount: int) -> int:
+        total: int = self._call("add", key, amount)
+        return total
+
+    def check(self, keys: list[str]) -> bool:
+        found: bool = self._call("check", keys)
+        return found
+
+    def wait(self, keys: list[str], timeout: datetime.timedelta | None = None) -> None:
+        self._call("wait", keys, timeout or self.limit)
+
+    def _call(self, *args: object) -> Any:
+        seconds = self.limit.total_seconds() + 5  # the store's own limit comes first
+        return rpc.rpc_sync(self.rref.owner(), _on_store, args=(self.rref, *args), timeout=seconds)
+
+
+@contextmanager
+def process_group(store: RRef[Any], rank: int, size: int, timeout: float) -> Iterator[None]:
+    """For a block: this process is one of a gloo group of ``size``, torch's default group.
+
+    ``store`` refers to a ``dist.HashStore`` made for this group alone; ``timeout`` seconds limit each collective.
+    A process in which this failed can join no other group: torch has counted the failed one, and so uses other keys.
+
+    Raises:
+        RuntimeError: the others did not come in time, or were lost.
+    """
+    limit = datetime.timedelta(seconds=timeout)
+    dist.init_process_group("gloo", store=RpcStore(store, timeout), rank=rank, world_size=size, timeout=limit)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
