@@ -9,4 +9,5 @@ TUTORIALS: dict[str, str] = {
     "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
+    "batch_reinforce": "CartPole: one agent, its forward passes batched over observers or not (seed 002)",
 }

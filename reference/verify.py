@@ -29,6 +29,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
+    "batch_reinforce": ({"n_steps": 200}, {"batch": False, "observers": 3, "n_steps": 100, "dtype": "float64"}),
 }
 
 # Seconds for one world.
