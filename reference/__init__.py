@@ -7,6 +7,7 @@ TUTORIALS: dict[str, str] = {
     "rpc_basics": "remote calls and their exceptions, to a peer and to oneself (seeds 000 and 003)",
     "rref_dataflow": "data flows between workers by passing RRefs, never through the coordinator (seed 003)",
     "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
+    "reinforce": "CartPole: one agent learns a policy from several observers' episodes (seed 000)",
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
     "batch_reinforce": "CartPole: one agent, its forward passes batched over observers or not (seed 002)",

@@ -275,7 +275,7 @@ class Agent:
         if result is not None:
             # Outside the lock: this makes every waiting observer's reply (S2.32).
             future_actions.set_result(result)
-        return future_action  # type: ignore[no-any-return]
+        return future_action
 
     def run_episode(self, n_steps: int) -> Episode:
         """One episode of all observers, and the update of the policy from it.

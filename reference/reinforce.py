@@ -49,7 +49,7 @@ from reference.trace import Recorder, Trace, TraceError
 
 @dataclass(frozen=True)
 class Case(reference.case.Case):
-    """The tutorial's numbers, but for steps: with its 10 every episode's reward is 10, and nothing is learnt (S0.13)."""
+    """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
 
     steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
     observers: int = number(1, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)

@@ -23,6 +23,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),
     "dist_autograd": ({}, _EXACT),
+    "reinforce": ({"steps": 50}, {"observers": 3, "steps": 20, "dtype": "float64"}),
     "parameter_server": ({}, {"workers": 3}, {"workers": 3, "steps": 4, **_EXACT}),
     "batch_parameter_server": (
         {},
