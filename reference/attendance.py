@@ -61,11 +61,15 @@ class Attendance:
             try:
                 return ended.get(timeout=max(0.001, oldest + self.timeout - time.monotonic()))
             except queue.Empty:
-                due = time.monotonic() - self.timeout
-                silent = [name for name in self.last if name in expected and self.last[name] <= due]
-                silent = [name for name in silent if name not in self.excused()]
+                silent = self.silent(running, time.monotonic())
                 if silent:
                     raise ParticipantFailed(f"nothing for {self.timeout} s from {', '.join(silent)}") from None
+
+    def silent(self, running: Collection[str], now: float) -> list[str]:
+        """Who of ``running`` should have called by ``now`` (`time.monotonic`)."""
+        late = [name for name, last in self.last.items() if name in running and last <= now - self.timeout]
+        excused = self.excused()
+        return [name for name in late if name not in excused]
 
 
 def _put(ended: queue.SimpleQueue[str], name: str, future: torch.futures.Future[Any]) -> None:

@@ -20,7 +20,7 @@ from reference import TUTORIALS
 from reference.case import Case, CaseError
 from reference.outcome import Outcome, Overdue, Raised
 from reference.trace import Trace, TraceError
-from reference.verify import cases, changes, culprits, trace_of, tutorial, verify
+from reference.verify import cases, changes, culprits, long_cases, trace_of, tutorial, verify
 from reference.watch import watch
 from reference.world import WorldError, launch, run_rank
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_help() -> int:
-    print("usage: python -m reference list | run NAME [options] | verify [NAME ...]\n")
+    print("usage: python -m reference list | run NAME [options] | verify [--long] [NAME ...]\n")
     print("  list    the tutorials")
     print("  run     train one on real RPC processes; `run NAME --help` gives every option, default and unit")
     print("  verify  run them and hold every tensor against the single-process twin\n")
@@ -232,16 +232,20 @@ def _run_rank(case: Case, save: str | None, deadline: float) -> int:
 def run_verify(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference verify", description="Hold tutorials against their twins.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="tutorials (default: all)")
-    names = [known(name) for name in parser.parse_args(arguments).names] or list(TUTORIALS)
+    parser.add_argument("--long", action="store_true", help="also the runs that take minutes, and what they must reach")
+    options = parser.parse_args(arguments)
+    names = [known(name) for name in options.names] or list(TUTORIALS)
+    wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names)]
+    wanted += [(case, {"goal": True}) for case in long_cases(names) if options.long]
     table = Table(title="verify: RPC against the single-process twin")
     for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
         table.add_column(
             column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
         )
     held = True
-    for case in cases(names):
+    for case, judged_by in wanted:
         with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
-            row = verify(case, progress)
+            row = verify(case, progress, **judged_by)
         held = held and row.holds
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         table.add_row(case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)

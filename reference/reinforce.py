@@ -295,16 +295,16 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             play_locally(case, env, policy, record)
         returns = normalized([discounted(record.rewards, case.gamma) for record in records])
         optimizer.zero_grad()
-        total = torch.zeros((), dtype=dtype)
+        losses = []
         for record, each in zip(records, returns, strict=True):
             loss = -(torch.cat(record.log_probs) * torch.tensor(each, dtype=dtype)).sum()
             loss.backward()
-            total += loss.detach()
+            losses.append(loss.detach())
         optimizer.step()
         worst = min(sum(record.rewards) for record in records)
         running = 0.05 * worst + 0.95 * running
         named = dict(zip(names, records, strict=True))
-        record_episode(recorder, episode, named, policy, total, (worst, running))
+        record_episode(recorder, episode, named, policy, torch.stack(losses).sum(), (worst, running))
     return recorder.trace()
 
 
