@@ -19,6 +19,9 @@ from rich.table import Table
 from reference import TUTORIALS
 from reference.case import Case, CaseError
 from reference.outcome import Outcome, Overdue, Raised
+from reference.picture import SUFFIXES, drawable
+from reference.start import check_deadline
+from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
 from reference.trace import Trace, TraceError
 from reference.verify import cases, changes, culprits, long_cases, trace_of, tutorial, verify
 from reference.watch import watch
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.command is None:
             return show_help()
         return commands[chosen.command](arguments[1:])
-    except (BadInput, CaseError, WorldError) as error:
+    except (BadInput, CaseError, SweepError, WorldError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -90,7 +93,11 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline = options.pop("save"), options.pop("deadline")
+    swept = {key: options.pop(key) for key in sweep_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
+    plan = _plan(name, given, swept, save, deadline)
+    if plan is not None:
+        return _run_sweep(name, plan, swept["picture"] or f"{name}.png", deadline)
     if save is None:
         given.setdefault("record", "ends")  # nobody will see the steps in between
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
@@ -123,7 +130,59 @@ def _run_parser(name: str) -> Parser:
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    if name in SWEEPS:
+        add_options(parser, SWEEPS[name])
     return parser
+
+
+def sweep_options(name: str) -> list[str]:
+    """The options of ``run NAME`` that are for its table, as argparse names them."""
+    return [option.replace("-", "_") for option in (*SWEEPS[name].options, "picture")] if name in SWEEPS else []
+
+
+def _plan(
+    name: str, given: Mapping[str, Any], swept: Mapping[str, Any], save: str | None, deadline: float
+) -> Plan | None:
+    """The table that is asked for, its every case made; None for a plain run."""
+    if name not in SWEEPS:
+        return None
+    plan = SWEEPS[name].plan(tutorial(name).Case, {"record": "ends", **given}, swept)
+    picture = swept["picture"]
+    if plan is None:
+        if picture is not None:
+            raise BadInput("--picture is for a table of several runs, and none is asked for")
+        return None
+    if save is not None:
+        raise BadInput("--save is for one run, and a table of several is asked for")
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        raise BadInput("a table of several runs starts worlds of its own: run it without torchrun")
+    if not drawable(picture or f"{name}.png"):
+        raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
+    check_writable(picture or f"{name}.png")
+    check_deadline(deadline)
+    for _, _, case in plan.cells():
+        check_device(case)
+    return plan
+
+
+def _run_sweep(name: str, plan: Plan, picture: str, deadline: float) -> int:
+    measured, failed = Measured(plan), False
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    warm_up()
+    for number, way, case in plan.cells():
+        try:
+            with watch(f"{name} {plan.over}={number} {way}".strip()) as progress:
+                measured.times[number, way] = timed(case, deadline, progress)
+        except CellFailed as error:
+            report_failure(name, error.outcomes, error.logs)
+            failed = True
+            break
+    console.print(measured.table(name))
+    if failed:
+        return 1
+    measured.draw(picture, name)
+    print(f"picture in {picture}")
+    return 0
 
 
 def known(name: str) -> str:
