@@ -23,14 +23,14 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),
     "dist_autograd": ({}, _EXACT),
-    "reinforce": ({"steps": 50}, {"observers": 3, "steps": 20, "dtype": "float64"}),
+    "reinforce": ({}, {"observers": 3, "steps": 20, "dtype": "float64"}),
     "parameter_server": ({}, {"workers": 3}, {"workers": 3, "steps": 4, **_EXACT}),
     "batch_parameter_server": (
         {},
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
-    "batch_reinforce": ({"n_steps": 200}, {"batch": False, "observers": 3, "n_steps": 100, "dtype": "float64"}),
+    "batch_reinforce": ({}, {"batch": False, "observers": 3, "n_steps": 100, "dtype": "float64"}),
 }
 
 # What `verify --long` runs besides. Such a run also has to reach what its tutorial's `goal(trace)` says.
