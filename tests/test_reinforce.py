@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import threading
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from reference.case import CaseError
 from reference.outcome import Outcome, Raised
 from reference.reinforce import Case, Observer, goal, normalized, roles, running_rewards
 from reference.trace import Trace, TraceError
+from reference.verify import long_cases, verify
 from reference.world import launch
 from tests.runs import against_twin, play, run, twin
 
@@ -203,3 +205,15 @@ def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
         Case(**fields)
     assert str(caught.value).startswith(f"reinforce: {message}")
     assert "\n" not in str(caught.value)
+
+
+def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
+    """However equal the twin. `verify --long` has one such row."""
+    row = verify(replace(SMALL, steps=2), goal=True)
+    assert row.verdict == "missed"
+    assert not row.holds
+    assert re.fullmatch(
+        r"bits equal in 28 tensors; running reward at most [\d.]+ in 2 episodes, wanted 475.0", row.difference
+    )
+    assert verify(replace(SMALL, steps=2)).holds
+    assert [case.observers for case in long_cases(["reinforce", "rpc_basics"])] == [2]
