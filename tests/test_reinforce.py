@@ -150,8 +150,9 @@ class Doomed:
 
 
 def doomed(case: Case, number: int) -> Outcome:
-    with launch(roles(case), before=Doomed(number), deadline=8) as world:
-        return world.wait()["agent"]
+    playing = roles(case)
+    with launch(list(playing), before=Doomed(number)) as world:  # idle observers, which the agent calls
+        return world.run({"agent": playing["agent"]})["agent"]
 
 
 def test_a_killed_observer_is_named_at_once() -> None:
@@ -162,9 +163,9 @@ def test_a_killed_observer_is_named_at_once() -> None:
 
 
 def test_a_stopped_observer_is_named_when_it_was_silent_too_long() -> None:
-    outcome = doomed(replace(SMALL, observers=2, timeout=1.5), signal.SIGSTOP)
+    outcome = doomed(replace(SMALL, observers=2, timeout=4.0), signal.SIGSTOP)
     assert isinstance(outcome, Raised)
-    assert (outcome.type, outcome.message) == (FAILED, "nothing for 1.5 s from observer2")
+    assert (outcome.type, outcome.message) == (FAILED, "nothing for 4.0 s from observer2")
 
 
 def break_the_policy(role: str) -> None:
@@ -213,7 +214,7 @@ def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
     assert row.verdict == "missed"
     assert not row.holds
     assert re.fullmatch(
-        r"bits equal in 28 tensors; running reward at most [\d.]+ in 2 episodes, wanted 475.0", row.difference
+        r"bits equal in 30 tensors; running reward at most [\d.]+ in 2 episodes, wanted 475.0", row.difference
     )
     assert verify(replace(SMALL, steps=2)).holds
     assert [case.observers for case in long_cases(["reinforce", "rpc_basics"])] == [2]
