@@ -9,8 +9,10 @@ TUTORIALS: dict[str, str] = {
     "dist_autograd": "a backward pass and an optimizer over remote parameters (seed 003)",
     "parameter_server": "workers that train asynchronously against one server (seed 001)",
     "batch_parameter_server": "one update a round from all trainers' gradients, replies batched (seed 002)",
-    "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
     "sharded_parameter_server": "parameters spread over several servers, fetched and pushed by shard (seed 003)",
+    "reinforce": "CartPole: one agent learns a policy from several observers' episodes (seed 000)",
+    "batch_reinforce": "CartPole: one agent, its forward passes batched over observers or not (seed 002)",
     "rnn": "a language model whose embedding and decoder live on another worker than its LSTM (seed 000)",
+    "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
     "hybrid_ddp": "a parameter server for the sparse part, data parallel for the dense part (seed 003)",
 }

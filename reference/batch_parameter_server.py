@@ -28,6 +28,7 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 import reference.case
+from reference.attendance import cause_of
 from reference.case import choice, number, power_of_two
 from reference.models import build_model
 from reference.progress import log_step
@@ -365,14 +366,6 @@ class RunPs:
             for step, loss in enumerate(futures[name].value()):
                 ps.recorder.put(f"{step:04d}/loss", {name: loss})
         return ps.recorder.trace()
-
-
-def cause_of(error: Exception) -> str:
-    """What an error that came over RPC says, in one line: its first one may only say from where it came."""
-    # A KeyError quotes its text: line ends and quotes are escaped in it.
-    text = str(error).replace("\\n", "\n").replace("\\'", "'")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "On WorkerInfo(" not in line), type(error).__name__)
 
 
 def _trainer_ended(

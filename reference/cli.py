@@ -19,8 +19,11 @@ from rich.table import Table
 from reference import TUTORIALS
 from reference.case import Case, CaseError
 from reference.outcome import Outcome, Overdue, Raised
+from reference.picture import SUFFIXES, drawable
+from reference.start import check_deadline
+from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
 from reference.trace import Trace, TraceError
-from reference.verify import cases, changes, culprits, trace_of, tutorial, verify
+from reference.verify import cases, changes, culprits, long_cases, trace_of, tutorial, verify
 from reference.watch import watch
 from reference.world import WorldError, launch, run_rank
 
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.command is None:
             return show_help()
         return commands[chosen.command](arguments[1:])
-    except (BadInput, CaseError, WorldError) as error:
+    except (BadInput, CaseError, SweepError, WorldError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except OSError as error:
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_help() -> int:
-    print("usage: python -m reference list | run NAME [options] | verify [NAME ...]\n")
+    print("usage: python -m reference list | run NAME [options] | verify [--long] [NAME ...]\n")
     print("  list    the tutorials")
     print("  run     train one on real RPC processes; `run NAME --help` gives every option, default and unit")
     print("  verify  run them and hold every tensor against the single-process twin\n")
@@ -90,7 +93,11 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline = options.pop("save"), options.pop("deadline")
+    swept = {key: options.pop(key) for key in sweep_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
+    plan = _plan(name, given, swept, save, deadline)
+    if plan is not None:
+        return _run_sweep(name, plan, swept["picture"] or f"{name}.png", deadline)
     if save is None:
         given.setdefault("record", "ends")  # nobody will see the steps in between
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
@@ -123,7 +130,59 @@ def _run_parser(name: str) -> Parser:
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    if name in SWEEPS:
+        add_options(parser, SWEEPS[name])
     return parser
+
+
+def sweep_options(name: str) -> list[str]:
+    """The options of ``run NAME`` that are for its table, as argparse names them."""
+    return [option.replace("-", "_") for option in (*SWEEPS[name].options, "picture")] if name in SWEEPS else []
+
+
+def _plan(
+    name: str, given: Mapping[str, Any], swept: Mapping[str, Any], save: str | None, deadline: float
+) -> Plan | None:
+    """The table that is asked for, its every case made; None for a plain run."""
+    if name not in SWEEPS:
+        return None
+    plan = SWEEPS[name].plan(tutorial(name).Case, {"record": "ends", **given}, swept)
+    picture = swept["picture"]
+    if plan is None:
+        if picture is not None:
+            raise BadInput("--picture is for a table of several runs, and none is asked for")
+        return None
+    if save is not None:
+        raise BadInput("--save is for one run, and a table of several is asked for")
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        raise BadInput("a table of several runs starts worlds of its own: run it without torchrun")
+    if not drawable(picture or f"{name}.png"):
+        raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
+    check_writable(picture or f"{name}.png")
+    check_deadline(deadline)
+    for _, _, case in plan.cells():
+        check_device(case)
+    return plan
+
+
+def _run_sweep(name: str, plan: Plan, picture: str, deadline: float) -> int:
+    measured, failed = Measured(plan), False
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    warm_up()
+    for number, way, case in plan.cells():
+        try:
+            with watch(f"{name} {plan.over}={number} {way}".strip()) as progress:
+                measured.times[number, way] = timed(case, deadline, progress)
+        except CellFailed as error:
+            report_failure(name, error.outcomes, error.logs)
+            failed = True
+            break
+    console.print(measured.table(name))
+    if failed:
+        return 1
+    measured.draw(picture, name)
+    print(f"picture in {picture}")
+    return 0
 
 
 def known(name: str) -> str:
@@ -232,16 +291,20 @@ def _run_rank(case: Case, save: str | None, deadline: float) -> int:
 def run_verify(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference verify", description="Hold tutorials against their twins.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="tutorials (default: all)")
-    names = [known(name) for name in parser.parse_args(arguments).names] or list(TUTORIALS)
+    parser.add_argument("--long", action="store_true", help="also the runs that take minutes, and what they must reach")
+    options = parser.parse_args(arguments)
+    names = [known(name) for name in options.names] or list(TUTORIALS)
+    wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names)]
+    wanted += [(case, {"goal": True}) for case in long_cases(names) if options.long]
     table = Table(title="verify: RPC against the single-process twin")
     for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
         table.add_column(
             column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
         )
     held = True
-    for case in cases(names):
+    for case, judged_by in wanted:
         with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
-            row = verify(case, progress)
+            row = verify(case, progress, **judged_by)
         held = held and row.holds
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         table.add_row(case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)

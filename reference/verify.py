@@ -30,22 +30,29 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
         {"model": "convnet", "accumulation": "arrival", **_SMALL},
         {"model": "mlp", "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
-    "pipeline": (
-        {"steps": 1},
-        {"num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10},
-        {"model": "mlp", "num_split": 4, "depth": 2, "steps": 2, **_EXACT, **_SMALL},
-    ),
     "sharded_parameter_server": (
         {},
         {"model": "convnet", "servers": 5, **_SMALL},
         {"model": "mlp", "servers": 3, "trainers": 4, "momentum": 0.5, **_EXACT, **_SMALL},
     ),
+    "reinforce": ({}, {"observers": 3, "steps": 20, "dtype": "float64"}),
+    "batch_reinforce": ({}, {"batch": False, "observers": 3, "n_steps": 100, "dtype": "float64"}),
     "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
+    "pipeline": (
+        {"steps": 1},
+        {"num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10},
+        {"model": "mlp", "num_split": 4, "depth": 2, "steps": 2, **_EXACT, **_SMALL},
+    ),
     "hybrid_ddp": (
         {},
         {"trainers": 4, "accumulation": "allreduce"},
         {"trainers": 4, "steps": 3, **_TINY, **_EXACT, "accumulation": "allreduce"},
     ),
+}
+
+# What `verify --long` runs besides. Such a run also has to reach what its tutorial's `goal(trace)` says.
+CASES_LONG: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "reinforce": ({"observers": 2, "steps": 210, "record": "ends"},),
 }
 
 # Seconds for one world.
@@ -124,8 +131,16 @@ def _judge_rounding(
     return text, "within bound" if bound.holds else "wrong"
 
 
-def verify(case: Case, on_progress: Progress | None = None) -> Row:
-    """Run ``case`` in a world of its own and judge it. ``seconds`` are the world's."""
+def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
+    """A judgement, and what the run has reached: missing its goal is a failure, however equal the twin."""
+    try:
+        return f"{judged[0]}; {tutorial(run.case.tutorial()).goal(run)}", judged[1]
+    except TraceError as error:
+        return f"{judged[0]}; {error}", "missed"
+
+
+def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = False) -> Row:
+    """Run ``case`` in a world of its own and judge it, also by its ``goal``. ``seconds`` are the world's."""
     module = tutorial(case.tutorial())
     roles = module.roles(case)
     start = time.monotonic()
@@ -138,9 +153,15 @@ def verify(case: Case, on_progress: Progress | None = None) -> Row:
         return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
     if run.case != case:
         return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
-    return Row(case, len(roles), seconds, *judge(run, module.train_locally))
+    judged = judge(run, module.train_locally)
+    return Row(case, len(roles), seconds, *(_with_goal(run, judged) if goal else judged))
 
 
 def cases(names: list[str]) -> list[Case]:
     """What `verify` runs for these tutorials."""
     return [tutorial(name).Case(**different) for name in names for different in CASES[name]]
+
+
+def long_cases(names: list[str]) -> list[Case]:
+    """What `verify --long` runs besides, each with a goal."""
+    return [tutorial(name).Case(**different) for name in names for different in CASES_LONG.get(name, ())]

@@ -324,8 +324,10 @@ def test_help_of_a_tutorial_names_every_field(
     text = " ".join(captured.out.split())
     for item in fields(CASE_TYPES[name]):
         options = item.metadata.get("options")
-        shape = "|".join(options) if options else {int: "N", float: "X", str: "TEXT"}[item.metadata["type"]]
-        option = f"--{item.name.replace('_', '-')} {shape}"
+        dashed = item.name.replace("_", "-")
+        kinds = {int: "N", float: "X", str: "TEXT", bool: f"--no-{dashed}"}
+        shape = "|".join(options) if options else kinds[item.metadata["type"]]
+        option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
         assert f"{option} {item.metadata['help']} (default: {item.default})" in text
     assert "--save FILE write the trace there" in text
     assert "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)" in text
@@ -682,3 +684,18 @@ def test_under_torchrun_a_case_that_cannot_fit(
     for name, value in {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     assert one_line(["run", "batch_parameter_server", *options], capsys).startswith(message)
+
+
+def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[dict[str, bool]] = []
+
+    def pretend(case: Case, on_progress: object, **judged_by: bool) -> Row:
+        asked.append(judged_by)
+        return Row(case, 3, 1.0, "-", "missed" if judged_by else "equal")
+
+    monkeypatch.setattr(reference.cli, "verify", pretend)
+    assert main(["verify", "reinforce"]) == 0
+    assert main(["verify", "--long", "reinforce"]) == 1
+    short = len(reference.verify.CASES["reinforce"])
+    assert asked == [{}] * (2 * short) + [{"goal": True}]
+    assert rows(capsys.readouterr().out)[-1][-1] == "missed"

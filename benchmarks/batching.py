@@ -1,0 +1,181 @@
+"""Environment steps per second of the CartPole agent, batched and unbatched, for several numbers of observers.
+
+    python benchmarks/batching.py --json batching.json --picture batching.png
+
+Ours is the tutorial, unchanged, timed from outside by its progress reports; one episode runs before the first that
+counts. ``--published`` runs a program of its own beside it, in the same interleaved run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import measure
+from measure import BenchmarkError
+
+from reference.batch_reinforce import Case, roles
+from reference.picture import draw
+from reference.sweep import Clock
+from reference.world import launch
+
+MODES = {"batched": True, "unbatched": False}
+
+
+class Setting:
+    """One number of observers, measured in every way."""
+
+    def __init__(self, case: Case, deadline: float, published: Path | None) -> None:
+        self.case = case
+        self.deadline = deadline
+        self.published = published
+        self.printed: dict[str, float] = {}
+
+    def ways(self) -> measure.Ways:
+        """Each way's measurement: environment steps a second, of all observers together."""
+        ways = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
+        if self.published is None:
+            return ways
+        # One program prints both: it runs for the first, the second is what it also said.
+        return {**ways, **{f"published {mode}": partial(self.said, mode) for mode in MODES}}
+
+    def ours(self, batch: bool) -> float:
+        case = Case(**{**self.case.__dict__, "batch": batch})
+        clock = Clock(None)
+        with launch(roles(case), deadline=self.deadline, on_progress=clock) as world:
+            measure.returned(world)
+        if len(clock.times) != case.steps:
+            raise BenchmarkError(f"{len(clock.times)} episodes were reported, wanted {case.steps}")
+        return (case.steps - 1) * case.n_steps * case.observers / (clock.times[-1] - clock.times[0])
+
+    def said(self, mode: str) -> float:
+        if mode not in self.printed:
+            assert self.published is not None
+            self.printed = run_published(self.published, self.case, self.deadline)
+        return self.printed.pop(mode)
+
+    def result(self, repeats: int) -> dict[str, Any]:
+        title = f"{self.case.observers} observers, "
+        samples = measure.interleaved(self.ways(), repeats, unit="steps/s", title=title)
+        published = {mode: f"published {mode}" for mode in MODES if f"published {mode}" in samples}
+        return {
+            "observers": self.case.observers,
+            "steps_per_second": {name: measure.spread(each) for name, each in samples.items()},
+            "ours/published": {m: measure.ratios(samples[m], samples[name]) for m, name in published.items()},
+        }
+
+
+def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
+    """Steps per second of both modes, as the program prints them."""
+    with tempfile.TemporaryDirectory(prefix="published-") as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        environment = {"WS": str(case.observers + 1), "NUM_STEPS": str(case.n_steps), "PORT": str(port)}
+        environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
+        command = [sys.executable, str(script), "--num-episode", str(case.steps - 1)]
+        output = output_of(command, {**os.environ, **environment}, deadline)
+    return {mode: printed_rate(output, case.observers, batch) for mode, batch in MODES.items()}
+
+
+def output_of(command: Sequence[str], environment: Mapping[str, str], deadline: float) -> str:
+    """What a program prints, ended with all it started when it takes too long."""
+    program = subprocess.Popen(
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = program.communicate(timeout=deadline)
+    except subprocess.TimeoutExpired as error:
+        raise BenchmarkError(f"{command[1]} was not done after {deadline:g} s") from error
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+    if program.returncode != 0:
+        raise BenchmarkError(f"{command[1]} ended with status {program.returncode}\n{output[-2000:]}")
+    return output
+
+
+def printed_rate(output: str, observers: int, batch: bool) -> float:
+    """The steps a second in one of the program's lines."""
+    line = rf"LOOP ws={observers + 1} batch={batch} seconds=[\d.]+ steps/s=(\d+)"
+    found = re.search(line, output)
+    if found is None:
+        raise BenchmarkError(f"the published program printed no line like {line!r}\n{output[-2000:]}")
+    return float(found[1])
+
+
+def show(results: Sequence[Mapping[str, Any]]) -> None:
+    rows = []
+    for result in results:
+        for name, rates in result["steps_per_second"].items():
+            ratio = result["ours/published"].get(name)
+            last = ["", "", ""] if ratio is None else measure.cells(ratio, 2)
+            rows.append([name, str(result["observers"]), *measure.cells(rates, 0), *last])
+    head = ["environment steps a second", "observers", "median", "min", "max", "ours / published", "min", "max"]
+    print(measure.table(head, rows))
+
+
+def drawn(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
+    """Medians over the number of observers, a line a way."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        for name, rates in result["steps_per_second"].items():
+            lines.setdefault(name, []).append((result["observers"], rates["median"]))
+    draw(path, lines, x="observers", y="environment steps a second")
+
+
+def arguments() -> argparse.Namespace:
+    parser = measure.parser("Environment steps per second of the batched and the unbatched agent. Some 3 minutes.")
+    add = parser.add_argument
+    add("--observers", type=measure.count, nargs="+", default=[1, 2, 5, 10], help="numbers of observers")
+    add("--episodes", type=measure.count, default=3, help="counted episodes; one more runs before them")
+    add("--steps", type=measure.count, default=200, help="steps of each observer in an episode")
+    add("--repeats", type=measure.count, default=3, help="runs of each way and number of observers")
+    add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
+    add("--published", type=existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS and PORT")
+    add("--picture", type=Path, metavar="FILE", help="also draw the medians there (.png, .svg, .pdf)")
+    return parser.parse_args()
+
+
+def existing(text: str) -> Path:
+    path = Path(text).resolve()
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"no such file: {text}")
+    return path
+
+
+def main() -> None:
+    wanted = arguments()
+    facts = measure.machine()
+    cases = [
+        Case(observers=observers, steps=wanted.episodes + 1, n_steps=wanted.steps, record="ends")
+        for observers in wanted.observers
+    ]
+    results = [Setting(case, wanted.deadline, wanted.published).result(wanted.repeats) for case in cases]
+    print(measure.heading(facts))
+    show(results)
+    if wanted.picture is not None:
+        drawn(wanted.picture, results)
+    options = {"repeats": wanted.repeats, "episodes": wanted.episodes, "steps": wanted.steps}
+    measure.write(wanted.json, "batching", facts, **options, results=results)
+
+
+if __name__ == "__main__":
+    measure.run(main)
