@@ -35,6 +35,7 @@ from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
 import reference.case
+from reference.attendance import cause_of
 from reference.batch_parameter_server import cause_of
 from reference.case import choice, number, power_of_two
 from reference.patience import rpc_timeout

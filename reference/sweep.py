@@ -135,12 +135,13 @@ SWEEPS: dict[str, Sweep] = {
         },
         compare_batching,
     ),
-}
-
-# For `pipeline`: Sweep(SPLITS, over_splits).
-SPLITS: Mapping[str, Mapping[str, Any]] = {
-    "splits": {"type": several, "metavar": "N,N,…", "help": "run with each of these numbers of micro-batches: a table"},
-    "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64 and 10 classes"},
+    "pipeline": Sweep(
+        {
+            "splits": {"type": several, "metavar": "N,N,…", "help": "a table of so many micro-batches each"},
+            "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64 and 10 classes"},
+        },
+        over_splits,
+    ),
 }
 
 

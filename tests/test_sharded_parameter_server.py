@@ -19,6 +19,7 @@ from reference import batch_parameter_server
 from reference.batch_parameter_server import RoundFailed, trainer_names
 from reference.case import CaseError
 from reference.outcome import Outcome, Raised, Returned
+from reference.placement import partition
 from reference.sharded_parameter_server import (
     Case,
     ParameterServerShard,
@@ -27,7 +28,6 @@ from reference.sharded_parameter_server import (
     roles,
     server_names,
 )
-from reference.shards import partition
 from reference.trace import Trace
 from reference.world import launch
 from tests.runs import against_twin, run

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from reference.models import PARAMETERS, build_model
-from reference.shards import only, partition, shards
+from reference.placement import only, partition, shards
 
 
 def model_of(kind: str) -> nn.Module:
