@@ -36,7 +36,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 import reference.case
 from reference.attendance import cause_of
-from reference.batch_parameter_server import cause_of
 from reference.case import choice, number, power_of_two
 from reference.patience import rpc_timeout
 from reference.progress import log_step

@@ -123,7 +123,7 @@ def over_splits(kind: type[Case], given: Values, options: Values) -> Plan | None
             raise SweepError("--small needs --splits")
         return None
     _refuse(given, ("num_split",), "--splits")
-    small = {"batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10} if options["small"] else {}
+    small = {"batch_size": 16, "image_w": 64, "image_h": 64} if options["small"] else {}
     return Plan("splits", "a batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]})
 
 
@@ -138,7 +138,7 @@ SWEEPS: dict[str, Sweep] = {
     "pipeline": Sweep(
         {
             "splits": {"type": several, "metavar": "N,N,…", "help": "a table of so many micro-batches each"},
-            "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64 and 10 classes"},
+            "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64"},
         },
         over_splits,
     ),

@@ -19,7 +19,8 @@ _EXACT = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125}
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
 _TINY = {"batch_size": 4, "dim": 4, "hidden": 4}
 
-# What `verify` runs: each tutorial with its own defaults, then what differs from them.
+# What `verify` runs: each tutorial with its own defaults (but fewer steps, where three take a minute), then what
+# differs from them.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),
@@ -40,7 +41,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
     "pipeline": (
         {"steps": 1},
-        {"num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10},
+        {"steps": 2, "num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64},
         {"model": "mlp", "num_split": 4, "depth": 2, "steps": 2, **_EXACT, **_SMALL},
     ),
     "hybrid_ddp": (

@@ -64,7 +64,7 @@ def test_both_modes_from_one_observer_on() -> None:
 def test_splits() -> None:
     plan: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
     cases = [case for _, _, case in plan.cells()]
-    assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64, num_classes=10) for n in (1, 4)]
+    assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
     assert plan.columns() == ["splits", "seconds", "seconds a batch"]
     full: Any = over_splits(Splits, {}, {"splits": [2], "small": False})
     assert full.rows == {2: {"": Splits(num_split=2)}}

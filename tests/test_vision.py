@@ -42,7 +42,9 @@ def fake(tmp_path: Path) -> Path:
     package = tmp_path / "torchvision"
     package.mkdir()
     (package / "__init__.py").write_text("import tv\ntv.attempt()\nfrom . import models\n")
-    (package / "models.py").write_text("def resnet50(**options):\n    return options\n")
+    (package / "models.py").write_text(
+        "class resnet:\n    Bottleneck = 'a block'\n\ndef resnet50(**options):\n    return options\n"
+    )
     (tmp_path / "tv.py").write_text("attempts = []\ndef attempt():\n    attempts.append(1)\n")
     return tmp_path
 
