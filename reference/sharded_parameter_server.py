@@ -37,7 +37,6 @@ from reference.case import choice, number
 from reference.models import PARAMETERS
 from reference.placement import only, partition
 from reference.progress import log_step
-from reference.threads import one_thread
 from reference.trace import Recorder, Trace
 
 Named = Mapping[str, torch.Tensor]
@@ -261,7 +260,6 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
     return {**first, **dict.fromkeys([*server_names(case)[1:], *trainer_names(case)], serve)}
 
 
-@one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: plain training, as for one server that holds all parameters. It knows nothing of shards."""
     return batch_parameter_server.train_locally(case, replay)
