@@ -26,6 +26,7 @@ import torch
 from measure import BenchmarkError
 from torch import optim
 
+from reference.picture import draw
 from reference.pipeline import Case, batches, forward, loss_function, make_shard, roles
 from reference.progress import log_step
 from reference.world import launch
@@ -168,17 +169,17 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
     print(f"\nspeed-up: one process / ours, pairwise; losses of ours and of the same in turn: {verdict} bits")
 
 
-def draw(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
+def picture(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
     """Speed-up against micro-batches, a line a size."""
-    from reference.picture import lines
-
-    drawn = {}
+    lines = {}
     for result in results:
-        name = f"batch {result['batch_size']}, {result['image'][0]} x {result['image'][1]}"
-        for kind in ("ours", "ideal"):
-            points = {row["splits"]: row[f"one process / {kind}"]["median"] for row in result["rows"]}
-            drawn[f"{kind}, {name}"] = points
-    lines(path, drawn, x="micro-batches", y="speed-up over one process", title="pipeline of two shards")
+        for kind in ("ours", "published"):
+            rows = [row for row in result["rows"] if kind in row]
+            alone = result["one process"]["median"]
+            points = [(row["splits"], alone / row[kind]["median"]) for row in rows]
+            if points:
+                lines[f"{kind}, batch {result['batch_size']}, {result['image'][0]} x {result['image'][1]}"] = points
+    draw(path, lines, x="micro-batches", y="speed-up over one process", title="a pipeline of two shards")
 
 
 def arguments() -> argparse.Namespace:
@@ -211,7 +212,7 @@ def main() -> None:
     print(measure.heading(facts))
     show(results)
     if wanted.picture is not None:
-        draw(wanted.picture, results)
+        picture(wanted.picture, results)
     measure.write(wanted.json, "pipeline", facts, repeats=wanted.repeats, batches=wanted.batches, results=results)
 
 
