@@ -69,6 +69,24 @@ def leave_4() -> None:
     os._exit(4)
 
 
+_done = threading.Event()
+
+
+def be_done() -> None:
+    """The last thing this role does before the common shutdown."""
+    _done.set()
+
+
+def await_done() -> bool:
+    """Runs on a role that plays `be_done`."""
+    return _done.wait(30)
+
+
+def kill_oneself_when_b_is_done() -> None:
+    assert rpc.rpc_sync("b", await_done)
+    kill_oneself()
+
+
 def kill_oneself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

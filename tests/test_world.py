@@ -76,7 +76,9 @@ def test_ends_are_told_apart_and_survivors_hear_of_them(play: Callable[[], objec
 
 
 def test_survivor_was_in_shutdown_when_it_heard() -> None:
-    survivor = outcomes_with(plays.kill_oneself)["b"]
+    """Or on the way there: it is lost only once the survivor's own function is done."""
+    with launch({"a": plays.kill_oneself_when_b_is_done, "b": plays.be_done}, deadline=30) as world:
+        survivor = world.wait()["b"]
     assert isinstance(survivor, Raised)
     assert "rpc.shutdown()" in survivor.traceback or "link.enter" in survivor.traceback
 
