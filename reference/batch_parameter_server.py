@@ -114,7 +114,8 @@ class BatchUpdateParameterServer:
         self.arrivals: list[str] = []
         self.held: dict[str, Tensors] = {}
         self.buffers: dict[str, Tensors] = {}
-        self.failures: queue.SimpleQueue[RoundFailed] = queue.SimpleQueue()
+        # For whoever waits for the trainers: the name of each that has ended, and a round that failed.
+        self.events: queue.SimpleQueue[str | RoundFailed] = queue.SimpleQueue()
         self.failure: RoundFailed | None = None
         self.clock = self._start_clock()
 
@@ -246,7 +247,7 @@ class BatchUpdateParameterServer:
 
     def _fail(self, reason: str) -> RoundFailed:
         self.failure = RoundFailed(f"round {self.round}: {reason}")
-        self.failures.put(self.failure)
+        self.events.put(self.failure)
         return self.failure
 
 
@@ -356,29 +357,27 @@ class RunPs:
         futures = {
             name: rpc.rpc_async(name, run_trainer, args=(ps_rref, self.case, name), timeout=0) for name in ps.trainers
         }
-        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name, future in futures.items():
-            future.add_done_callback(partial(_trainer_ended, ps, name, ended))
+            future.add_done_callback(partial(_trainer_ended, ps, name))
         for _ in futures:
-            name = ended.get()
-            if not ps.failures.empty():
-                raise ps.failures.get()
-            for step, loss in enumerate(futures[name].value()):
-                ps.recorder.put(f"{step:04d}/loss", {name: loss})
+            event = ps.events.get()
+            if isinstance(event, RoundFailed):
+                raise event
+            for step, loss in enumerate(futures[event].value()):
+                ps.recorder.put(f"{step:04d}/loss", {event: loss})
         return ps.recorder.trace()
 
 
 def _trainer_ended(
     ps: BatchUpdateParameterServer,
     name: str,
-    ended: queue.SimpleQueue[str],
     future: torch.futures.Future[object],
 ) -> None:
     try:
         future.value()
     except Exception as error:
         ps.fail(f"{name} failed: {cause_of(error)}")
-    ended.put(name)
+    ps.events.put(name)
 
 
 def serve() -> None:

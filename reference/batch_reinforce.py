@@ -247,7 +247,10 @@ class Agent:
             step = len(self.saved_log_probs[ob_id])
             states = torch.tensor(state[np.newaxis], dtype=self.dtype)
             uniforms = self.chances.uniforms[step][ob_id : ob_id + 1]
-            actions, log_probs = act(self.policy, states, self.chances.keep_at(step, ob_id), uniforms)
+            try:
+                actions, log_probs = act(self.policy, states, self.chances.keep_at(step, ob_id), uniforms)
+            except Exception as error:  # not the observer's fault, whose call it is
+                raise self._fail(f"the policy failed: {type(error).__name__}: {error}") from error
             self.saved_log_probs[ob_id].append(log_probs[0])
             self.saved_actions[ob_id].append(actions[0])
         return actions[0]
@@ -271,6 +274,8 @@ class Agent:
             self.came.add(ob_id)
             if len(self.came) == len(self.observers):
                 result = self._act()
+                for name in self.observers:
+                    self.attendance.heard(name)  # their silence, until now excused, begins now
                 self._next_step()
         if result is not None:
             # Outside the lock: this makes every waiting observer's reply (S2.32).

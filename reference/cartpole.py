@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,8 +24,12 @@ def sizes_of(name: str) -> tuple[int, int]:
     Raises:
         ValueError: unknown, not installed, or not with a vector as state and numbered actions.
     """
+    if ":" in name:
+        raise ValueError("names with a module, which would be imported, are not taken")
     try:
-        env = make_environment(name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old versions; the error, if there is one, says it too
+            env = make_environment(name)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
     env.close()

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import torch
 import torch.distributed.rpc as rpc
 
 from reference.outcome import PeerLost
+
+# Seconds in which the first rank hears of a death that somebody else has noticed.
+PATIENCE = 1.0
 
 Done = torch.futures.Future[str | None]  # None, or who was lost
 
@@ -27,6 +30,7 @@ class Muster:
         self.missing = set(names)
         self.lost: str | None = None
         self.ended: Done = torch.futures.Future()
+        self.known = threading.Event()
 
     def watch(self, name: str) -> None:
         """Hear of it when the process of ``name`` ends. A stopped one, or a cable pulled out, is not heard."""
@@ -53,6 +57,7 @@ class Muster:
             first = bool(self.missing) and self.lost is None
             if first:
                 self.lost = f"{name} is gone: {reason}"
+                self.known.set()
         if first:
             self.ended.set_result(self.lost)
 
@@ -74,18 +79,47 @@ def arrive(name: str) -> torch.futures.Future[str | None]:
     return _muster[0].arrive(name)
 
 
+def who_is_lost() -> str | None:
+    """Runs on the first rank, which hears of a death at about the time when others fail of it."""
+    _muster[0].known.wait(PATIENCE)
+    return _muster[0].lost
+
+
+def _blame(name: str, names: Sequence[str], error: RuntimeError) -> None:
+    """Raises PeerLost if a call failed since a rank ended: the call's own error does not say which."""
+    first = names[0]
+    if name != first:
+        try:
+            lost = rpc.rpc_sync(first, who_is_lost, timeout=2 * PATIENCE)
+        except RuntimeError as gone:
+            raise PeerLost(f"{first} is gone: {(str(gone).splitlines() or [''])[0]}") from error
+    else:
+        lost = who_is_lost()
+        for other in names[1:]:  # behind the answers to those who wait here: these must be out before this one ends
+            with suppress(RuntimeError):
+                rpc.rpc_sync(other, bool, timeout=PATIENCE)
+    if lost is not None:
+        raise PeerLost(lost) from error
+
+
 @contextmanager
 def mustered(name: str, names: Sequence[str], deadline: float) -> Iterator[None]:
     """Play a role within this, once RPC is up; afterwards all others have played theirs too.
 
     Raises:
-        PeerLost: a rank ended before it had finished; or not all finished within ``deadline`` seconds of this one.
+        PeerLost: a rank ended before it had finished, also if the role failed of that; or not all finished within
+            ``deadline`` seconds of this one.
     """
     first = names[0]
     if name == first:
         for other in names[1:]:
             _muster[0].watch(other)
-    yield
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error) is RuntimeError:  # an RPC's; others say themselves whom they lack
+            _blame(name, names, error)
+        raise
     try:
         lost = rpc.rpc_sync(first, arrive, args=(name,), timeout=deadline)
     except RuntimeError as error:

@@ -187,7 +187,10 @@ class Agent:
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
         self.attendance.heard(self.observers[ob_id - 1])
-        return act(self.policy, state, self.records[ob_id - 1], self.dtype)
+        try:
+            return act(self.policy, state, self.records[ob_id - 1], self.dtype)
+        except Exception as error:  # not the observer's fault, whose call it is
+            raise RuntimeError(f"the policy failed: {type(error).__name__}: {error}") from error
 
     def report_reward(self, ob_id: int, reward: float) -> None:
         """The reward of that observer's last action. Called by that observer."""

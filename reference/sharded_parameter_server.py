@@ -43,6 +43,8 @@ Named = Mapping[str, torch.Tensor]
 
 # Seconds that ps1, when it fails, allows the other servers to hear of it.
 _FAREWELL = 2.0
+# Seconds that a round which failed on ps1 leaves to trainers: they wait 5 s longer for their servers' replies.
+_LAST_WORD = 6.0
 
 
 @dataclass(frozen=True)
@@ -220,19 +222,33 @@ class RunFirstPs:
 
     def run_trainers(self, shard_rrefs: list[RRef[Any]]) -> dict[str, list[torch.Tensor]]:
         """Every trainer's losses."""
-        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # Also ps1's own rounds: if every trainer is silent, nobody else says so.
+        events = shard_rrefs[0].local_value().events
         futures = {}
         for name in trainer_names(self.case):
             # Without a limit of its own: every round has one.
             futures[name] = rpc.rpc_async(name, run_trainer, args=(shard_rrefs, self.case, name), timeout=0)
-            futures[name].add_done_callback(lambda _, name=name: ended.put(name))
+            futures[name].add_done_callback(lambda _, name=name: events.put(name))
         for _ in futures:
-            name = ended.get()
+            name = _next_ended(events)
             try:
                 futures[name].value()
             except Exception as error:
                 raise RoundFailed(f"{name} failed: {reason_of(error)}") from error
         return {name: future.value() for name, future in futures.items()}
+
+
+def _next_ended(events: queue.SimpleQueue[str | RoundFailed]) -> str:
+    """The next trainer to end. Raises ps1's `RoundFailed` if all are silent: else a trainer may know better who is."""
+    event = events.get()
+    if isinstance(event, str):
+        return event
+    failure = event
+    with suppress(queue.Empty):
+        while not isinstance(event, str):
+            event = events.get(timeout=_LAST_WORD)
+        return event
+    raise failure
 
 
 def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:

@@ -401,6 +401,15 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer2")
 
 
+def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
+    """Nobody else is there whose call could end with the round."""
+    case = replace(SMALL, trainers=1, timeout=1.5)
+    with launch(roles(case), before=Doomed("trainer1", signal.SIGSTOP), deadline=15) as world:
+        ps = world.wait()["ps"]
+    assert isinstance(ps, Raised)
+    assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
+
+
 def test_a_world_of_other_trainers_than_the_case_says() -> None:
     with launch(["ps", "trainer1"]) as world:
         outcomes = world.run({name: role for name, role in roles(SMALL).items() if name in ("ps", "trainer1")})

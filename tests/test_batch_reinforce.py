@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -147,8 +148,7 @@ def test_a_failing_policy_ends_every_wait_without_batching() -> None:
     outcome = play(case, deadline=40, before=BrokenPolicy())["agent"]
     assert isinstance(outcome, Raised)
     assert outcome.type == FAILED
-    assert outcome.message.startswith("observer")
-    assert "no action can be chosen with probabilities [nan, nan]" in outcome.message
+    assert outcome.message == "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]"
 
 
 @dataclass(frozen=True)
@@ -321,3 +321,37 @@ def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
         Case(**fields)
     assert str(caught.value).startswith(f"batch_reinforce: {message}")
     assert "\n" not in str(caught.value)
+
+
+class Slow:
+    """An environment in which some steps take long."""
+
+    def __init__(self, env: Any, seconds: Mapping[int, float]) -> None:
+        self.env = env
+        self.seconds = seconds
+        self.steps = 0
+
+    def reset(self, **options: Any) -> Any:
+        return self.env.reset(**options)
+
+    def step(self, action: int) -> Any:
+        self.steps += 1
+        threading.Event().wait(self.seconds.get(self.steps, 0.0))
+        return self.env.step(action)
+
+
+@dataclass(frozen=True)
+class SlowEnvironments:
+    """What runs in each role before RPC starts; seconds by role and step."""
+
+    seconds: Mapping[str, Mapping[int, float]]
+
+    def __call__(self, role: str) -> None:
+        original = reference.batch_reinforce.make_environment
+        reference.batch_reinforce.make_environment = lambda name: Slow(original(name), self.seconds.get(role, {}))
+
+
+def test_waiting_for_others_is_not_silence() -> None:
+    """observer1 waits 1.6 s for observer2, then takes 0.8 s itself: never 2 s without a word that it could say."""
+    slow = SlowEnvironments({"observer2": {3: 1.6}, "observer1": {4: 0.8}})
+    assert against_twin(run(replace(SMALL, observers=2, n_steps=10, timeout=2.0), before=slow)).equal

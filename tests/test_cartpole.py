@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 import torch
@@ -100,3 +101,10 @@ def test_environments_that_cannot_be_used(name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as caught:
         sizes_of(name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [".x:Foo-v1", "this:Foo-v1"])
+def test_a_name_with_a_module_is_refused_before_anything_is_imported(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^names with a module, which would be imported, are not taken$"):
+        sizes_of(name)
+    assert "this" not in sys.modules

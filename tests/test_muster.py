@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
+import torch.distributed.rpc as rpc
 
 from reference import muster
 from reference.outcome import Killed, Outcome, PeerLost, Raised, Returned
@@ -32,7 +33,13 @@ class Play:
                 threading.Event().wait()
             elif self.act == "fail":
                 raise ValueError("on purpose")
+            elif self.act.startswith("call "):
+                rpc.rpc_sync(self.act.removeprefix("call "), wait_long)
         return f"{self.name} is done"
+
+
+def wait_long() -> None:
+    threading.Event().wait(20)
 
 
 def outcomes(world: World, deadline: float = 20, **acts: str) -> dict[str, Outcome]:
@@ -44,6 +51,18 @@ def outcomes(world: World, deadline: float = 20, **acts: str) -> dict[str, Outco
 def test_all_finish() -> None:
     with launch(NAMES) as world:
         assert outcomes(world) == {name: Returned(f"{name} is done") for name in NAMES}
+
+
+@pytest.mark.parametrize(("caller", "lost"), [("first", "third"), ("second", "third"), ("second", "first")])
+def test_a_call_that_a_death_cut_off_says_who_died(caller: str, lost: str) -> None:
+    """The call's own error is the transport's, and names nobody."""
+    with launch(NAMES) as world:
+        ends = outcomes(world, **{caller: f"call {lost}", lost: "die"})
+    assert isinstance(ends.pop(lost), Killed)
+    for end in ends.values():
+        assert isinstance(end, Raised)
+        assert end.type.endswith(PeerLost.__name__)
+        assert re.match(rf"{lost} is gone\b", end.message), end.message
 
 
 @pytest.mark.parametrize("lost", NAMES)

@@ -223,6 +223,13 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
     assert re.fullmatch(r"trainer[13] failed: ps[123]: round 1: nothing for 1.5 s from trainer2", ps1.message)
 
 
+def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
+    """Nobody else is there to end and to say so."""
+    ps1 = doomed(replace(SMALL, trainers=1, timeout=1.5), "trainer1", signal.SIGSTOP, deadline=20)["ps1"]
+    assert isinstance(ps1, Raised)
+    assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
+
+
 def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
     ps1 = doomed(replace(SMALL, timeout=1.5), "ps2", signal.SIGSTOP, deadline=15)["ps1"]
     assert isinstance(ps1, Raised)
