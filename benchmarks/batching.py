@@ -11,13 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,32 +80,9 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
         free.close()
         environment = {"WS": str(case.observers + 1), "NUM_STEPS": str(case.n_steps), "PORT": str(port)}
         environment |= {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
-        command = [sys.executable, str(script), "--num-episode", str(case.steps - 1)]
-        output = output_of(command, {**os.environ, **environment}, deadline)
+        episodes = ("--num-episode", str(case.steps - 1))
+        output = measure.output_of(script, {**os.environ, **environment}, deadline, *episodes)
     return {mode: printed_rate(output, case.observers, batch) for mode, batch in MODES.items()}
-
-
-def output_of(command: Sequence[str], environment: Mapping[str, str], deadline: float) -> str:
-    """What a program prints, ended with all it started when it takes too long."""
-    program = subprocess.Popen(
-        command,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, _ = program.communicate(timeout=deadline)
-    except subprocess.TimeoutExpired as error:
-        raise BenchmarkError(f"{command[1]} was not done after {deadline:g} s") from error
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-    if program.returncode != 0:
-        raise BenchmarkError(f"{command[1]} ended with status {program.returncode}\n{output[-2000:]}")
-    return output
 
 
 def printed_rate(output: str, observers: int, batch: bool) -> float:
@@ -149,16 +122,9 @@ def arguments() -> argparse.Namespace:
     add("--steps", type=measure.count, default=200, help="steps of each observer in an episode")
     add("--repeats", type=measure.count, default=3, help="runs of each way and number of observers")
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
-    add("--published", type=existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS and PORT")
+    add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS, PORT")
     add("--picture", type=Path, metavar="FILE", help="also draw the medians there (.png, .svg, .pdf)")
     return parser.parse_args()
-
-
-def existing(text: str) -> Path:
-    path = Path(text).resolve()
-    if not path.is_file():
-        raise argparse.ArgumentTypeError(f"no such file: {text}")
-    return path
 
 
 def main() -> None:

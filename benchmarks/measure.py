@@ -130,10 +130,10 @@ def returned(world: World) -> dict[str, object]:
     return values
 
 
-def output_of(script: Path, environment: Mapping[str, str], deadline: float) -> str:
+def output_of(script: Path, environment: Mapping[str, str], deadline: float, *arguments: str) -> str:
     """What a program prints, ended with all it started when it takes too long."""
     program = subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, str(script), *arguments],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

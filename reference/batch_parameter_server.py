@@ -35,7 +35,16 @@ from reference.progress import log_step
 from reference.seeding import generator
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
-from reference.update import Tensors, accumulate, average, check_shapes, hand_out, is_exact, keep_apart
+from reference.update import (
+    Tensors,
+    accumulate,
+    average,
+    check_shapes,
+    hand_out,
+    keep_apart,
+    require_exact,
+    weighted_sum,
+)
 
 
 @dataclass(frozen=True)
@@ -317,11 +326,6 @@ class Trainer:
         return losses
 
 
-def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """A loss whose every sum is exact on small integers."""
-    return (outputs * (labels + 1)).sum()
-
-
 def device_of(case: Case, name: str) -> torch.device:
     """Trainers share the GPUs in turn."""
     if case.device == "cpu":
@@ -418,13 +422,6 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         optimizer.step()
         record(recorder, step, model, order)
     return recorder.trace()
-
-
-def require_exact(step: int, reports: Sequence[Tensors]) -> None:
-    """Raises TraceError if the order of a round's sums could decide bits after all: the case is too large."""
-    for index, gradients in enumerate(zip(*reports, strict=True)):
-        if not is_exact(gradients):
-            raise TraceError(f"step {step}: gradient {index} has no exact sum; wanted smaller sizes, lr or fewer steps")
 
 
 def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:

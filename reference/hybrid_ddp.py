@@ -43,8 +43,8 @@ from reference.rpc_store import process_group
 from reference.seeding import generator
 from reference.streams import build
 from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
-from reference.update import is_exact
+from reference.trace import Recorder, Trace
+from reference.update import require_exact
 
 Named = dict[str, torch.Tensor]
 
@@ -416,10 +416,3 @@ def mean_of_replicas(case: Case, gradients: Sequence[torch.Tensor]) -> torch.Ten
     if case.accumulation == "rank":
         return mean(gradients)
     return torch.stack([gradient * (1 / len(gradients)) for gradient in gradients]).sum(0)
-
-
-def require_exact(step: int, each: list[tuple[torch.Tensor, ...]]) -> None:
-    """Raises TraceError if the order of a step's sums could decide bits after all: the case is too large."""
-    for index, gradients in enumerate(zip(*each, strict=True)):
-        if not is_exact(gradients):
-            raise TraceError(f"step {step}: gradient {index} has no exact sum; wanted smaller sizes, lr or fewer steps")

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from reference.trace import TraceError
+
 Tensors = Sequence[torch.Tensor]
 
 
@@ -28,6 +30,18 @@ def is_exact(tensors: Tensors) -> bool:
     largest = torch.stack([tensor.abs() for tensor in tensors]).sum(0)
     last_place = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 53)
     return all(bool((torch.remainder(tensor, last_place) == 0).all()) for tensor in tensors)
+
+
+def require_exact(step: int, reports: Sequence[Tensors]) -> None:
+    """Raises TraceError if the order of a step's sums could decide bits after all: the case is too large."""
+    for index, gradients in enumerate(zip(*reports, strict=True)):
+        if not is_exact(gradients):
+            raise TraceError(f"step {step}: gradient {index} has no exact sum; wanted smaller sizes, lr or fewer steps")
+
+
+def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A loss whose every sum is exact on small integers."""
+    return (outputs * (labels + 1)).sum()
 
 
 def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
