@@ -1,0 +1,156 @@
+"""What a fault may say: its kinds, the places where each exists, and the fields with their types and limits."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from faults.moment import Moment, PlanError
+
+_ROLE = re.compile(r"[A-Za-z0-9_:-]{1,127}")
+_SITE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.<>]*")
+
+# What the faulty agent knows (docs/faults.md); every other message passes it.
+MESSAGES = (
+    "RREF_FORK_REQUEST",
+    "RREF_CHILD_ACCEPT",
+    "RREF_USER_DELETE",
+    "CLEANUP_AUTOGRAD_CONTEXT_REQ",
+    "PYTHON_REMOTE_CALL",
+    "SCRIPT_REMOTE_CALL",
+    "PYTHON_CALL",
+    "SCRIPT_CALL",
+    "PYTHON_RREF_FETCH_CALL",
+    "SCRIPT_RREF_FETCH_CALL",
+)
+
+_OCCURRENCE = ("nth", "every", "chance_percent")
+_CALL = ("site", "role", *_OCCURRENCE)
+
+# Kind, place: (fields it must have, fields it may have besides).
+SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    ("Delay", "call"): (("site", "side", "seconds"), _CALL),
+    ("Raise", "call"): (("site", "side"), (*_CALL, "error", "text")),
+    ("Drop", "call"): (("site", "side"), _CALL),
+    ("Duplicate", "call"): (("site",), _CALL),
+    ("Crash", "call"): (("site", "when"), _CALL),
+    ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every")),
+    ("Delay", "message"): (("message", "seconds"), ("role",)),
+    ("Drop", "message"): (("message", "times"), ("role",)),
+    ("Crash", "process"): (("role", "at"), ()),
+    ("Pause", "process"): (("role", "at", "seconds"), ()),
+    ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
+    ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
+    ("Lossy", "network"): (("role", "direction", "percent"), ("peer", "at", "seconds")),
+    ("Slow", "network"): (("role", "kbit_per_second"), ("at", "seconds")),
+}
+KINDS = tuple(dict.fromkeys(kind for kind, _ in SHAPES))
+
+# Field: what it says.
+FIELDS: Mapping[str, str] = {
+    "site": "the function that is called over RPC, as 'module:qualified.name'",
+    "message": "a message type of the faulty agent",
+    "role": "call: who calls, each role by its own count where none is named; message: who sends; else who is hurt",
+    "peer": "the other end of the role's network; everybody where none is named",
+    "roles": "the callers, in the order in which their calls execute",
+    "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "nth": "which call of the site by the role, from 1; the default, 1",
+    "every": "every call",
+    "chance_percent": "each call with this chance, drawn from the plan's seed",
+    "side": "'request': before it executes; 'reply': after it has executed, before the caller is answered",
+    "when": "'before' or 'after' it executes",
+    "direction": "'out': what the role sends, 'in': what it is sent, 'both'",
+    "seconds": "how long; Order: how long to wait for those who come first; network: until it heals, else at the end",
+    "percent": "of the packets",
+    "kbit_per_second": "what the role can send",
+    "times": "how often each message fails",
+    "error": "a built-in exception's name",
+    "text": "the exception's text",
+}
+
+_WORDS = {
+    "side": ("request", "reply"),
+    "when": ("before", "after"),
+    "direction": ("out", "in", "both"),
+    "message": MESSAGES,
+    "every": (True,),
+}
+# Lowest (exclusive where 0.0), highest.
+_NUMBERS = {
+    "nth": (1, 10**9),
+    "times": (1, 10**6),
+    "kbit_per_second": (1, 10**8),
+    "seconds": (0.0, 1e6),
+    "percent": (0.0, 100.0),
+    "chance_percent": (0.0, 100.0),
+}
+_PATTERNS = {"role": _ROLE, "peer": _ROLE, "site": _SITE}
+_NAMED = {"role": "a role's name", "peer": "a role's name", "site": "'module:qualified.name'"}
+
+
+def place_of(kind: str, given: Mapping[str, Any]) -> str:
+    """Where a fault of these fields is put. Raises PlanError where that cannot be told."""
+    places = [place for each, place in SHAPES if each == kind]
+    if len(places) == 1:
+        return places[0]
+    marks = {"call": "site", "message": "message", "process": "at"}
+    found = [place for place in places if marks[place] in given]
+    if len(found) != 1:
+        wanted = " or ".join(repr(marks[place]) for place in places)
+        raise PlanError(f"{kind} needs either {wanted}, got {' and '.join(given) or 'nothing'}")
+    return found[0]
+
+
+def required_fields(kind: str, place: str) -> tuple[str, ...]:
+    return SHAPES[kind, place][0]
+
+
+def allowed_fields(kind: str, place: str) -> tuple[str, ...]:
+    required, others = SHAPES[kind, place]
+    return tuple(dict.fromkeys((*required, *others)))
+
+
+def check_value(kind: str, name: str, value: Any) -> Any:
+    """``value`` as it is kept. Raises PlanError, which names the field."""
+    if name in _NUMBERS:
+        return _check_number(kind, name, value)
+    if name == "roles":
+        return _check_roles(kind, value)
+    if name in _WORDS:
+        _require(value in _WORDS[name], kind, name, " or ".join(map(repr, _WORDS[name])), value)
+        return value
+    _require(isinstance(value, str), kind, name, "a word", value)
+    if name in _PATTERNS:
+        _require(_PATTERNS[name].fullmatch(value) is not None, kind, name, _NAMED[name], value)
+    elif name == "at":
+        Moment.parse(value)
+    elif name == "error":
+        found = getattr(builtins, value, None)
+        holds = isinstance(found, type) and issubclass(found, Exception)
+        _require(holds, kind, name, "a built-in exception's name", value)
+    return value
+
+
+def _check_number(kind: str, name: str, value: Any) -> int | float:
+    low, high = _NUMBERS[name]
+    if isinstance(low, float) and type(value) is int:
+        value = float(value)
+    _require(type(value) is type(low), kind, name, "a number" if isinstance(low, float) else "an integer", value)
+    holds = math.isfinite(value) and low <= value <= high and value > 0
+    _require(holds, kind, name, f"above 0, at most {high:g}" if low == 0 else f"{low} to {high}", value)
+    return value  # type: ignore[no-any-return]
+
+
+def _check_roles(kind: str, value: Any) -> tuple[str, ...]:
+    names = tuple(value) if isinstance(value, list | tuple) else ()
+    holds = len(names) > 1 and all(isinstance(each, str) and _ROLE.fullmatch(each) for each in names)
+    _require(holds and len(set(names)) == len(names), kind, "roles", "two or more different roles", value)
+    return names
+
+
+def _require(holds: bool, kind: str, name: str, wanted: str, got: object) -> None:
+    if not holds:
+        raise PlanError(f"{kind}: {name!r} must be {wanted}, got {got!r}")
