@@ -3,10 +3,11 @@
 A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
 line is torn. Events:
 
-- ``start``: the first line; the clocks and the process id. ``up``, ``shutdown``, ``left``: RPC's start, the way into its
-  shutdown, and what it had left behind.
+- ``start``: the first line; the clocks and the process id.
+- ``up``, ``shutdown``, ``left``: RPC's start, the way into its shutdown, and what it then had left behind.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
-- ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the caller.
+- ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
+  caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee.
 """
 

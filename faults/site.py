@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, MethodType
 from typing import Any
 
+import torch
 from torch.distributed.rpc import rref_proxy
-from torch.futures import Future
 
 # What an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
 _PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
@@ -40,4 +40,4 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
 def _type_of(rref: Any) -> Any:
     """The class of what it refers to: its proxy has just asked the owner for it."""
     found = rref._get_type()
-    return found.wait() if isinstance(found, Future) else found
+    return found.wait() if isinstance(found, torch._C.Future) else found
