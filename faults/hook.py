@@ -32,6 +32,8 @@ PLAN = "plan.json"
 # What is to be undone: of `install`, and of `activate`.
 _installed = ExitStack()
 _active = ExitStack()
+# What `shutdown` does first.
+_on_shutdown: list[Callable[[], None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -47,6 +49,8 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     if not plan.faults and not record:
         return
     _installed.callback(replace_everywhere(rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan)))
+    # Now, too: a program may take it by name before RPC starts.
+    _installed.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
 
 
 def remove() -> None:
@@ -113,20 +117,28 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
         handler = StepHandler(announcer)
         logging.getLogger().addHandler(handler)
         undo.callback(logging.getLogger().removeHandler, handler)
-    undo.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown, announcer, ledger)))
+    _on_shutdown.append(partial(_leave, announcer, ledger))
+    undo.callback(_on_shutdown.clear)
+    if not isinstance(api.shutdown, partial):
+        undo.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(replace_everywhere(api._finalize_shutdown, partial(_finalize, api._finalize_shutdown, ledger)))
 
 
-def _shutdown(original: Callable[..., None], announcer: Announcer, ledger: Ledger, *args: Any, **kwargs: Any) -> None:
-    """Stands for `rpc.shutdown`."""
+def _leave(announcer: Announcer, ledger: Ledger) -> None:
     ledger.write("shutdown")
     announcer.announce("shutdown")
+
+
+def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Stands for `rpc.shutdown`."""
+    for action in _on_shutdown:
+        action()
     original(*args, **kwargs)
 
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     """What is left once nobody will call any more, and before torch throws it away."""
-    rrefs = {name: int(count) for name, count in rpc._rref_context_get_debug_info().items()}
+    rrefs = {name: int(count) for name, count in rpc._rref_context_get_debug_info().items()}  # type: ignore[attr-defined]
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)
     original()

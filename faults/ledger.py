@@ -74,11 +74,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger."""
+    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger;
+    ``zero``: where the timeline begins, on the monotonic clock of the first role's machine."""
 
     events: tuple[Event, ...]
     torn: Mapping[str, int]
     roles: tuple[str, ...]
+    zero: float = 0.0
 
     def of(self, *events: str) -> list[Event]:
         """Those of these kinds, by time."""
@@ -102,7 +104,16 @@ def read(folder: str | os.PathLike[str]) -> Timeline:
     lines, torn = {}, {}
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         lines[path.stem], torn[path.stem] = _lines(path)
-    return Timeline(tuple(_merged(lines)), {role: count for role, count in torn.items() if count}, tuple(lines))
+    first = _first(lines)
+    zero = 0.0 if first is None else float(first["time"])
+    torn = {role: count for role, count in torn.items() if count}
+    return Timeline(tuple(_merged(lines, first)), torn, tuple(lines), zero)
+
+
+def _first(lines: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any] | None:
+    """The line of the start that came first."""
+    starts = [each[0] for each in lines.values() if each and each[0]["event"] == "start"]
+    return min(starts, key=lambda start: float(start["wall"]), default=None)
 
 
 def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
@@ -119,10 +130,9 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     return found, torn
 
 
-def _merged(lines: Mapping[str, list[dict[str, Any]]]) -> Iterable[Event]:
+def _merged(lines: Mapping[str, list[dict[str, Any]]], first: dict[str, Any] | None) -> Iterable[Event]:
     """By time. Roles on one machine share its monotonic clock; others are aligned by the wall clock at their start."""
     starts = {role: each[0] for role, each in lines.items() if each and each[0]["event"] == "start"}
-    first = min(starts.values(), key=lambda start: float(start["wall"]), default=None)
     events = []
     for role, each in lines.items():
         shift = 0.0 if first is None else _shift(starts.get(role, first), first)

@@ -18,11 +18,11 @@ INTERNAL = "torch.distributed.rpc."
 
 def name_of(function: Callable[..., object]) -> str:
     """The site of a function; of an object that is called, the site of its class's ``__call__``."""
-    named: Any = function
-    if not hasattr(named, "__qualname__"):
-        named = type(function)
-        return f"{named.__module__}:{named.__qualname__}.__call__"
-    return f"{named.__module__}:{named.__qualname__}"
+    if not hasattr(function, "__qualname__"):
+        return f"{name_of(type(function))}.__call__"
+    # What was started by multiprocessing knows the program's own file by another name.
+    module = "__main__" if function.__module__ == "__mp_main__" else function.__module__
+    return f"{module}:{function.__qualname__}"
 
 
 def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
