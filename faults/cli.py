@@ -106,14 +106,14 @@ _DIR: _Option = ("--dir", {"metavar": "DIR", "help": "where runs are stored (def
 
 
 @contextmanager
-def _stored(given: str | None) -> Iterator[tuple[Path, list[Judgement]]]:
+def _stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
     """Where to store runs, and a list for what they came to: a temporary folder goes if all have passed."""
     place = Path(given) if given else Path(tempfile.mkdtemp(prefix="faults-"))
-    judgements: list[Judgement] = []
+    passed: list[bool | None] = []
     try:
-        yield place, judgements
+        yield place, passed
     finally:
-        if not given and all(judgement.passed for judgement in judgements):
+        if not given and all(passed):
             shutil.rmtree(place, ignore_errors=True)
         elif not given:
             print(f"stored in {place}", file=sys.stderr)
@@ -136,7 +136,7 @@ def show_sites(arguments: Sequence[str]) -> int:
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
     with _stored(options.dir) as (place, _):
-        for site, calls in record_calls(subject, place).items():
+        for site, calls in record_calls(subject, place)[0].items():
             callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
             table.add_row(site, callers, ", ".join(calls.callees))
     _console().print(table)
@@ -149,9 +149,9 @@ def run_one(arguments: Sequence[str]) -> int:
         return _run_script(arguments)
     subject, options = _tutorial("run", "One run under a plan, judged.", arguments, _PLAN, _DIR)
     plan = read_plan(options.plan)
-    with _stored(options.dir) as (place, judgements):
+    with _stored(options.dir) as (place, passed):
         found, judgement = run(subject, plan, place)
-        judgements.append(judgement)
+        passed.append(judgement.passed)
         return _report(found, judgement)
 
 
@@ -170,9 +170,9 @@ def _run_script(arguments: Sequence[str]) -> int:
     if command[0].endswith(".py"):
         command = [sys.executable, *command]
     plan = read_plan(options.plan)
-    with _stored(options.dir) as (place, judgements):
+    with _stored(options.dir) as (place, passed):
         found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
-        judgements.append(judgement)
+        passed.append(judgement.passed)
         return _report(found, judgement)
 
 
@@ -217,19 +217,18 @@ def run_sweep(arguments: Sequence[str]) -> int:
     """Every cell of a tutorial, as a table of verdicts."""
     about = "Hurt each call of a healthy run once in every way, its first and its last occurrence."
     subject, options = _tutorial("sweep", about, arguments, _BUDGET, _SITES, _HURTS, _DIR)
-    with _stored(options.dir) as (place, judgements):
-        sites = record_calls(subject, place / "healthy")
+    with _stored(options.dir) as (place, passed):
+        sites, healthy = record_calls(subject, place / "healthy")
         todo = [cell for cell in cells(sites, subject.timeout) if _wanted(cell, options)]
         if not todo:
             raise BadInput(f"nothing to sweep: no cell with --sites {options.sites} and --kinds {options.kinds}")
         results: list[Result] = []
         with countdown(subject.name, len(todo), options.budget) as tick:
-            for result in sweep(subject, todo, place, budget=options.budget, on_start=tick):
+            for result in sweep(subject, todo, place, healthy=healthy, budget=options.budget, on_start=tick):
                 results.append(result)
-                judgements.append(result.judgement)
+                passed.append(result.passed)
         _print_sweep(subject, results, len(todo))
-    statuses = {judgement.status for judgement in judgements}
-    return 1 if 1 in statuses else max(statuses)
+    return 1 if False in passed else 2 if None in passed else 0
 
 
 def _wanted(cell: Cell, options: Any) -> bool:
@@ -249,10 +248,15 @@ def _print_sweep(subject: Subject, results: Sequence[Result], wanted: int) -> No
             cell.site, cell.hurt, call, f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300]
         )
     _console().print(table)
-    counts = Counter(result.judgement.verdict for result in results)
+    counts = Counter(_verdict(result) for result in results)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     if len(results) < wanted:
         print(f"the budget was spent: {wanted - len(results)} of {wanted} cells were not run")
+
+
+def _verdict(result: Result) -> str:
+    verdict = result.judgement.verdict
+    return f"needless {verdict[6:]}" if result.passed is False and verdict == "clean error" else verdict
 
 
 def _console() -> Console:

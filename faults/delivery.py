@@ -165,7 +165,7 @@ class Delivery:
             self._finish(start)
             raise error
         gate = _future()
-        done = result if isinstance(result, Future) and self.envelope.asynchronous else completed(None)
+        done = result if isinstance(result, torch._C.Future) and self.envelope.asynchronous else completed(None)
         done.add_done_callback(lambda _: self._open_later(gate, seconds))
         return gate.then(lambda _: result.value() if done is result else result)
 
@@ -199,7 +199,7 @@ def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
     def fail(_: object) -> NoReturn:
         raise error
 
-    return (result.then(fail), None) if isinstance(result, Future) else (None, error)
+    return (result.then(fail), None) if isinstance(result, torch._C.Future) else (None, error)
 
 
 def _future() -> Future[Any]:

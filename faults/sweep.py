@@ -11,7 +11,7 @@ from typing import Any
 from faults.census import Calls, census
 from faults.checks import Judgement
 from faults.plan import Fault, Plan
-from faults.runs import run
+from faults.runs import MARGIN, bound_of, run
 from faults.subject import Subject
 
 # What is done to a call, by the name that the table shows. `Order` is apart: it needs several callers.
@@ -42,6 +42,11 @@ class Cell:
     fault: Fault
 
     @property
+    def harmless(self) -> bool:
+        """Whether nothing is lost by it, so that the run has to come out equal."""
+        return self.fault.kind in ("Delay", "Order")
+
+    @property
     def caller(self) -> str:
         """Whose call is hurt, and which, as ``trainer1#2``."""
         return f"{self.fault.role or ','.join(self.fault.roles or ())}#{self.fault.nth}"
@@ -56,6 +61,11 @@ class Result:
     detail: str
     seconds: float
     folder: Path
+
+    @property
+    def passed(self) -> bool | None:
+        """None: unknown. A harmless fault that ends in an error, however clean, is a defect of the program."""
+        return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 
 def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
@@ -81,15 +91,15 @@ def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[C
             yield Cell(site, "Order", occurrence, fault)
 
 
-def record(subject: Subject, folder: Path) -> dict[str, Calls]:
-    """The sites of a healthy run. Raises SweepFailed: it is not healthy, or calls nothing."""
+def record(subject: Subject, folder: Path) -> tuple[dict[str, Calls], float]:
+    """The sites of a healthy run, and its seconds. Raises SweepFailed: it is not healthy, or calls nothing."""
     found, judgement = run(subject, Plan(), folder, recorded=True)
     if judgement.verdict not in ("equal", "returned"):
         raise SweepFailed(f"the healthy run of {subject.name} is not healthy: {'; '.join(map(str, judgement.checks))}")
     sites = census(found.timeline)
     if not sites:
         raise SweepFailed(f"{subject.name} calls no Python function over RPC: there is nothing to hurt")
-    return sites
+    return sites, found.seconds
 
 
 def sweep(
@@ -97,17 +107,21 @@ def sweep(
     todo: Sequence[Cell],
     folder: Path,
     *,
+    healthy: float,
     budget: float | None = None,
     on_start: Callable[[int, Cell], object] = lambda number, cell: None,
 ) -> Iterator[Result]:
-    """Run the cells, each in a folder of its own, until ``budget`` seconds are spent; at least one."""
-    begun = time.monotonic()
+    """Run the cells, each in a folder of its own, until ``budget`` seconds are spent; at least one.
+
+    ``healthy``: what a healthy run takes (seconds); each run's deadline follows from it.
+    """
+    begun, deadline = time.monotonic(), 3 * healthy + bound_of(subject) + MARGIN
     for number, cell in enumerate(todo):
         if number and budget is not None and time.monotonic() - begun >= budget:
             return
         on_start(number, cell)
         place = folder / f"{number:04d}"
-        found, judgement = run(subject, Plan((cell.fault,)), place)
+        found, judgement = run(subject, Plan((cell.fault,)), place, deadline=deadline)
         ends = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
         failed = [str(check.text) for check in judgement.checks if check.holds is not True]
         yield Result(cell, judgement, "; ".join(failed or ends), found.seconds, place)

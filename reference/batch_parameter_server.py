@@ -126,6 +126,7 @@ class BatchUpdateParameterServer:
         # For whoever waits for the trainers: the name of each that has ended, and a round that failed.
         self.events: queue.SimpleQueue[str | RoundFailed] = queue.SimpleQueue()
         self.failure: RoundFailed | None = None
+        self.ended: set[str] = set()
         self.clock = self._start_clock()
 
     def get_model(self) -> nn.Module:
@@ -235,11 +236,14 @@ class BatchUpdateParameterServer:
         self.held = {}
         self.buffers = {}
         self.clock.cancel()
-        if self.failure is None and self.round < self.case.steps:
+        if self.failure is None:
             self.clock = self._start_clock()
 
     def _start_clock(self) -> threading.Timer:
-        """Fail this round if it is not complete in time: S2.7's trainers wait until the RPC timeout."""
+        """Fail this round if it is not complete in time: S2.7's trainers wait until the RPC timeout.
+
+        After the last round, the same for the ends of the trainers.
+        """
         clock = threading.Timer(self.case.timeout, self._expire, (self.future_model,))
         clock.daemon = True
         clock.start()
@@ -249,7 +253,8 @@ class BatchUpdateParameterServer:
         with self.lock:
             if fut is not self.future_model:
                 return  # completed while the clock struck
-            missing = [trainer for trainer in self.trainers if trainer not in self.arrivals]
+            here = self.arrivals if self.round < self.case.steps else self.ended
+            missing = [trainer for trainer in self.trainers if trainer not in here]
             failure = self._fail(f"nothing for {self.case.timeout} s from {', '.join(missing)}")
             self._next_round()
         fut.set_result(failure)
@@ -381,6 +386,7 @@ def _trainer_ended(
         future.value()
     except Exception as error:
         ps.fail(f"{name} failed: {cause_of(error)}")
+    ps.ended.add(name)
     ps.events.put(name)
 
 

@@ -18,6 +18,7 @@ import queue
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -223,19 +224,24 @@ class RunFirstPs:
     def run_trainers(self, shard_rrefs: list[RRef[Any]]) -> dict[str, list[torch.Tensor]]:
         """Every trainer's losses."""
         # Also ps1's own rounds: if every trainer is silent, nobody else says so.
-        events = shard_rrefs[0].local_value().events
+        server = shard_rrefs[0].local_value()
         futures = {}
         for name in trainer_names(self.case):
             # Without a limit of its own: every round has one.
             futures[name] = rpc.rpc_async(name, run_trainer, args=(shard_rrefs, self.case, name), timeout=0)
-            futures[name].add_done_callback(lambda _, name=name: events.put(name))
+            futures[name].add_done_callback(partial(_trainer_ended, server, name))
         for _ in futures:
-            name = _next_ended(events)
+            name = _next_ended(server.events)
             try:
                 futures[name].value()
             except Exception as error:
                 raise RoundFailed(f"{name} failed: {reason_of(error)}") from error
         return {name: future.value() for name, future in futures.items()}
+
+
+def _trainer_ended(server: BatchUpdateParameterServer, name: str, _: object) -> None:
+    server.ended.add(name)
+    server.events.put(name)
 
 
 def _next_ended(events: queue.SimpleQueue[str | RoundFailed]) -> str:
