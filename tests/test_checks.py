@@ -1,0 +1,196 @@
+"""The invariants, each on runs that keep it, break it, and do not tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from faults import checks
+from faults.checks import DEFECTS, Check, judge
+from faults.ledger import Event, Timeline
+from faults.plan import Plan
+from faults.record import End, Run
+
+DROP = "Drop site=shop:pay role=a nth=1 side=reply"
+CRASH = "Crash site=shop:pay role=a nth=1 when=after"
+RAISE = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
+
+STARTS = (Event("a", "start", 0.0, {"pid": 1}), Event("b", "start", 0.0, {"pid": 2}))
+RETURNED = End("Returned", "returned", 103.0)
+KILLED = End("Killed", "was killed by SIGKILL", 101.0)
+OVERDUE = End("Overdue", "was overdue", 160.0)
+
+
+def raised(*bases: str, time: float = 102.0) -> End:
+    return End("Raised", f"raised {bases[0]}: no", time, bases)
+
+
+def fired(number: int = 0, role: str = "b", time: float = 1.0) -> Event:
+    return Event(role, "fired", time, {"fault": number, "kind": "any"})
+
+
+def run(plan: str = "seed=0", *events: Event, **different: Any) -> Run:
+    """Two roles that returned, on a machine whose clock said 100 when they started."""
+    timeline = Timeline((*STARTS, *events), different.pop("torn", {}), ("a", "b"), zero=100.0)
+    plain = Run("shop", Plan.parse(plan), timeline, {"a": RETURNED, "b": RETURNED}, bound=5.0, start=100.0)
+    return replace(plain, **different)
+
+
+def check(name: str, found: Run) -> Check:
+    return next(each for each in judge(found).checks if each.name == name)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "status"),
+    [
+        (run(), "returned", 0),
+        (run(trace="equal", difference="bits equal in 3 tensors"), "equal", 0),
+        (run(DROP, fired(), trace="equal"), "equal", 0),
+        (run(DROP, fired(), ends={"a": raised("RuntimeError"), "b": RETURNED}), "clean error", 0),
+        (run(CRASH, fired(), ends={"a": raised("x.PeerLost", "RuntimeError"), "b": KILLED}), "clean error", 0),
+        (run(RAISE, fired(), ends={"a": raised("KeyError"), "b": RETURNED}), "clean error", 0),
+        (run(trace="wrong", difference="1 ULPs"), "wrong", 1),
+        (run(ends={"a": OVERDUE, "b": RETURNED}), "hung", 1),
+        (run(DROP), "not fired", 1),
+        (run(leaks=["a still runs (process 1)"]), "leaked", 1),
+        (run(complete=False, ends={}), "unknown", 2),
+        (run(torn={"a": 1}), "unknown", 2),
+    ],
+)
+def test_verdicts(found: Run, verdict: str, status: int) -> None:
+    judgement = judge(found)
+    assert (judgement.verdict, judgement.status) == (verdict, status), str(judgement)
+
+
+def test_several_defects_are_named_by_the_worst() -> None:
+    """What hangs is worse than what is wrong, and so on; and one defect is enough, whatever is unknown."""
+    everything = run(DROP, trace="wrong", leaks=["x"], ends={"a": OVERDUE, "b": RETURNED}, torn={"b": 2})
+    assert judge(everything).verdict == "hung"
+    assert judge(replace(everything, ends={"a": RETURNED, "b": RETURNED})).verdict == "wrong"
+    assert judge(run(DROP, leaks=["x"])).verdict == "leaked"
+    assert DEFECTS == ("hung", "wrong", "leaked", "not fired")
+
+
+def test_every_check_says_in_one_line_what_was_seen() -> None:
+    for found in (run(), run(DROP, fired(), trace="equal"), run(CRASH, ends={"a": OVERDUE, "b": KILLED})):
+        for each in judge(found).checks:
+            assert len(each.text) > 0
+            assert "\n" not in str(each)
+            assert str(each).startswith(("pass", "FAIL", "unknown"))
+    assert str(judge(run())).splitlines()[-1] == "verdict: returned"
+
+
+class TestRecord:
+    def test_the_torn_line_of_who_was_killed_is_no_harm(self) -> None:
+        ends = {"a": raised("RuntimeError"), "b": KILLED}
+        assert check("record", run(CRASH, fired(), ends=ends, torn={"b": 1})).holds is True
+        assert check("record", run(CRASH, fired(), ends=ends, torn={"b": 2})).holds is None
+        assert check("record", run(CRASH, fired(), ends=ends, torn={"a": 1})).text == "a: 1 torn"
+
+    def test_a_missing_ledger(self) -> None:
+        found = run(DROP, fired())
+        missing = replace(found, ends={**found.ends, "c": RETURNED})
+        assert (check("record", missing).holds, check("record", missing).text) == (None, "c: none")
+        assert check("record", replace(missing, plan=Plan())).holds is True  # nothing planned, nothing written
+        assert check("record", replace(found, ends={**found.ends, "+command": RETURNED})).holds is True
+
+    def test_two_runs_in_one_folder(self) -> None:
+        assert check("record", run("seed=0", STARTS[0])).text == "a: of 2 runs"
+        assert check("record", run("seed=0", STARTS[0])).holds is None
+
+
+class TestBound:
+    def ends(self, time: float) -> dict[str, End]:
+        return {"a": raised("RuntimeError", time=time), "b": KILLED}
+
+    def test_is_counted_from_the_first_fault(self) -> None:
+        """It fired at 1 s of the timeline, 101 on the clock; the bound is 5 s."""
+        assert check("bound", run(CRASH, fired(), ends=self.ends(106.0))).holds is True
+        late = check("bound", run(CRASH, fired(), ends=self.ends(106.1)))
+        assert late.holds is False
+        assert late.text == "a was the last to end, 5.1 s after the first fault, wanted at most 5.0"
+        assert judge(run(CRASH, fired(), ends=self.ends(106.1))).verdict == "hung"
+
+    def test_what_a_fault_lasts_is_added(self) -> None:
+        delay = "Delay site=shop:pay role=a side=reply seconds=3"
+        assert check("bound", run(delay, fired(), ends=self.ends(108.9))).holds is True
+        assert check("bound", run(delay, fired(), ends=self.ends(109.1))).holds is False
+
+    def test_a_run_that_returns_takes_as_long_as_it_takes(self) -> None:
+        slow = {"a": replace(RETURNED, time=1e6), "b": RETURNED}
+        assert check("bound", run(DROP, fired(), ends=slow)).holds is True
+
+
+class TestErrors:
+    @pytest.mark.parametrize("bases", [("AttributeError", "Exception"), ("KeyError", "LookupError"), ("x.Odd",)])
+    def test_an_error_that_nobody_has_to_expect(self, bases: tuple[str, ...]) -> None:
+        found = run(DROP, fired(), ends={"a": raised(*bases), "b": RETURNED})
+        assert judge(found).verdict == "wrong"
+        assert f"a raised {bases[0]}" in check("errors", found).text
+
+    def test_a_role_that_dies_although_nobody_planned_it(self) -> None:
+        assert judge(run(DROP, fired(), ends={"a": RETURNED, "b": KILLED})).verdict == "wrong"
+        assert judge(run(CRASH, fired(role="a"), ends={"a": RETURNED, "b": KILLED})).verdict == "wrong"
+
+    def test_a_process_fault_kills_whom_it_names_whoever_fired_it(self) -> None:
+        plan = "Crash role=b at=step:1@a"
+        ends = {"a": raised("RuntimeError"), "b": KILLED}
+        assert judge(run(plan, fired(role="a"), ends=ends)).verdict == "clean error"
+        assert judge(run(plan, fired(role="a"), ends={"a": KILLED, "b": RETURNED})).verdict == "wrong"
+
+    def test_a_status(self) -> None:
+        """Of a role it is never right; of a command it is, once a fault has bitten."""
+        exited = End("Exited", "exited with status 1", 102.0)
+        assert judge(run(DROP, fired(), ends={"a": exited, "b": RETURNED})).verdict == "wrong"
+        assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "clean error"
+        assert judge(run("seed=0", ends={"+command": exited})).verdict == "wrong"
+
+
+class TestLeft:
+    def left(self, **counts: int) -> Event:
+        return Event("b", "left", 2.0, {"num_owner_rrefs": 0, "num_pending_users": 0, **counts})
+
+    def test_rrefs_and_contexts_where_all_returned(self) -> None:
+        assert check("left", run("seed=0", self.left())).holds is True
+        found = run(DROP, fired(), self.left(num_owner_rrefs=2), trace="equal")
+        assert (judge(found).verdict, check("left", found).text) == ("leaked", "b: num_owner_rrefs=2")
+
+    def test_a_run_that_failed_may_leave_those(self) -> None:
+        ends = {"a": raised("RuntimeError"), "b": RETURNED}
+        assert judge(run(DROP, fired(), self.left(num_owner_rrefs=2), ends=ends)).verdict == "clean error"
+
+
+class TestFired:
+    def test_exactly_once_where_one_call_is_named(self) -> None:
+        assert check("fired", run(DROP, fired())).holds is True
+        twice = check("fired", run(DROP, fired(), fired()))
+        assert (twice.holds, twice.text) == (False, f"{DROP} fired 2 times, wanted 1")
+
+    @pytest.mark.parametrize("occurrence", ["every=true", "chance_percent=50", "nth=1"])
+    def test_at_least_once_where_several_calls_may_be_meant(self, occurrence: str) -> None:
+        plan = f"Drop site=shop:pay {occurrence} side=reply"
+        assert check("fired", run(plan, fired(), fired())).holds is True
+        assert check("fired", run(plan)).holds is False
+
+    def test_each_of_several(self) -> None:
+        plan = f"{DROP}; {CRASH}"
+        assert check("fired", run(plan, fired(0), fired(1))).holds is True
+        assert check("fired", run(plan, fired(1))).text == f"{DROP} fired 0 times, wanted 1"
+
+    def test_events_of_faults_that_are_not_in_the_plan_count_for_nothing(self) -> None:
+        assert check("fired", run(DROP, fired(7))).holds is False
+
+
+def test_the_checks_cannot_be_dropped_unnoticed() -> None:
+    """Each of them fails some run of this file."""
+    assert [each.__name__ for each in checks.CHECKS] == [
+        "whole",
+        "ended",
+        "in_time",
+        "right",
+        "expected",
+        "nothing_left",
+        "fired",
+    ]
