@@ -139,7 +139,7 @@ def _checked(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict) or not isinstance(value.get("event"), str):
         raise ValueError("no event")
     clocks = [value.get("time"), *([value.get("wall")] if value["event"] == "start" else [])]
-    if not all(type(each) in (int, float) and abs(each) < 1e12 for each in clocks):
+    if not all(isinstance(each, int | float) and abs(each) < 1e12 for each in clocks):  # nor NaN
         raise ValueError("no time")
     return value
 
