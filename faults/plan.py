@@ -49,8 +49,7 @@ class Fault:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise PlanError(f"unknown 'kind' {shown(self.kind)}, wanted one of {', '.join(KINDS)}")
+        _check_kind(self.kind)
         given = self._given()
         for name, value in given.items():
             object.__setattr__(self, name, check_value(self.kind, name, value))
@@ -113,6 +112,7 @@ class Fault:
 
     @classmethod
     def _of(cls, group: list[str]) -> Self:
+        _check_kind(group[0])
         values = words.pairs(group[1:], group[0])
         if "kind" in values:
             raise PlanError(f"{group[0]}: the 'kind' is the first word, got another one, {shown(values['kind'])}")
@@ -123,13 +123,13 @@ class Fault:
         """The fault of these fields. Raises PlanError."""
         if not isinstance(values, dict) or "kind" not in values:
             raise PlanError(f"a fault is an object with a 'kind', got {shown(values)}")
+        kind = values["kind"]
+        _check_kind(kind)
         for name, value in values.items():
             if name not in ("kind", *FIELDS):
-                raise PlanError(
-                    f"{shown(values['kind'])}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}"
-                )
+                raise PlanError(f"{kind}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}")
             if value is None:
-                raise PlanError(f"{shown(values['kind'])}: {name!r} must be left out or have a value, got null")
+                raise PlanError(f"{kind}: {name!r} must be left out or have a value, got null")
         return cls(**values)
 
 
@@ -204,6 +204,11 @@ class Plan:
             if name != "seed":
                 raise PlanError(f"a plan begins with 'seed' or with a fault's kind, got {shown(name)}")
         return cls(tuple(Fault._of(group) for group in groups), **head)
+
+
+def _check_kind(kind: object) -> None:
+    if kind not in KINDS:
+        raise PlanError(f"unknown 'kind' {shown(kind)}, wanted one of {', '.join(KINDS)}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
