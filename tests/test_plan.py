@@ -8,6 +8,7 @@ import pickle
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from faults.strategies import plans
 # The machine may be shared: how long an example takes says nothing.
 unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
+ROOT = Path(__file__).parent.parent
 SITES = {"shop:Till.pay": {"till1": 6, "till2": 6}, "shop.back:look.<locals>.over": {"till2": 1}}
 ROLES = ["shop", "till1", "till2"]
 printable = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \"'\\;$`#=,{}"))
@@ -78,13 +80,27 @@ def whole(kind: str, place: str) -> dict[str, Any]:
     return {"kind": kind, **{name: GOOD[name] for name in SHAPES[kind, place][0]}}
 
 
+def one_line(error: PlanError) -> str:
+    line = str(error)
+    assert line.isprintable(), line
+    assert len(line) < 600, line
+    return line
+
+
+def attempt(function: Callable[[Any], Any], value: object) -> Any:
+    """What the function makes of it; None where it refuses it in one line."""
+    try:
+        return function(value)
+    except PlanError as error:
+        one_line(error)
+        return None
+
+
 def refused(values: dict[str, Any], *names: str) -> str:
     """The line that refuses a fault of these values; it names the fields."""
     with pytest.raises(PlanError) as caught:
         Fault(**values)
-    line = str(caught.value)
-    assert line.isprintable(), line
-    assert len(line) < 600, line
+    line = one_line(caught.value)
     for name in names:
         assert repr(name) in line, (name, line)
     return line
@@ -144,10 +160,10 @@ def test_a_fault_is_put_at_one_place() -> None:
     refused({**whole("Crash", "process"), "site": "shop:pay", "when": "after"}, "site", "at")
 
 
-@pytest.mark.parametrize("chosen", [each for n in (2, 3) for each in itertools.combinations(GOOD, n)], ids="+".join)
-def test_one_occurrence(chosen: tuple[str, ...]) -> None:
-    if set(chosen) <= {"nth", "every", "chance_percent"}:
-        refused({**whole("Duplicate", "call"), **{name: GOOD[name] for name in chosen}}, *chosen)
+def test_one_occurrence() -> None:
+    for count in (2, 3):
+        for chosen in itertools.combinations(("nth", "every", "chance_percent"), count):
+            refused({**whole("Duplicate", "call"), **{name: GOOD[name] for name in chosen}}, *chosen)
 
 
 def test_the_first_call_where_no_other_is_named() -> None:
@@ -224,9 +240,9 @@ def test_both_forms_give_the_plan_back(plan: Plan, text: str) -> None:
 
 def test_the_same_bytes_every_time_and_everywhere() -> None:
     """A change of these lines changes every plan that was ever saved or printed."""
-    text = 'seed=7; Raise site=shop:Till.pay role=till1 nth=2 side=reply error=KeyError text="no till"; Crash role=ps at=up@ps'
-    plan = Plan.parse(text)
-    assert str(plan) == text.replace('"', "'").replace("text='no till'", "text='no till'")
+    text = "seed=7; Raise site=shop:Till.pay role=till1 nth=2 side=reply error=KeyError text='no till'; Crash {}"
+    plan = Plan.parse(text.format("at=up@ps role=ps").replace("'", '"'))
+    assert str(plan) == text.format("role=ps at=up@ps")
     assert plan.to_json() == (
         '{"faults": [{"error": "KeyError", "kind": "Raise", "nth": 2, "role": "till1", "side": "reply", '
         '"site": "shop:Till.pay", "text": "no till"}, {"at": "up@ps", "kind": "Crash", "role": "ps"}], "seed": 7}'
@@ -258,14 +274,10 @@ def test_frozen() -> None:
 )
 def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
     plan = Plan((Fault(kind="Raise", site="shop:pay", side="reply", text=text), Fault(**whole("Slow", "network"))), 3)
-    program = (
-        "import sys; from faults.plan import Plan; sys.stdout.buffer.write(Plan.parse(sys.argv[1]).to_json().encode())"
-    )
+    program = "import sys; from faults.plan import Plan; print(Plan.parse(sys.argv[1]).to_json())"
     command = shlex.join([sys.executable, "-X", "utf8", "-c", program, str(plan)])
-    done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, timeout=60, check=True, cwd=Path(__file__).parent.parent
-    )
-    assert done.stdout == plan.to_json().encode()
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True, cwd=ROOT)
+    assert done.stdout.decode() == f"{plan.to_json()}\n"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +288,7 @@ def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
         ("Crash '' role=ps at=up@ps", "Crash: wanted name=value, got ''"),
         ("Crash kind=Pause role=ps at=up@ps", "Crash: the 'kind' is the first word, got another one, 'Pause'"),
         ("Crash role='ps", 'not a plan: "Crash role=\'ps" (No closing quotation)'),
-        ("Crash rolle=ps", f"'Crash': unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
+        ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
         ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
         ("Duplicate site=a:b nth=", "Duplicate: 'nth' must be an integer, got ''"),
         ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
@@ -310,10 +322,10 @@ def test_refused_texts(text: str, line: str) -> None:
         ('{"faults": {}}', "'faults' must be a list, got {}"),
         ('{"faults": ["Crash"]}', "a fault is an object with a 'kind', got 'Crash'"),
         ('{"faults": [{"role": "ps"}]}', "a fault is an object with a 'kind', got {'role': 'ps'}"),
-        ('{"faults": [{"kind": null}]}', "None: 'kind' must be left out or have a value, got null"),
+        ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(KINDS)}"),
         (
             '{"faults": [{"kind": "Reset", "role": "ps", "peer": null}]}',
-            "'Reset': 'peer' must be left out or have a value, got null",
+            "Reset: 'peer' must be left out or have a value, got null",
         ),
         (
             '{"faults": [{"kind": "Reset", "role": "ps", "role": "b"}]}',
@@ -337,13 +349,8 @@ def test_refused_json(text: str, line: str) -> None:
 @unhurried
 @given(st.text() | printable | st.from_regex(r"(seed|Crash|Delay|Order)[ =;].{0,40}"))
 def test_any_text_is_a_plan_or_one_line(text: str) -> None:
-    try:
-        plan = Plan.parse(text)
-    except PlanError as error:
-        assert str(error).isprintable()
-        assert len(str(error)) < 600
-    else:
-        assert Plan.parse(str(plan)) == plan
+    plan = attempt(Plan.parse, text)
+    assert plan is None or Plan.parse(str(plan)) == plan
 
 
 @unhurried
@@ -360,12 +367,8 @@ def test_any_text_is_a_plan_or_one_line(text: str) -> None:
     )
 )
 def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
-    try:
-        fault = Fault.from_dict(values)
-    except PlanError as error:
-        assert str(error).isprintable()
-    else:
-        assert Fault.from_dict(fault.to_dict()) == fault
+    fault = attempt(Fault.from_dict, values)
+    assert fault is None or Fault.from_dict(fault.to_dict()) == fault
 
 
 def test_faults_by_place() -> None:
@@ -378,12 +381,6 @@ def test_faults_by_place() -> None:
 @pytest.mark.parametrize("name", ["plan", "fields", "text", "moment", "refusal", "ledger", "strategies", "announcer"])
 def test_plain_data_needs_no_torch(name: str) -> None:
     program = f"import faults.{name}, sys; assert 'torch' not in sys.modules; print('without')"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=Path(__file__).parent.parent,
-        check=False,
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
     assert (done.stdout, done.stderr) == ("without\n", "")
