@@ -17,7 +17,7 @@ from math import perm
 from typing import Any
 
 from faults.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value
-from faults.plan import Fault, Plan
+from faults.plan import Fault, Plan, PlanError
 
 try:
     from hypothesis import strategies as st
@@ -69,7 +69,7 @@ _OCCURRENCES: Sequence[dict[str, Any]] = (
     {"every": True},
 )
 # What the shape with the most fields takes: Raise at a call.
-_DRAWS = 8
+_DRAWS = 9
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,9 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
 
 
 def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Scene:
+    for name, given, wanted in (("roles", roles, "several names"), ("sites", sites, "several sites")):
+        if isinstance(given, str):
+            raise PlanError(f"{name!r} must be {wanted}, got the text {given!r}")
     names = tuple(dict.fromkeys(check_value("roles", "role", role) for role in roles))
     if not isinstance(sites, Mapping):
         sites = {site: dict.fromkeys(names, calls) for site in sites}
@@ -188,6 +191,8 @@ def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: 
         for site, callers in sites.items()
     }
     durations = sorted({check_value("seconds", "seconds", each) for each in seconds})
+    if not durations:
+        raise PlanError("'seconds' must be one or more durations, got none")
     return _Scene({site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations))
 
 
@@ -230,6 +235,8 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Scene) ->
             values[name] = _arranged(list(scene.calls[values["site"]]), number)
         elif name not in _OCCURRENCE:
             values[name] = one_of(_choices(name, kind, place, scene, values))
+        if name == "role" and place == "call" and number(1):
+            values[name] = None  # everybody: more than anybody
     if place == "call":
         occurrence = one_of([each for each in _OCCURRENCES if kind != "Order" or "chance_percent" not in each])
         values |= occurrence or {"nth": 1 + number(_last(scene, values) - 1)}
@@ -244,8 +251,8 @@ def _choices(name: str, kind: str, place: str, scene: _Scene, drawn: Mapping[str
         return _CHOICES[name]
     if name == "site":
         return scene.sites(kind)
-    if name == "role":  # nobody named: everybody, which is more
-        return [*scene.calls[drawn["site"]], None] if place == "call" else scene.hurt(place)
+    if name == "role":
+        return list(scene.calls[drawn["site"]]) if place == "call" else scene.hurt(place)
     if name == "peer":
         return [*(role for role in scene.roles if role != drawn["role"]), None]
     # No moment: from the start, so earlier. No end: more.
