@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import re
+from collections.abc import Callable
 from dataclasses import fields as dataclass_fields
+from typing import Any
 
 import pytest
 
@@ -18,8 +21,13 @@ from faults.fields import (
     required_fields,
     wanted,
 )
-from faults.plan import Fault, PlanError
+from faults.plan import Fault, Plan, PlanError
 from tests.fault_tables import ROOT, fields_table, shapes_table
+
+
+def manual() -> str:
+    whole, part = (ROOT / "docs" / name for name in ("faults.md", "faults-plan.part.md"))
+    return (whole if whole.exists() else part).read_text()
 
 
 def test_the_tables_agree_with_the_fault() -> None:
@@ -33,13 +41,9 @@ def test_the_tables_agree_with_the_fault() -> None:
 
 
 @pytest.mark.parametrize("table", [shapes_table, fields_table], ids=lambda each: each.__name__)
-def test_the_manual_shows_them(table: object) -> None:
+def test_the_manual_shows_them(table: Callable[[], str]) -> None:
     """Paste what `python -m tests.fault_tables` prints."""
-    manual = ROOT / "docs" / "faults.md"
-    if not manual.exists():
-        manual = ROOT / "docs" / "faults-plan.part.md"
-    assert callable(table)
-    assert table() in manual.read_text()
+    assert table() in manual()
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -108,3 +112,21 @@ def test_no_place() -> None:
         place_of("Delay", {})
     with pytest.raises(PlanError, match=r"^Crash needs either 'site' or 'at', got 'at' and 'site'$"):
         place_of("Crash", {"at": 1, "site": 2})
+
+
+def test_the_examples_of_the_manual_are_one_plan() -> None:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
+    found = [Plan.parse(block) for kind, block in blocks if not kind and re.match(r"seed=|\{", block)]
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert [fault.kind for fault in found[0].faults] == ["Delay", "Crash"]
+
+
+@pytest.mark.parametrize("example", ["from faults.plan", "from hypothesis"])
+def test_the_examples_of_the_manual_run(example: str) -> None:
+    (block,) = re.findall(rf"^```python\n({example}.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "manual", "exec"), names)
+    for name, value in names.items():
+        if name.startswith("test_"):
+            value()
