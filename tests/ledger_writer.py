@@ -1,11 +1,14 @@
 """A process that writes a ledger until it is killed: ``python -m tests.ledger_writer FOLDER HOW``.
 
-It says ``ready`` once 300 lines are written. ``buffered`` is the planted bug: lines that wait in the process.
+It says ``ready`` once 300 lines are written. HOW is ``plain``, ``torn``: in the middle of a line,
+or ``buffered``, the planted bug: lines that wait in the process.
 """
 
 from __future__ import annotations
 
 import itertools
+import resource
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,14 +32,20 @@ class Buffered(Ledger):
             self.stream.write(f'{{"event": "{event}", "time": 1.0, "number": {details["number"]}}}\n')
 
 
+def tear() -> None:
+    """The kernel cuts a line short, and ends this process at the next one."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, 2 * (ledger.path.stat().st_size + 30,))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
 if __name__ == "__main__":
-    kind = {"buffered": Buffered, "plain": Ledger, "large": Ledger}[sys.argv[2]]
-    ledger = kind(Path(sys.argv[1]), "ps")
-    # Large lines are what a kill tears.
-    filler = "x" * (1 << 23 if sys.argv[2] == "large" else 10)
+    ledger = (Buffered if sys.argv[2] == "buffered" else Ledger)(Path(sys.argv[1]), "ps")
     for number in itertools.count():
-        ledger.write("invoke", number=number, filler=filler if number >= ACKNOWLEDGED else "")
+        ledger.write("invoke", number=number)
         if number == ACKNOWLEDGED - 1:
+            if sys.argv[2] == "torn":
+                tear()
             print("ready", flush=True)
-            if isinstance(ledger, Buffered):
+            if sys.argv[2] == "buffered":
                 sys.stdin.read()  # no more lines, which would push these out
