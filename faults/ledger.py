@@ -3,8 +3,8 @@
 A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
 line is torn. Events:
 
-- ``start``: a process opens the ledger: its clocks and its id. ``up``, ``shutdown``, ``left``: RPC's start, the way
-  into its shutdown, and what it had left behind.
+- ``start``: a process opens the ledger: the clocks and its id.
+- ``up``, ``shutdown``, ``left``: RPC's start, the way into its shutdown, and what it then had left behind.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
@@ -86,11 +86,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger."""
+    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger;
+    ``zero``: where the timeline begins, on the monotonic clock of the first role's machine."""
 
     events: tuple[Event, ...]
     torn: Mapping[str, int]
     roles: tuple[str, ...]
+    zero: float = 0.0
 
     def of(self, *events: str) -> list[Event]:
         """Those of these kinds, by time."""
@@ -116,7 +118,10 @@ def read(folder: str | os.PathLike[str]) -> Timeline:
     lines, torn = {}, {}
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         lines[path.stem], torn[path.stem] = _lines(path)
-    return Timeline(tuple(_merged(lines)), {role: count for role, count in torn.items() if count}, tuple(lines))
+    starts = _starts(lines)
+    zero = float(starts[0][1]["time"]) if starts else 0.0
+    torn = {role: count for role, count in torn.items() if count}
+    return Timeline(tuple(_merged(lines, starts)), torn, tuple(lines), zero)
 
 
 def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
@@ -144,10 +149,17 @@ def _checked(value: Any) -> dict[str, Any]:
     return value
 
 
-def _merged(lines: Mapping[str, list[dict[str, Any]]]) -> Iterable[Event]:
-    """By time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a start."""
+Starts = list[tuple[str, dict[str, Any]]]
+
+
+def _starts(lines: Mapping[str, list[dict[str, Any]]]) -> Starts:
+    """Roles and their starts, the earliest first; a role that was started again has several."""
     starts = [(role, line) for role, each in lines.items() for line in each if line["event"] == "start"]
-    starts.sort(key=lambda item: float(item[1]["wall"]))
+    return sorted(starts, key=lambda item: float(item[1]["wall"]))
+
+
+def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterable[Event]:
+    """By time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a start."""
     shifts: dict[str, float] = {}
     for role, start in starts:
         shifts.setdefault(_clock(role, start), start["wall"] - starts[0][1]["wall"] - start["time"])

@@ -116,6 +116,17 @@ def _run_parser(name: str) -> Parser:
         description=(tutorial(name).__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_case_options(parser, name)
+    parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
+    limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
+    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    if name in SWEEPS:
+        add_options(parser, SWEEPS[name])
+    return parser
+
+
+def add_case_options(parser: argparse.ArgumentParser, name: str) -> None:
+    """One option a field of the tutorial's case; None where it is not given."""
     for item in fields(tutorial(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
@@ -127,12 +138,6 @@ def _run_parser(name: str) -> Parser:
         else:
             shape = options or {int: "N", float: "X", str: "TEXT"}[kind]
             parser.add_argument(option, type=kind, metavar=shape, help=default)
-    parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
-    limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
-    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
-    if name in SWEEPS:
-        add_options(parser, SWEEPS[name])
-    return parser
 
 
 def sweep_options(name: str) -> list[str]:

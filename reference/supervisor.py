@@ -40,6 +40,7 @@ class Seat:
         self.pipe = pipe
         self.phase = "starting"
         self.outcome: Outcome | None = None
+        self.ended: float | None = None
         self.due: float | None = None
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
@@ -107,6 +108,7 @@ class Seat:
     def end(self) -> None:
         """The process is gone: settle how it ended."""
         self.process.join()
+        self.ended = time.monotonic()
         code = self.process.exitcode or 0
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started

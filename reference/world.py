@@ -64,6 +64,11 @@ class World:
         """How the roles that have ended so far did end."""
         return {name: seat.outcome for name, seat in self._seats.items() if seat.outcome is not None}
 
+    @property
+    def ended(self) -> dict[str, float]:
+        """When the roles that have ended so far did end (`time.monotonic`, seconds)."""
+        return {name: seat.ended for name, seat in self._seats.items() if seat.ended is not None}
+
     def wait(self) -> dict[str, Outcome]:
         """Every role's outcome, when all have one: at the latest 6 s after the deadline.
 

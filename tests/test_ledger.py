@@ -195,6 +195,7 @@ def test_roles_of_one_machine_share_its_clock(tmp_path: Path) -> None:
     put(tmp_path, "b", start("boot", 101.0, 9000.0), {"event": "y", "time": 102.0})
     found = [(event.role, event.event, event.time) for event in read(tmp_path).events]
     assert found == [("a", "start", 0.0), ("b", "start", 1.0), ("b", "y", 2.0), ("a", "x", 3.0)]
+    assert read(tmp_path).zero == 100.0
 
 
 def test_machines_are_aligned_by_the_wall_clock(tmp_path: Path) -> None:

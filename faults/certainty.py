@@ -1,0 +1,25 @@
+"""What a caller may conclude from a call's error: that it did not happen, or only that it may have."""
+
+from __future__ import annotations
+
+# An exception of the function itself, directly or through `Future.then`: torch says where it was raised.
+_RAISED_THERE = ("On WorkerInfo(", "error when running the callback")
+# The message never left, or was refused: no execution.
+_NEVER_SENT = ("Send attempt failed intentionally", "connect: ", "Connection refused")
+
+
+def is_definite(error: BaseException) -> bool:
+    """Whether the callee has answered with an error, or the call certainly never got there.
+
+    Everything else (a timeout, a connection that broke) may have executed, or may yet.
+    """
+    text = str(error)
+    return not isinstance(error, RuntimeError) or any(part in text for part in (*_RAISED_THERE, *_NEVER_SENT))
+
+
+def first_line(error: BaseException, limit: int = 200) -> str:
+    """An error in one line for a ledger: what it says, not where it comes from."""
+    text = str(error).replace("\\n", "\n")  # a KeyError quotes its text
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = next((line for line in lines if "On WorkerInfo(" not in line), (lines or [""])[0])
+    return f"{type(error).__name__}: {telling[:limit]}"

@@ -1,0 +1,200 @@
+"""What must always hold: pure functions over a run, each with one line that says what was seen and what was wanted.
+
+A check *holds*, does *not*, or is *unknown* when the run's folder does not tell. The first check that does not hold
+names the verdict: a defect. Otherwise a run is ``equal`` (its trace is the twin's), ``returned`` (every role returned,
+and there is no twin) or a ``clean error``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from faults.ledger import Event
+from faults.messages import evidence
+from faults.plan import Fault
+from faults.record import End, Run
+
+# Verdicts that are defects, and never pass.
+DEFECTS = ("hung", "wrong", "leaked", "not fired")
+
+# Errors that a caller has to expect: RPC's own, and what waits for peers raises. Besides what the plan raises.
+EXPECTED = ("RuntimeError", "TimeoutError", "ConnectionError")
+
+
+@dataclass(frozen=True)
+class Check:
+    """``holds``: None where it is unknown. ``verdict``: what the run is if it does not hold."""
+
+    name: str
+    verdict: str
+    holds: bool | None
+    text: str
+
+    def __str__(self) -> str:
+        mark = {True: "pass", False: "FAIL", None: "unknown"}[self.holds]
+        return f"{mark:<7}  {self.name}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All checks of a run, and what they come to."""
+
+    checks: tuple[Check, ...]
+    verdict: str
+
+    @property
+    def passed(self) -> bool | None:
+        """None: unknown."""
+        if self.verdict in DEFECTS:
+            return False
+        return None if self.verdict == "unknown" else True
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 pass, 1 fail, 2 unknown."""
+        return {True: 0, False: 1, None: 2}[self.passed]
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.checks), f"verdict: {self.verdict}"])
+
+
+def judge(run: Run) -> Judgement:
+    """Every check, and the verdict."""
+    checks = tuple(check(run) for check in CHECKS)
+    failed = [check.verdict for check in checks if check.holds is False]
+    if failed:
+        return Judgement(checks, min(failed, key=DEFECTS.index))
+    if any(check.holds is None for check in checks):
+        return Judgement(checks, "unknown")
+    if all(end.returned for end in run.ends.values()):
+        return Judgement(checks, run.trace or "returned")
+    return Judgement(checks, "clean error")
+
+
+def whole(run: Run) -> Check:
+    """Everything was written down: nobody's ledger is missing or torn, but for the last line of who was killed."""
+    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue")}
+    torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
+    played = [role for role in run.ends if run.hurt and not role.startswith("+")]
+    absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
+    starts = Counter(event.role for event in run.timeline.of("start"))
+    twice = [f"{role}: of {count} runs" for role, count in starts.items() if count > 1]
+    if not run.complete:
+        return Check("record", "unknown", None, "no run.json: whoever launched it did not see its end")
+    found = [*torn, *absent, *twice]
+    text = ", ".join(found) or f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
+    return Check("record", "unknown", None if found else True, text)
+
+
+def ended(run: Run) -> Check:
+    """Every role has an outcome by its deadline."""
+    if not run.complete:
+        return Check("ends", "hung", None, "nothing is known")
+    late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
+    if late:
+        return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
+    return Check("ends", "hung", True, "; ".join(f"{role} {_short(end)}" for role, end in run.ends.items()))
+
+
+def in_time(run: Run) -> Check:
+    """Once a fault has bitten, all roles end within the bound, and what the faults themselves last."""
+    fired = run.timeline.of("fired")
+    if not fired or not run.complete or run.ends == {}:
+        return Check("bound", "hung", True, "nothing was lost")
+    if all(end.returned for end in run.ends.values()):
+        return Check("bound", "hung", True, "all returned")
+    allowed = run.bound + sum(fault.seconds or 0.0 for fault in run.plan.faults)
+    first = min(event.time for event in fired) + run.start
+    role, last = max(run.ends.items(), key=lambda item: item[1].time)
+    text = f"{role} was the last to end, {last.time - first:.1f} s after the first fault, wanted at most {allowed:.1f}"
+    return Check("bound", "hung", last.time - first <= allowed, text)
+
+
+def right(run: Run) -> Check:
+    """Never silently wrong: a trace that is returned is the twin's."""
+    if run.trace is None:
+        return Check("trace", "wrong", True, "none was returned")
+    return Check("trace", "wrong", run.trace == "equal", f"{run.difference}, wanted the twin's")
+
+
+def expected(run: Run) -> Check:
+    """Who did not return was killed by the plan, or raised an error that a caller has to expect."""
+    victims, raised = _victims(run), tuple(fault.error for fault in run.plan.faults if fault.error)
+    bitten = bool(run.timeline.of("fired"))
+    odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, victims, raised, bitten)]
+    wanted = ", ".join([*EXPECTED, *raised, *(f"{role} killed" for role in sorted(victims))])
+    return Check("errors", "wrong", not odd, f"{'; '.join(odd)}; wanted {wanted}" if odd else "as they may be")
+
+
+def _is_expected(role: str, end: End, victims: set[str], raised: tuple[str, ...], bitten: bool) -> bool:
+    if end.kind == "Killed":
+        return role in victims
+    if end.kind == "Raised":
+        return any(base in (*EXPECTED, *raised) for base in end.bases)
+    # A command says by its status that something went wrong; `ended` speaks of those that were overdue.
+    return end.kind in ("Returned", "Overdue") or (role.startswith("+") and end.kind == "Exited" and bitten)
+
+
+def _victims(run: Run) -> set[str]:
+    """Whom the plan kills: the callee that fired a crash, or the role that it names."""
+    victims = set()
+    for event in run.timeline.of("fired"):
+        fault = _fault(run, event)
+        if fault is not None and fault.kind == "Crash":
+            victims.add(str(fault.role) if fault.place == "process" else event.role)
+    return victims
+
+
+def _fault(run: Run, event: Event) -> Fault | None:
+    number = event.details.get("fault")
+    return run.plan.faults[number] if isinstance(number, int) and number < len(run.plan.faults) else None
+
+
+def nothing_left(run: Run) -> Check:
+    """No process, shared memory; and where all returned, no RRef and no autograd context on any owner."""
+    left = list(run.leaks)
+    if run.ends and all(end.returned for end in run.ends.values()):
+        for event in run.timeline.of("left"):
+            counts = [f"{name}={count}" for name, count in event.details.items() if count]
+            left += [f"{event.role}: {' '.join(counts)}"] if counts else []
+    return Check("left", "leaked", not left, "; ".join(left) or "nothing")
+
+
+def fired(run: Run) -> Check:
+    """Every fault of the plan fired, as often as it says."""
+    events = [event for event in run.timeline.of("fired") if _fault(run, event) is not None]
+    counts = Counter(event.details["fault"] for event in events)
+    proof = evidence(run.plan, run.timeline)
+    wrong, unseen = [], []
+    for number, fault in enumerate(run.plan.faults):
+        if fault.place == "message":
+            unseen += [number] if proof.get(number) is None else []
+        elif not _often_enough(fault, counts[number]):
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}")
+    if wrong:
+        return Check("fired", "not fired", False, "; ".join(wrong))
+    if unseen:
+        text = f"{', '.join(str(run.plan.faults[number]) for number in unseen)}: left no evidence"
+        return Check("fired", "not fired", None, text)
+    return Check("fired", "not fired", True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults")
+
+
+def _once(fault: Fault) -> bool:
+    return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
+
+
+def _often_enough(fault: Fault, count: int) -> bool:
+    return count == 1 if _once(fault) else count >= 1
+
+
+def _wanted(fault: Fault) -> str:
+    return "1" if _once(fault) else "at least 1"
+
+
+def _short(end: End) -> str:
+    return end.text if len(end.text) < 120 else f"{end.text[:117]}..."
+
+
+CHECKS: tuple[Callable[[Run], Check], ...] = (whole, ended, in_time, right, expected, nothing_left, fired)

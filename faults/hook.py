@@ -1,0 +1,162 @@
+"""The one door into a process: `install` before RPC starts, `remove` afterwards.
+
+    launch(roles, before=partial(install, folder))
+
+From then on `rpc.init_rpc` puts the plan of ``folder/plan.json`` to work for the role that it names. With an empty
+plan, and nothing to be recorded, nothing is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api
+
+from faults import messages, network, processes
+from faults.announcer import Announcer, StepHandler
+from faults.calls import Calls
+from faults.ledger import Ledger
+from faults.plan import Plan, PlanError
+
+PLAN = "plan.json"
+
+# What is to be undone: of `install`, and of `activate`.
+_installed = ExitStack()
+_active = ExitStack()
+# What `shutdown` does first.
+_on_shutdown: list[Callable[[], None]] = []
+
+
+def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
+    """Make `rpc.init_rpc` activate the plan in ``folder``. ``record``: write calls down, also with an empty plan.
+
+    ``role`` is what `world.launch` calls it with; RPC's own name of the process counts.
+
+    Raises:
+        PlanError: the plan cannot be read.
+    """
+    remove()
+    plan = read_plan(folder)
+    if not plan.faults and not record:
+        return
+    _installed.callback(replace_everywhere(rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan)))
+    # Now, too: a program may take it by name before RPC starts.
+    _installed.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
+
+
+def remove() -> None:
+    """Undo `install` and `activate`: torch is as it was."""
+    _active.close()
+    _installed.close()
+
+
+def read_plan(folder: str | os.PathLike[str]) -> Plan:
+    """Raises PlanError: no plan there, or not a plan."""
+    path = Path(folder) / PLAN
+    try:
+        return Plan.from_json(path.read_text())
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _init_rpc(
+    original: Callable[..., None],
+    folder: Path,
+    plan: Plan,
+    name: str,
+    backend: Any = None,
+    rank: int = -1,
+    world_size: int | None = None,
+    rpc_backend_options: Any = None,
+) -> None:
+    """Stands for `rpc.init_rpc`."""
+    announcer = activate(folder, name, plan)
+    network.enter(folder, name)
+    backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
+    original(name, backend, rank, world_size, options)
+    announcer.announce("up")
+
+
+def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None) -> Announcer:
+    """Put the plan to work in this process, now; for worlds whose RPC is up already, `deactivate` ends it.
+
+    Raises:
+        PlanError: the plan cannot be read, or needs what this torch does not have.
+    """
+    _active.close()
+    place, plan = Path(folder), read_plan(folder) if plan is None else plan
+    with ExitStack() as undo:
+        ledger = Ledger(place, role)
+        undo.callback(ledger.close)
+        announcer = Announcer(role)
+        undo.callback(Calls(plan, role, ledger, announcer).install())
+        for room in (processes, network):
+            undo.callback(room.prepare(plan, role, place, ledger, announcer))
+        _listen(announcer, ledger, undo)
+        _active.push(undo.pop_all())
+    return announcer
+
+
+def deactivate() -> None:
+    """Undo `activate`."""
+    _active.close()
+
+
+def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
+    """Announce steps, if anybody waits for one, and the shutdown."""
+    if announcer.awaits("step"):
+        handler = StepHandler(announcer)
+        logging.getLogger().addHandler(handler)
+        undo.callback(logging.getLogger().removeHandler, handler)
+    _on_shutdown.append(partial(_leave, announcer, ledger))
+    undo.callback(_on_shutdown.clear)
+    if not isinstance(api.shutdown, partial):
+        undo.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
+    undo.callback(replace_everywhere(api._finalize_shutdown, partial(_finalize, api._finalize_shutdown, ledger)))
+
+
+def _leave(announcer: Announcer, ledger: Ledger) -> None:
+    ledger.write("shutdown")
+    announcer.announce("shutdown")
+
+
+def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+    """Stands for `rpc.shutdown`."""
+    for action in _on_shutdown:
+        action()
+    original(*args, **kwargs)
+
+
+def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
+    """What is left once nobody will call any more, and before torch throws it away."""
+    rrefs = {name: int(count) for name, count in rpc._rref_context_get_debug_info().items()}  # type: ignore[attr-defined]
+    contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
+    ledger.write("left", **rrefs, num_autograd_contexts=contexts)
+    original()
+
+
+def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
+    """Put ``new`` in the place of ``original`` in every module that has it; what is returned puts it back."""
+    found = [
+        (module.__dict__, name)
+        for module in list(sys.modules.values())
+        for name, value in list(getattr(module, "__dict__", {}).items())
+        if value is original
+    ]
+    for names, name in found:
+        names[name] = new
+
+    def undo() -> None:
+        for names, name in found:
+            names[name] = original
+
+    return undo

@@ -1,0 +1,88 @@
+"""A run's folder: everything that is needed to judge it, also later and elsewhere.
+
+``plan.json``, one ledger and one log a role, and ``run.json``, which is written last: how every role ended and when,
+what the trace was worth, what was left on the machine, and the bound within which survivors had to end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults import ledger
+from faults.hook import read_plan
+from faults.plan import Plan, PlanError
+
+RUN = "run.json"
+
+
+class RecordError(ValueError):
+    """A folder that holds no run. One line."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a role ended. ``kind``: the outcome's class; ``bases``: an exception's types, its own first; ``time``:
+    seconds of the machine's monotonic clock."""
+
+    kind: str
+    text: str
+    time: float
+    bases: tuple[str, ...] = ()
+
+    @property
+    def returned(self) -> bool:
+        return self.kind == "Returned"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. ``trace``: 'equal', 'wrong' or None where none was returned, and ``difference`` in words."""
+
+    name: str
+    plan: Plan
+    timeline: ledger.Timeline
+    ends: Mapping[str, End] = field(default_factory=dict)
+    bound: float = 0.0
+    seconds: float = 0.0
+    trace: str | None = None
+    difference: str = ""
+    leaks: Sequence[str] = ()
+    start: float = 0.0
+    complete: bool = True
+
+    @property
+    def hurt(self) -> bool:
+        return bool(self.plan.faults)
+
+
+def write(folder: Path, **values: Any) -> None:
+    """Write ``run.json``, whole or not at all; `Run`'s own fields but plan and timeline."""
+    ends = {role: asdict(end) for role, end in values.pop("ends").items()}
+    scratch = folder / f".{RUN}"
+    scratch.write_text(json.dumps({**values, "ends": ends}, indent=1) + "\n")
+    scratch.replace(folder / RUN)
+
+
+def read(folder: str | os.PathLike[str]) -> Run:
+    """The run that was written there. Without ``run.json``, as after a launcher's death, it is not ``complete``.
+
+    Raises:
+        RecordError: no plan there, or a file that is not what it should be.
+    """
+    place = Path(folder)
+    try:
+        plan, timeline = read_plan(place), ledger.read(place)
+        if not (place / RUN).exists():
+            return Run(place.name, plan, timeline, complete=False)
+        values = json.loads((place / RUN).read_text())
+        ends = {role: End(**{**end, "bases": tuple(end["bases"])}) for role, end in values.pop("ends").items()}
+        return Run(plan=plan, timeline=timeline, ends=ends, **values)
+    except (PlanError, OSError) as error:
+        raise RecordError(f"{place} is not a run's folder: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RecordError(f"{place / RUN} is not a run: {type(error).__name__}: {error}") from error

@@ -1,0 +1,103 @@
+"""One run of a subject under a plan: launched, hurt, seen to its end, written down, judged."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from faults import record
+from faults.checks import Judgement, judge
+from faults.ledger import Timeline, read
+from faults.plan import Plan
+from faults.record import End, Run
+from faults.scope import scope
+from faults.subject import Subject
+from reference.outcome import Outcome, Raised
+from reference.world import launch
+
+# Besides the subject's own timeout, what its roles may take to end once one is lost (seconds): others may only then
+# begin to wait in their turn.
+MARGIN = 10.0
+
+
+def bound_of(subject: Subject) -> float:
+    """Seconds within which all roles end after a fault."""
+    return 2 * subject.timeout + MARGIN
+
+
+def run(
+    subject: Subject,
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    deadline: float | None = None,
+    recorded: bool = False,
+) -> tuple[Run, Judgement]:
+    """Run it, and leave everything in ``folder``. ``recorded``: ledgers also for an empty plan.
+
+    ``deadline``: seconds until an overdue role is ended; by default well beyond the bound.
+
+    Raises:
+        WorldError, PlanError, NetworkError: it cannot start.
+    """
+    names, place = list(subject.roles), Path(folder)
+    bound = bound_of(subject)
+    lasting = sum(fault.seconds or 0.0 for fault in plan.faults)
+    with scope(plan, place, names, record=recorded) as arguments:
+        options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
+        begun = time.monotonic()
+        due = deadline or 60.0 + 2 * bound + lasting
+        with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:
+            outcomes, times = world.wait(), world.ended
+        seconds = time.monotonic() - begun
+    ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
+    trace, difference = subject.judge(outcomes) or (None, "")
+    timeline = read(place)
+    record.write(
+        place,
+        name=subject.name,
+        ends=ends,
+        bound=bound,
+        seconds=seconds,
+        trace=trace,
+        difference=difference,
+        leaks=leaks(timeline),
+        start=timeline.zero,
+    )
+    found = record.read(place)
+    return found, judge(found)
+
+
+def _end(outcome: Outcome, ended: float) -> End:
+    bases = _bases(outcome.type) if isinstance(outcome, Raised) else ()
+    return End(type(outcome).__name__, str(outcome), ended, bases)
+
+
+def _bases(name: str) -> tuple[str, ...]:
+    """An exception's class by the name that `Raised` has, and those that it derives from."""
+    module, _, last = name.rpartition(".")
+    try:
+        kind: Any = getattr(import_module(module) if module else builtins, last)
+    except (ImportError, AttributeError):
+        return (name,)
+    return (name, *(each.__name__ for each in kind.__mro__[1:] if each is not object))
+
+
+def leaks(timeline: Timeline) -> list[str]:
+    """Processes of the run that still live, and shared memory that they made."""
+    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in timeline.of("start")}
+    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if _runs(pid)]
+    memory = [path.name for path in Path("/dev/shm").iterdir()] if Path("/dev/shm").exists() else []
+    return found + [f"shared memory {name}" for name in memory if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

@@ -1,0 +1,45 @@
+"""A plan's scope, in the launching process: its folder, and what `world.launch` is to be given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from faults import hook, network
+from faults.ledger import SUFFIX
+from faults.plan import Plan
+
+
+@contextmanager
+def scope(
+    plan: Plan, folder: str | os.PathLike[str], roles: Sequence[str] = (), *, record: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
+
+    ``folder`` gets the plan and every role's ledger, without what an earlier run left there. ``roles`` are needed
+    where the plan has a network's faults; leaving the scope heals and removes that network.
+
+    Raises:
+        NetworkError: a network's faults are planned, and cannot be made here.
+    """
+    place = prepared(plan, folder)
+    with ExitStack() as stack:
+        arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
+        if plan.at("network"):
+            stack.enter_context(network.Network(roles, place))
+            arguments["options"] = network.Network.options
+        yield arguments
+
+
+def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
+    """The run's folder, with its plan and nothing of an earlier run."""
+    place = Path(folder).resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    for stale in place.glob(f"*{SUFFIX}"):
+        stale.unlink()
+    (place / hook.PLAN).write_text(plan.to_json() + "\n")
+    return place

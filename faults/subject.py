@@ -1,0 +1,40 @@
+"""What is run under plans: roles, and who says whether a trace is right. Meets a tutorial by its name only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from reference.case import Case
+from reference.outcome import Outcome, Returned
+from reference.trace import Trace
+from reference.verify import changes, judge, tutorial
+
+Functions = Mapping[str, Callable[..., object]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """``judge``: of all outcomes, ('equal' or 'wrong', in words), or None where no trace is among them.
+
+    ``timeout``: seconds after which its roles give up a wait.
+    """
+
+    name: str
+    roles: Functions
+    timeout: float
+    judge: Callable[[Mapping[str, Outcome]], tuple[str, str] | None] = lambda outcomes: None
+
+
+def of_tutorial(case: Case) -> Subject:
+    """A tutorial: its trace is held against its twin's."""
+    module = tutorial(case.tutorial())
+
+    def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
+        traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
+        if not traces:
+            return None
+        difference, verdict = judge(traces[0], module.train_locally)
+        return ("equal" if verdict in ("equal", "within bound") else "wrong"), difference
+
+    return Subject(f"{case.tutorial()} {changes(case)}".strip(), module.roles(case), case.timeout, judged)
