@@ -47,5 +47,5 @@ class StepHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         step = getattr(record, "step", None)
-        if isinstance(step, int):
+        if type(step) is int:  # True is not a number of a step
             self.announcer.announce("step", step)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import builtins
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from faults.moment import Moment, PlanError
-
-_ROLE = re.compile(r"[A-Za-z0-9_:-]{1,127}")
-_SITE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.<>]*")
+from faults.moment import LAST, ROLE, SITE, Moment
+from faults.refusal import PlanError, shown
 
 # What the faulty agent knows (docs/faults.md); every other message passes it.
 MESSAGES = (
@@ -76,19 +73,27 @@ _WORDS = {
     "when": ("before", "after"),
     "direction": ("out", "in", "both"),
     "message": MESSAGES,
-    "every": (True,),
 }
-# Lowest (exclusive where 0.0), highest.
-_NUMBERS = {
-    "nth": (1, 10**9),
+# Lowest (exclusive where 0.0), highest. The lowest's type is the field's.
+_NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
+    "nth": (1, LAST),
     "times": (1, 10**6),
     "kbit_per_second": (1, 10**8),
     "seconds": (0.0, 1e6),
     "percent": (0.0, 100.0),
     "chance_percent": (0.0, 100.0),
 }
-_PATTERNS = {"role": _ROLE, "peer": _ROLE, "site": _SITE}
-_NAMED = {"role": "a role's name", "peer": "a role's name", "site": "'module:qualified.name'"}
+_PATTERNS = {"role": re.compile(ROLE), "peer": re.compile(ROLE), "site": re.compile(SITE)}
+_WANTED = {
+    "role": "a role's name",
+    "peer": "a role's name",
+    "site": "'module:qualified.name'",
+    "roles": "two or more different roles",
+    "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "every": "true",
+    "error": "a built-in exception that can be made from a text",
+    "text": "printable text on one line",
+}
 
 
 def place_of(kind: str, given: Mapping[str, Any]) -> str:
@@ -100,7 +105,7 @@ def place_of(kind: str, given: Mapping[str, Any]) -> str:
     found = [place for place in places if marks[place] in given]
     if len(found) != 1:
         wanted = " or ".join(repr(marks[place]) for place in places)
-        raise PlanError(f"{kind} needs either {wanted}, got {' and '.join(given) or 'nothing'}")
+        raise PlanError(f"{kind} needs either {wanted}, got {' and '.join(map(repr, given)) or 'nothing'}")
     return found[0]
 
 
@@ -113,44 +118,63 @@ def allowed_fields(kind: str, place: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*required, *others)))
 
 
+def wanted(name: str) -> str:
+    """Which values a field takes, for an error and for the manual."""
+    if name in _WORDS:
+        return " or ".join(map(repr, _WORDS[name]))
+    if name not in _NUMBERS:
+        return _WANTED[name]
+    low, high = _NUMBERS[name]
+    return f"an integer from {low} to {high}" if isinstance(low, int) else f"a number above 0, at most {high:.0f}"
+
+
 def check_value(kind: str, name: str, value: Any) -> Any:
     """``value`` as it is kept. Raises PlanError, which names the field."""
+    kept: Any
     if name in _NUMBERS:
-        return _check_number(kind, name, value)
-    if name == "roles":
-        return _check_roles(kind, value)
-    if name in _WORDS:
-        _require(value in _WORDS[name], kind, name, " or ".join(map(repr, _WORDS[name])), value)
-        return value
-    _require(isinstance(value, str), kind, name, "a word", value)
-    if name in _PATTERNS:
-        _require(_PATTERNS[name].fullmatch(value) is not None, kind, name, _NAMED[name], value)
-    elif name == "at":
-        Moment.parse(value)
-    elif name == "error":
-        found = getattr(builtins, value, None)
-        holds = isinstance(found, type) and issubclass(found, Exception)
-        _require(holds, kind, name, "a built-in exception's name", value)
-    return value
+        kept = _number(name, value)
+    elif name == "roles":
+        kept = _roles(value)
+    elif name == "every":
+        kept = True if value is True else None
+    else:
+        kept = value if isinstance(value, str) and _fits(name, value) else None
+    if kept is None:
+        raise PlanError(f"{kind}: {name!r} must be {wanted(name)}, got {shown(value)}")
+    return str(Moment.parse(kept)) if name == "at" else kept
 
 
-def _check_number(kind: str, name: str, value: Any) -> int | float:
+def _number(name: str, value: Any) -> int | float | None:
     low, high = _NUMBERS[name]
-    if isinstance(low, float) and type(value) is int:
+    if isinstance(low, float) and type(value) is int and value <= high:
         value = float(value)
-    _require(type(value) is type(low), kind, name, "a number" if isinstance(low, float) else "an integer", value)
-    holds = math.isfinite(value) and low <= value <= high and value > 0
-    _require(holds, kind, name, f"above 0, at most {high:g}" if low == 0 else f"{low} to {high}", value)
-    return value  # type: ignore[no-any-return]
+    holds = type(value) is type(low) and low <= value <= high and value > 0  # NaN fails every comparison
+    return value if holds else None
 
 
-def _check_roles(kind: str, value: Any) -> tuple[str, ...]:
+def _roles(value: Any) -> tuple[str, ...] | None:
     names = tuple(value) if isinstance(value, list | tuple) else ()
-    holds = len(names) > 1 and all(isinstance(each, str) and _ROLE.fullmatch(each) for each in names)
-    _require(holds and len(set(names)) == len(names), kind, "roles", "two or more different roles", value)
-    return names
+    holds = len(names) > 1 and all(isinstance(each, str) and _PATTERNS["role"].fullmatch(each) for each in names)
+    return names if holds and len(set(names)) == len(names) else None
 
 
-def _require(holds: bool, kind: str, name: str, wanted: str, got: object) -> None:
-    if not holds:
-        raise PlanError(f"{kind}: {name!r} must be {wanted}, got {got!r}")
+def _fits(name: str, value: str) -> bool:
+    if name in _WORDS:
+        return value in _WORDS[name]
+    if name in _PATTERNS:
+        return _PATTERNS[name].fullmatch(value) is not None
+    if name == "error":
+        return _can_be_raised(value)
+    return name != "text" or value.isprintable()  # no surrogates, no control characters
+
+
+def _can_be_raised(name: str) -> bool:
+    """Whether this is a built-in exception that a text alone makes; `UnicodeDecodeError` needs more."""
+    found = getattr(builtins, name, None)
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        return False
+    try:
+        found("")
+    except TypeError:
+        return False
+    return True

@@ -3,7 +3,7 @@
 A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
 line is torn. Events:
 
-- ``start``: the first line; the clocks and the process id.
+- ``start``: a process opens the ledger: the clocks and its id.
 - ``up``, ``shutdown``, ``left``: RPC's start, the way into its shutdown, and what it then had left behind.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
@@ -25,18 +25,30 @@ from typing import Any
 SUFFIX = ".jsonl"
 
 
+class LedgerError(OSError):
+    """A ledger that cannot be written or read. One line."""
+
+
 class Ledger:
-    """One role's, open for writing. Thread-safe."""
+    """One role's, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written."""
 
     def __init__(self, folder: Path, role: str) -> None:
         self.role = role
         self.path = folder / f"{role}{SUFFIX}"
-        self._file = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
-        self._lock = threading.Lock()
+        try:
+            self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+        except OSError as error:
+            wanted = f"wanted a folder in which role {role!r} can write"
+            raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
+        # Also where a finalizer that the collector runs in the middle of `write` writes too.
+        self._lock = threading.RLock()
+        if os.fstat(self._file).st_size:
+            os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
         self.write("start", pid=os.getpid(), wall=time.time(), boot=_boot())
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one line; nothing once the ledger is closed."""
+        """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""
+        assert not {"event", "time"} & details.keys(), details
         line = json.dumps({"event": event, "time": time.monotonic(), **details}, default=str) + "\n"
         with self._lock:
             if self._file is not None:
@@ -47,7 +59,7 @@ class Ledger:
         with self._lock:
             if self._file is not None:
                 os.close(self._file)
-            self._file = None  # type: ignore[assignment]
+            self._file = None
 
 
 def _boot() -> str:
@@ -100,50 +112,68 @@ class Timeline:
 
 
 def read(folder: str | os.PathLike[str]) -> Timeline:
-    """Every role's ledger in ``folder``, merged."""
+    """Every role's ledger in ``folder``, merged. Raises LedgerError: no such folder, or a ledger that stays shut."""
+    if not Path(folder).is_dir():
+        raise LedgerError(f"no folder {os.fspath(folder)!r}, wanted the one of a run")
     lines, torn = {}, {}
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         lines[path.stem], torn[path.stem] = _lines(path)
-    first = _first(lines)
-    zero = 0.0 if first is None else float(first["time"])
+    starts = _starts(lines)
+    zero = float(starts[0][1]["time"]) if starts else 0.0
     torn = {role: count for role, count in torn.items() if count}
-    return Timeline(tuple(_merged(lines, first)), torn, tuple(lines), zero)
-
-
-def _first(lines: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any] | None:
-    """The line of the start that came first."""
-    starts = [each[0] for each in lines.values() if each and each[0]["event"] == "start"]
-    return min(starts, key=lambda start: float(start["wall"]), default=None)
+    return Timeline(tuple(_merged(lines, starts)), torn, tuple(lines), zero)
 
 
 def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The lines that can be read, and how many cannot."""
     found, torn = [], 0
-    for line in path.read_bytes().splitlines():
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
+    for line in filter(None, content.split(b"\n")):
         try:
-            value = json.loads(line)
-            if not isinstance(value, dict) or not {"event", "time"} <= value.keys():
-                raise ValueError(value)
-            found.append(value)
-        except ValueError:
+            found.append(_checked(json.loads(line)))
+        except (ValueError, RecursionError):
             torn += 1
     return found, torn
 
 
-def _merged(lines: Mapping[str, list[dict[str, Any]]], first: dict[str, Any] | None) -> Iterable[Event]:
-    """By time. Roles on one machine share its monotonic clock; others are aligned by the wall clock at their start."""
-    starts = {role: each[0] for role, each in lines.items() if each and each[0]["event"] == "start"}
+def _checked(value: Any) -> dict[str, Any]:
+    """A line's value. Raises ValueError: not what `Ledger` writes."""
+    if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+        raise ValueError("no event")
+    clocks = [value.get("time"), *([value.get("wall")] if value["event"] == "start" else [])]
+    if not all(isinstance(each, int | float) and abs(each) < 1e12 for each in clocks):  # nor NaN
+        raise ValueError("no time")
+    return value
+
+
+Starts = list[tuple[str, dict[str, Any]]]
+
+
+def _starts(lines: Mapping[str, list[dict[str, Any]]]) -> Starts:
+    """Roles and their starts, the earliest first; a role that was started again has several."""
+    starts = [(role, line) for role, each in lines.items() for line in each if line["event"] == "start"]
+    return sorted(starts, key=lambda item: float(item[1]["wall"]))
+
+
+def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterable[Event]:
+    """By time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a start."""
+    shifts: dict[str, float] = {}
+    for role, start in starts:
+        shifts.setdefault(_clock(role, start), start["wall"] - starts[0][1]["wall"] - start["time"])
     events = []
     for role, each in lines.items():
-        shift = 0.0 if first is None else _shift(starts.get(role, first), first)
+        shift = next(iter(shifts.values()), 0.0)  # for a role whose start is torn
         for line in each:
+            if line["event"] == "start":
+                shift = shifts[_clock(role, line)]
             details = {name: value for name, value in line.items() if name not in ("event", "time")}
             events.append(Event(role, line["event"], line["time"] + shift, details))
     return sorted(events, key=lambda event: event.time)
 
 
-def _shift(start: Mapping[str, Any], first: Mapping[str, Any]) -> float:
-    """What brings a role's times to the first role's clock, with that one's start at 0."""
-    if start["boot"] == first["boot"]:
-        return -float(first["time"])
-    return float(start["wall"]) - float(first["wall"]) - float(start["time"])
+def _clock(role: str, start: Mapping[str, Any]) -> str:
+    """Whose monotonic clock this is: the machine's since its boot, or the role's own where that is not known."""
+    return str(start.get("boot") or role)

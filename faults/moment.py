@@ -6,14 +6,21 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
+from faults.refusal import PlanError, shown
+
+__all__ = ["ROLE", "SITE", "Moment", "PlanError"]
+
+# What torch allows as a worker's name.
+ROLE = r"[A-Za-z0-9_:-]{1,127}"
+# '<locals>' and '<lambda>' are parts of a qualified name too.
+_DOTTED = r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<\w+>))*"
+SITE = rf"{_DOTTED}:{_DOTTED}"
+
 _FORM = re.compile(
-    r"(?:(?P<event>up|shutdown)|step:(?P<step>\d+)|call:(?P<site>[A-Za-z_][\w.]*:[A-Za-z_][\w.<>]*)#(?P<nth>\d+))"
-    r"@(?P<role>[A-Za-z0-9_:-]{1,127})"
+    rf"(?:(?P<event>up|shutdown)|step:(?P<step>[0-9]{{1,10}})|call:(?P<site>{SITE})#(?P<nth>[0-9]{{1,10}}))"
+    rf"@(?P<role>{ROLE})"
 )
-
-
-class PlanError(ValueError):
-    """A fault or plan that cannot be. One line that names the field: what was got, what was wanted."""
+LAST = 10**9
 
 
 @dataclass(frozen=True)
@@ -32,11 +39,11 @@ class Moment:
         found = _FORM.fullmatch(text)
         if found is None:
             wanted = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"
-            raise PlanError(f"'at' must be {wanted}, got {text!r}")
+            raise PlanError(f"'at' must be {wanted}, got {shown(text)}")
         event = found["event"] or ("step" if found["step"] else "call")
         number = int(found["step"] or found["nth"] or 0)
-        if event != "up" and event != "shutdown" and number < 1:
-            raise PlanError(f"'at' counts from 1, got {text!r}")
+        if event in ("step", "call") and not 1 <= number <= LAST:
+            raise PlanError(f"'at' counts from 1 to {LAST}, got {shown(text)}")
         return cls(event, found["role"], number, found["site"] or "")
 
     def __str__(self) -> str:

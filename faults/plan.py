@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from faults import text as words
 from faults.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
-from faults.moment import Moment, PlanError
+from faults.moment import Moment
+from faults.refusal import PlanError, shown
 
 __all__ = ["Fault", "Plan", "PlanError"]
 
@@ -48,20 +49,21 @@ class Fault:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise PlanError(f"unknown kind {self.kind!r}, wanted one of {', '.join(KINDS)}")
-        given = {name: value for name, value in self._values().items() if value is not None}
+        _check_kind(self.kind)
+        given = self._given()
         for name, value in given.items():
             object.__setattr__(self, name, check_value(self.kind, name, value))
         place = place_of(self.kind, given)
         self._check_fields(place, given)
         if place == "call":
             self._check_occurrence(given)
+        if self.peer is not None and self.peer == self.role:
+            raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 
-    def _values(self) -> dict[str, Any]:
-        """Every field but the kind; None for what is not given."""
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "kind"}
-        return {**values, "every": self.every or None}
+    def _given(self) -> dict[str, Any]:
+        """Every field that is given, but the kind."""
+        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self) if item.name != "kind"}
+        return {name: value for name, (value, default) in values.items() if value is not default}
 
     def _check_fields(self, place: str, given: dict[str, Any]) -> None:
         allowed, required = allowed_fields(self.kind, place), required_fields(self.kind, place)
@@ -84,7 +86,7 @@ class Fault:
     @property
     def place(self) -> str:
         """``call``, ``message``, ``process`` or ``network``."""
-        return place_of(self.kind, {name: value for name, value in self._values().items() if value is not None})
+        return place_of(self.kind, self._given())
 
     @property
     def moment(self) -> Moment | None:
@@ -93,8 +95,7 @@ class Fault:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that are given, ``kind`` first; what `Fault` takes."""
-        given = {name: value for name, value in self._values().items() if value is not None}
-        return {"kind": self.kind, **given}
+        return {"kind": self.kind, **self._given()}
 
     def __str__(self) -> str:
         """``Delay site=shop:pay nth=1 side=reply seconds=0.5``; values with spaces are quoted as for a shell."""
@@ -106,22 +107,29 @@ class Fault:
         """The fault that `str` wrote. Raises PlanError."""
         groups = words.split(text)
         if len(groups) != 1:
-            raise PlanError(f"wanted one fault, got {text!r}")
+            raise PlanError(f"wanted one fault, got {shown(text)}")
         return cls._of(groups[0])
 
     @classmethod
     def _of(cls, group: list[str]) -> Self:
-        return cls.from_dict({"kind": group[0], **words.pairs(group[1:], group[0])})
+        _check_kind(group[0])
+        values = words.pairs(group[1:], group[0])
+        if "kind" in values:
+            raise PlanError(f"{group[0]}: the 'kind' is the first word, got another one, {shown(values['kind'])}")
+        return cls.from_dict({"kind": group[0], **values})
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """The fault of these fields. Raises PlanError."""
         if not isinstance(values, dict) or "kind" not in values:
-            raise PlanError(f"a fault is an object with a 'kind', got {values!r}")
-        known = {item.name for item in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise PlanError(f"{values['kind']}: unknown field {name!r}, wanted some of {', '.join(FIELDS)}")
+            raise PlanError(f"a fault is an object with a 'kind', got {shown(values)}")
+        kind = values["kind"]
+        _check_kind(kind)
+        for name, value in values.items():
+            if name not in ("kind", *FIELDS):
+                raise PlanError(f"{kind}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}")
+            if value is None:
+                raise PlanError(f"{kind}: {name!r} must be left out or have a value, got null")
         return cls(**values)
 
 
@@ -133,15 +141,24 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.faults, list | tuple) or not all(isinstance(each, Fault) for each in self.faults):
+            raise PlanError(f"'faults' must be a tuple of faults, got {shown(self.faults)}")
         object.__setattr__(self, "faults", tuple(self.faults))
-        for fault in self.faults:
-            if not isinstance(fault, Fault):
-                raise PlanError(f"a plan is made of faults, got {fault!r}")
         if type(self.seed) is not int or not 0 <= self.seed < 2**63:
-            raise PlanError(f"'seed' must be an integer from 0 to 2**63 - 1, got {self.seed!r}")
+            raise PlanError(f"'seed' must be an integer from 0 to 2**63 - 1, got {shown(self.seed)}")
         times = sorted({fault.times for fault in self.faults if fault.times is not None})
         if len(times) > 1:
             raise PlanError(f"'times' must be the same for all lost messages of a plan, got {times[0]} and {times[1]}")
+        self._check_messages()
+
+    def _check_messages(self) -> None:
+        """torch's faulty agent has one delay for each message type of a role."""
+        given: dict[tuple[str, str | None], list[str | None]] = {}
+        for fault in self.at("message").values():
+            roles = given.setdefault((fault.kind, fault.message), [])
+            if roles and (None in (fault.role, *roles) or fault.role in roles):
+                raise PlanError(f"'message' {fault.message}: wanted one {fault.kind} for each 'role', got two")
+            roles.append(fault.role)
 
     def at(self, place: str) -> dict[int, Fault]:
         """The faults of one place, by their number in the plan."""
@@ -156,17 +173,19 @@ class Plan:
     def from_json(cls, text: str) -> Self:
         """The plan that `to_json` wrote. Raises PlanError."""
         try:
-            values = json.loads(text)
+            values = json.loads(text, object_pairs_hook=_once)
+        except PlanError:
+            raise
         except (ValueError, RecursionError) as error:
-            raise PlanError(f"a plan must be a JSON object, got {text!r}") from error
+            raise PlanError(f"a plan must be a JSON object, got {shown(text)}") from error
         if not isinstance(values, dict):
-            raise PlanError(f"a plan must be a JSON object, got {text!r}")
+            raise PlanError(f"a plan must be a JSON object, got {shown(text)}")
         for name in values:
             if name not in ("seed", "faults"):
-                raise PlanError(f"unknown field {name!r} of a plan, wanted 'seed' and 'faults'")
+                raise PlanError(f"unknown field {shown(name)} of a plan, wanted 'seed' and 'faults'")
         faults = values.get("faults", [])
         if not isinstance(faults, list):
-            raise PlanError(f"'faults' must be a list, got {faults!r}")
+            raise PlanError(f"'faults' must be a list, got {shown(faults)}")
         return cls(tuple(map(Fault.from_dict, faults)), values.get("seed", 0))
 
     def __str__(self) -> str:
@@ -183,5 +202,19 @@ class Plan:
         head = words.pairs(groups.pop(0), "a plan") if groups and "=" in groups[0][0] else {}
         for name in head:
             if name != "seed":
-                raise PlanError(f"a plan begins with 'seed' or with a fault's kind, got {name!r}")
+                raise PlanError(f"a plan begins with 'seed' or with a fault's kind, got {shown(name)}")
         return cls(tuple(Fault._of(group) for group in groups), **head)
+
+
+def _check_kind(kind: object) -> None:
+    if kind not in KINDS:
+        raise PlanError(f"unknown 'kind' {shown(kind)}, wanted one of {', '.join(KINDS)}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no name stands twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
+        raise PlanError(f"{shown(twice)} is given twice")
+    return values

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from faults.moment import PlanError
+from faults.refusal import PlanError, shown
 
 _FLOATS = ("seconds", "percent", "chance_percent")
 _INTEGERS = ("nth", "times", "kbit_per_second", "seed")
@@ -20,12 +20,12 @@ def split(text: str) -> list[list[str]]:
     groups: list[list[str]] = [[]]
     try:
         for word in lexer:
-            if set(word) <= set(";\n"):
+            if word and set(word) <= set(";\n"):
                 groups.append([])
             else:
                 groups[-1].append(word)
     except ValueError as error:
-        raise PlanError(f"not a plan: {text!r} ({error})") from error
+        raise PlanError(f"not a plan: {shown(text)} ({error})") from error
     return [group for group in groups if group]
 
 
@@ -35,9 +35,9 @@ def pairs(words: Sequence[str], what: str) -> dict[str, Any]:
     for word in words:
         name, separator, value = word.partition("=")
         if not separator:
-            raise PlanError(f"{what}: wanted name=value, got {word!r}")
+            raise PlanError(f"{what}: wanted name=value, got {shown(word)}")
         if name in values:
-            raise PlanError(f"{what}: {name!r} is given twice")
+            raise PlanError(f"{what}: {shown(name)} is given twice")
         values[name] = _read(what, name, value)
     return values
 
@@ -46,12 +46,14 @@ def _read(what: str, name: str, value: str) -> Any:
     if name == "roles":
         return tuple(value.split(","))
     if name == "every":
-        return {"true": True}.get(value, value)
-    kinds: dict[str, type] = {**dict.fromkeys(_FLOATS, float), **dict.fromkeys(_INTEGERS, int)}
+        return {"true": True, "false": False}.get(value, value)
+    number, kind = (float, "a number") if name in _FLOATS else (int, "an integer")
+    if name not in (*_FLOATS, *_INTEGERS):
+        return value
     try:
-        return kinds.get(name, str)(value)
+        return number(value)
     except ValueError as error:
-        raise PlanError(f"{what}: {name!r} must be a number, got {value!r}") from error
+        raise PlanError(f"{what}: {name!r} must be {kind}, got {shown(value)}") from error
 
 
 def written(name: str, value: Any) -> str:
@@ -60,4 +62,4 @@ def written(name: str, value: Any) -> str:
         value = ",".join(value)
     elif not isinstance(value, str):
         value = json.dumps(value)
-    return f"{name}={shlex.quote(value)}" if value else f"{name}=''"
+    return f"{name}={shlex.quote(value)}"
