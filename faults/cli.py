@@ -25,6 +25,7 @@ from faults.countdown import countdown
 from faults.network import NetworkError
 from faults.plan import Plan, PlanError
 from faults.record import Run
+from faults.refusal import shown
 from faults.runs import run
 from faults.scope import prepared
 from faults.script import run_script
@@ -120,13 +121,13 @@ def _stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
 
 
 def read_plan(text: str) -> Plan:
-    """A plan from a file of that name, or from the text itself. Raises PlanError."""
-    if "=" not in text or Path(text).is_file():
-        try:
-            return Plan.parse(Path(text).read_text())
-        except OSError as error:
-            raise PlanError(f"{text!r} is neither a plan nor a file that can be read") from error
-    return Plan.parse(text)
+    """A plan from the text itself, or from a file of that name. Raises PlanError."""
+    if "=" in text:
+        return Plan.parse(text)
+    try:
+        return Plan.parse(Path(text).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {error}") from error
 
 
 def show_sites(arguments: Sequence[str]) -> int:
