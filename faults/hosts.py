@@ -2,7 +2,8 @@
 
 They are held by nothing but descriptors of this process (and by whoever is in one), so they end with it, however it
 ends: the kernel takes interfaces, rules and counters with them. No process is needed to hold them, nothing outside is
-touched, and there is nothing that a next start would have to clean.
+touched, and there is nothing that a next start would have to clean. (A connection of a role that died behind a
+partition may keep its namespace, without any interface, until the kernel gives that connection up, some 100 s later.)
 """
 
 from __future__ import annotations
@@ -65,11 +66,6 @@ class Hosts:
     def paths(self) -> dict[str, str]:
         """Role to what `enter_namespace` and ``nsenter --net=`` take; good as long as this process holds them."""
         return {role: _path(descriptor) for role, descriptor in self._descriptors.items()}
-
-    @property
-    def switch(self) -> str:
-        """The same of the bridge's own namespace, which has no address."""
-        return _path(self._switch)
 
     def run(self, role: str, command: Command) -> str:
         """What the command prints in this role's namespace. Raises NetworkError."""

@@ -114,7 +114,7 @@ def _actions(fault: Fault, hook: str) -> list[str]:
     if fault.kind == "Lossy":
         assert fault.percent is not None
         lost = max(1, round(fault.percent / 100 * _DRAWS))
-        return [f"numgen random mod {_DRAWS} < {lost} counter drop"]
+        return [f"numgen random mod {_DRAWS} < {lost} counter drop" if lost < _DRAWS else "counter drop"]
     assert fault.kind == "Reset", fault
     # Whoever sends is answered with a reset. Resets themselves pass: those that the rule on the way in makes go out
     # here, and so do those of `_broken`.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import select
 import socket
 import threading
 import time
@@ -16,6 +18,8 @@ from faults import network
 from faults.announcer import Announcer
 from faults.ledger import Ledger
 from faults.plan import Plan
+
+_IN_MODIFY = 2  # sys/inotify.h
 
 _announcers: list[Announcer] = []
 _undo: list[object] = []
@@ -39,6 +43,10 @@ def announce(step: int) -> float:
 
 def undo() -> None:
     _undo[0]()  # type: ignore[operator]
+
+
+class Unlucky(Exception):
+    pass
 
 
 def name() -> str:
@@ -135,6 +143,21 @@ def end_of_stay() -> Answer:
     except Exception as error:
         return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
     return Answer("done", "", "", time.monotonic() - start)
+
+
+def await_line(path: Path, text: str) -> None:
+    """Wait until a file that others append to has this text: by the kernel's notice, at most 20 s."""
+    library = ctypes.CDLL(None, use_errno=True)
+    notices = library.inotify_init()
+    assert notices >= 0
+    try:
+        assert library.inotify_add_watch(notices, str(path).encode(), _IN_MODIFY) >= 0
+        due = time.monotonic() + 20
+        while text not in path.read_text():
+            assert select.select([notices], [], [], max(0.0, due - time.monotonic()))[0], f"no {text} in {path}"
+            os.read(notices, 4096)
+    finally:
+        os.close(notices)
 
 
 def networks_of_threads() -> dict[str, set[str]]:
