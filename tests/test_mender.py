@@ -45,7 +45,7 @@ def test_put_and_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
 def test_healed_when_due(hosts: Hosts, tmp_path: Path) -> None:
     """In the order in which they are due, while others stay."""
     mender = Mender(hosts, tmp_path)
-    for number, seconds in enumerate((0.4, 0.1, 100.0)):
+    for number, seconds in enumerate((1.5, 0.1, 100.0)):
         ask(tmp_path, number, Fault(kind="Partition", role="a", direction="out", seconds=seconds))
     network_plays.await_line(tmp_path / "+network.jsonl", '"healed", "time"')
     network_plays.await_line(tmp_path / "+network.jsonl", '"fault": 0')

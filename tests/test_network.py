@@ -115,19 +115,18 @@ class TestPartition:
         A request that got through was executed. One that did not is executed when the network has healed, long after
         its caller was told of a timeout: TCP has kept it.
         """
-        plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=3"
+        plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=4"
         with hurt(tmp_path, plan) as world:
-            assert answered(ask(world, "a", "b"), "b", 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
             assert world.call("b", plays.announce, 1) < 1
             assert timed_out(world.call("a", plays.count_at, "b", 1.0), 1)
             assert world.call("b", plays.counted) == executed
             assert timed_out(ask(world, "b", "a", 1.0), 1)
             for caller, callee in (("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")):
-                assert answered(ask(world, caller, callee), callee, 1)
-            healed = ask(world, "a", "b", 20.0)
-            assert answered(healed, "b", 20)
-            assert healed.seconds > 0.5
-            assert answered(ask(world, "b", "a"), "a", 1)
+                assert answered(ask(world, caller, callee), callee, 5)
+            for caller, callee in (("a", "b"), ("b", "a")):  # each end sends again by a clock of its own
+                assert answered(ask(world, caller, callee, 20.0), callee, 20)
+                assert answered(ask(world, caller, callee), callee, 5)
             assert world.call("b", plays.counted) == 1
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         assert told(tmp_path) == ONCE
@@ -135,14 +134,14 @@ class TestPartition:
         assert receipt["kind"] == "Partition"
         assert receipt["packets"] > 1
         assert receipt["bytes"] > 100
-        assert 3 <= events(tmp_path, "healed")[0].details["seconds"] < 4
+        assert 4 <= events(tmp_path, "healed")[0].details["seconds"] < 10
 
     def test_from_everybody_until_the_network_is_left(self, tmp_path: Path) -> None:
         with hurt(tmp_path, "Partition role=a direction=both at=step:1@b") as world:
             world.call("b", plays.announce, 1)
             assert timed_out(ask(world, "a", "b", 0.5), 0.5)
             assert timed_out(ask(world, "c", "a", 0.5), 0.5)
-            assert answered(ask(world, "b", "c"), "c", 1)
+            assert answered(ask(world, "b", "c"), "c", 5)
             assert told(tmp_path) == ONCE[:2]
         assert told(tmp_path) == ONCE
 
@@ -151,7 +150,7 @@ class TestPartition:
         start = time.monotonic()
         with hurt(tmp_path, "Partition role=b direction=both seconds=2", "ab") as world:
             assert time.monotonic() - start > 2
-            assert answered(ask(world, "a", "b"), "b", 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == ONCE
 
     def test_others_are_not_counted(self, tmp_path: Path) -> None:
@@ -183,16 +182,16 @@ class TestReset:
             world.call("b", plays.announce, 1)
             broken = world.call("b", plays.end_of_stay)
             assert re.match(self.BROKEN, broken.text), broken
-            assert broken.seconds < 1
+            assert broken.seconds < 5
             world.call("a", plays.let_go)
             for _ in range(2):
                 for caller, callee in (("a", "b"), ("b", "a")):
                     answer = ask(world, caller, callee)
                     assert answer.error == "RuntimeError"
                     assert re.match(self.BROKEN, answer.text), answer
-                    assert answer.seconds < 1
+                    assert answer.seconds < 5
                 for caller, callee in (("a", "c"), ("c", "b")):
-                    assert answered(ask(world, caller, callee), callee, 1)
+                    assert answered(ask(world, caller, callee), callee, 5)
                 # The second time: healed. Waits for it with a call of a world that the fault spares.
                 world.call("c", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
         assert told(tmp_path) == [("b", "planned", 0), ("c", "planned", 1), *ONCE[1:]]
@@ -206,7 +205,7 @@ class TestReset:
             world.call("a", plays.announce, 1)
             answer = ask(world, "b", "c")
             assert re.match("ECONNREFUSED: connection refused|ECONNRESET", answer.text), answer
-            assert answer.seconds < 1
+            assert answer.seconds < 5
             world.call("a", plays.announce, 2)
             assert timed_out(ask(world, "b", "a", 0.5), 0.5)
         receipts = {each.details["fault"]: each.details["packets"] for each in events(tmp_path, "effective")}
@@ -216,27 +215,29 @@ class TestReset:
     def test_without_one_connections_stay(self, tmp_path: Path) -> None:
         with hurt(tmp_path, "Reset role=a peer=b at=step:2@b") as world:
             world.call("b", plays.announce, 1)
-            assert answered(ask(world, "a", "b"), "b", 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         assert told(tmp_path) == ONCE[:1]
 
 
 class TestLossy:
-    @pytest.mark.parametrize("direction", ["out", "in", "both"])
-    def test_calls_are_late_but_right(self, direction: str, tmp_path: Path) -> None:
-        plan = f"Lossy role=a peer=b direction={direction} percent=30 at=step:1@b"
+    @pytest.mark.parametrize(("direction", "percent"), [("out", 15), ("in", 15), ("both", 7.5)])
+    def test_calls_are_late_but_right(self, direction: str, percent: float, tmp_path: Path) -> None:
+        """TCP sends a lost packet again, after 0.2 s, then 0.4 s, ..."""
+        plan = f"Lossy role=a peer=b direction={direction} percent={percent} at=step:1@b"
         with hurt(tmp_path, plan) as world:
-            assert all(each.seconds < 0.15 for each in world.call("a", plays.calls, "b", 20, 5.0)[1:])
+            healthy = world.call("a", plays.calls_until_late, "b", 50, 0.18)
+            assert sum(each.seconds > 0.18 for each in healthy) < 3
             world.call("b", plays.announce, 1)
-            answers = world.call("a", plays.calls, "b", 25, 30.0)
+            answers = world.call("a", plays.calls_until_late, "b", 500, 0.18)
             assert {each.value for each in answers} == {"b"}
-            assert max(each.seconds for each in answers) > 0.15  # TCP sends again after 0.2 s, then 0.4 s, ...
-            assert answered(ask(world, "a", "c"), "c", 1)
+            assert sum(each.seconds > 0.18 for each in answers) == 3
+            assert answered(ask(world, "a", "c"), "c", 5)
         assert told(tmp_path) == ONCE
 
     def test_what_loses_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
         """One of a million. All of them, beside it: like a partition."""
-        plan = "Lossy role=a peer={} direction=out percent={} at=step:1@b seconds=1"
+        plan = "Lossy role=a peer={} direction=out percent={} at=step:1@b seconds=2"
         for percent, wanted in ((0.0001, []), (100, [("+network", "effective", 0)])):
             folder = tmp_path / str(percent)
             with hurt(folder, plan.format("b", percent), "ab") as world:
@@ -258,8 +259,8 @@ class TestSlow:
             world.call("b", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
             again: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
         assert [each.value for each in (healthy, quick, slow, again)] == [200_000] * 4
-        assert max(healthy.seconds, quick.seconds, again.seconds) < 0.7
-        assert 1.5 < slow.seconds < 4
+        assert max(healthy.seconds, quick.seconds, again.seconds) < 1.3
+        assert 1.5 < slow.seconds < 10
         assert told(tmp_path) == ONCE
         receipt = events(tmp_path, "effective")[0].details
         assert 200_000 < receipt["bytes"] < 260_000
@@ -268,14 +269,14 @@ class TestSlow:
     def test_what_hinders_nobody_has_no_receipt(self, tmp_path: Path) -> None:
         with hurt(tmp_path, "Slow role=a kbit_per_second=10000000 at=step:1@b", "ab") as world:
             world.call("b", plays.announce, 1)
-            assert answered(ask(world, "a", "b"), "b", 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == [ONCE[0], ONCE[1], ONCE[3]]
 
 
 class TestFiring:
     def test_a_fault_heals_when_the_role_that_fired_it_is_dead(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Partition role=a peer=c direction=both at=step:1@b seconds=1.5") as world:
-            assert answered(ask(world, "a", "c"), "c", 1)
+        with hurt(tmp_path, "Partition role=a peer=c direction=both at=step:1@b seconds=2.5") as world:
+            assert answered(ask(world, "a", "c"), "c", 5)
             world.call("b", plays.announce, 1)
             os.kill(world.pids["b"], signal.SIGKILL)
             assert timed_out(ask(world, "a", "c", 0.5), 0.5)
@@ -286,7 +287,7 @@ class TestFiring:
         with hurt(tmp_path, "Partition role=a direction=out at=step:1@b", "ab") as world:
             world.call("a", plays.announce, 1)
             world.call("b", plays.announce, 2)
-            assert answered(ask(world, "a", "b"), "b", 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == ONCE[:1]
 
     def test_once_and_not_after_undo(self, tmp_path: Path) -> None:
@@ -355,7 +356,7 @@ class TestNothingElse:
 
     @pytest.mark.kills_launcher
     def test_a_killed_launcher_leaves_nothing(self, tmp_path: Path) -> None:
-        """This test keeps one role's namespace, and sees how its cable goes with the switch, which the launcher held."""
+        """This test keeps one role's namespace, and sees its cable go with the switch, which the launcher held."""
         before = outside()
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.network_launcher", str(tmp_path)],
@@ -389,7 +390,7 @@ class TestNothingElse:
         with hurt(tmp_path / "1", plan, "ab") as first, hurt(tmp_path / "2", plan, "ab") as second:
             first.call("b", plays.announce, 1)
             assert timed_out(ask(first, "a", "b", 0.5), 0.5)
-            assert answered(ask(second, "a", "b"), "b", 1)
+            assert answered(ask(second, "a", "b"), "b", 5)
             assert first.call("a", plays.own_network) != second.call("a", plays.own_network)
             assert first.call("a", plays.listening) == second.call("a", plays.listening)
         assert told(tmp_path / "1") == ONCE
