@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,23 +80,25 @@ class Mender:
 
     def _serve(self) -> None:
         """Until `close`: wait for a role that asks or for a fault that is due, whichever comes first."""
-        with selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector, ExitStack() as askers:
             selector.register(self._door, selectors.EVENT_READ)
             selector.register(self._theirs, selectors.EVENT_READ)
             while True:
-                due = min((each.due for each in self._standing.values()), default=float("inf"))
-                ready = selector.select(None if due == float("inf") else max(0.0, due - time.monotonic()))
+                ready = [key.fileobj for key, _ in selector.select(self._seconds_to_next())]
                 for number in [each for each in self._standing if self._standing[each].due <= time.monotonic()]:
                     self._heal(number)
-                for key, _ in ready:
-                    if key.fileobj is self._theirs:
-                        return
-                    if key.fileobj is self._door:
-                        selector.register(self._door.accept()[0], selectors.EVENT_READ)
-                    else:
-                        asker: socket.socket = key.fileobj  # type: ignore[assignment]
+                if self._theirs in ready:
+                    return
+                if self._door in ready:
+                    selector.register(askers.enter_context(self._door.accept()[0]), selectors.EVENT_READ)
+                for asker in ready:
+                    if isinstance(asker, socket.socket) and asker is not self._door:
                         selector.unregister(asker)
                         self._answer(asker)
+
+    def _seconds_to_next(self) -> float | None:
+        due = min((each.due for each in self._standing.values()), default=float("inf"))
+        return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _answer(self, asker: socket.socket) -> None:
         """Do what was asked; the answer is empty, or says why not. The asker may be dead meanwhile."""

@@ -73,8 +73,8 @@ def test_what_is_refused_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
 def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_path: Path) -> None:
     """Also one who asks and is gone, and one who never asks."""
     mender = Mender(hosts, tmp_path)
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+        try:
             silent.connect(str(tmp_path / "network.socket"))
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
                 asking.settimeout(10)
@@ -83,8 +83,9 @@ def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_p
                     asking.send(question)
                     assert json.loads(asking.recv(1 << 16))
             ask(tmp_path, 0, CUT)
-    finally:
-        mender.close()
+        finally:
+            mender.close()
+        assert silent.recv(1) == b""
 
 
 def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
