@@ -79,8 +79,9 @@ def _init_rpc(
     rpc_backend_options: Any = None,
 ) -> None:
     """Stands for `rpc.init_rpc`."""
+    if plan.at("network"):
+        network.enter(folder, name)
     announcer = activate(folder, name, plan)
-    network.enter(folder, name)
     backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
     original(name, backend, rank, world_size, options)
     announcer.announce("up")
