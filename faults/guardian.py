@@ -14,6 +14,7 @@ seconds since, and why) and ``died`` (while it was stopped).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -31,7 +32,7 @@ LOOK_MILLISECONDS = 1
 def is_stopped(pid: int) -> bool:
     """Whether every thread of this process is stopped. False once it is gone."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (as below)
         return bool(threads) and all(_state(f"/proc/{pid}/task/{thread}/stat") == "T" for thread in threads)
     except OSError:
         return False
@@ -97,10 +98,8 @@ class Guardian:
         return "left" if ready else "time"
 
     def _continue(self) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.hurt, signal.SIGCONT)
-        except ProcessLookupError:
-            pass
 
     def _write(self, event: str, **measured: Any) -> None:
         """As `ledger.Ledger` does: one write, so that lines of several processes do not mix."""
@@ -109,10 +108,8 @@ class Guardian:
 
     @staticmethod
     def _say(text: str) -> None:
-        try:
+        with contextlib.suppress(BrokenPipeError):  # nobody listens: the pipe of orders says so as well
             os.write(1, f"{text}\n".encode())
-        except BrokenPipeError:
-            pass  # nobody listens any more: the pipe of orders says so as well
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ sender, knows the ten requests of `fields.MESSAGES`, and gives no receipt: `evid
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import enum
+import importlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -17,10 +19,21 @@ from faults.moment import PlanError
 from faults.plan import Fault, Plan
 
 BACKEND = "FAULTY_TENSORPIPE"
-# How the error of a lost message begins, and how what creates an RRef ends when its message was lost.
-LOST = "RPCErr:2:Send attempt failed intentionally"
-# The messages of a call that Python code makes and can see the answer of.
-_SEEN = ("PYTHON_CALL", "SCRIPT_CALL", "PYTHON_RREF_FETCH_CALL", "SCRIPT_RREF_FETCH_CALL")
+# How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
+# cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
+LOST = "RPCErr:2:Send attempt failed intentionally for "
+_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST)}"
+# What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
+NOT_MADE = "RRef creation via rpc.remote() timed out"
+# Which recorded calls can show what became of a message.
+_CALLS: Mapping[str, tuple[str, ...]] = {
+    "PYTHON_CALL": ("rpc_sync", "rpc_async"),
+    "SCRIPT_CALL": ("rpc_sync", "rpc_async"),
+    "PYTHON_REMOTE_CALL": ("remote",),
+    "SCRIPT_REMOTE_CALL": ("remote",),
+    "PYTHON_RREF_FETCH_CALL": ("to_here",),
+    "SCRIPT_RREF_FETCH_CALL": ("to_here",),
+}
 
 
 def missing() -> str | None:
@@ -48,12 +61,11 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
     if reason is not None:
         raise PlanError(f"the plan has faults of messages: {reason}")
     _check(backend, options)
-    from torch.distributed.rpc import _testing
-
+    testing: Any = importlib.import_module("torch.distributed.rpc._testing")
     own = [fault for fault in faults.values() if fault.role in (None, role)]
     lost, late = _lost(own), _late(own)
     given = options if options is not None else rpc.TensorPipeRpcBackendOptions()
-    chosen = _testing.FaultyTensorPipeRpcBackendOptions(
+    chosen = testing.FaultyTensorPipeRpcBackendOptions(
         num_worker_threads=given.num_worker_threads,
         rpc_timeout=given.rpc_timeout,
         init_method=given.init_method,
@@ -66,9 +78,8 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
 
 
 def _check(backend: Any, options: Any) -> None:
-    name = getattr(backend, "name", backend)
-    if name not in (None, "TENSORPIPE"):
-        raise PlanError(f"faults of messages need the backend TENSORPIPE, got {name}")
+    if backend is not None and not (isinstance(backend, enum.Enum) and backend.name == "TENSORPIPE"):
+        raise PlanError(f"faults of messages need the backend TENSORPIPE, got {backend!r}")
     if options is not None and not isinstance(options, rpc.TensorPipeRpcBackendOptions):
         raise PlanError(f"faults of messages need TensorPipeRpcBackendOptions, got {type(options).__name__}")
     if options is not None and (options.device_maps or options.devices):
@@ -80,9 +91,41 @@ def _lost(own: Iterable[Fault]) -> list[str]:
 
 
 def _late(own: Iterable[Fault]) -> dict[str, float]:
-    """Two delays of one message add up."""
-    seconds: dict[str, float] = {}
-    for fault in own:
-        if fault.kind == "Delay":
-            seconds[str(fault.message)] = seconds.get(str(fault.message), 0.0) + float(fault.seconds or 0)
-    return seconds
+    return {str(fault.message): float(fault.seconds or 0) for fault in own if fault.kind == "Delay"}
+
+
+def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
+    """For each message fault what in the recorded calls proves that it bit; None: nothing there, which proves nothing.
+
+    A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc_sync``, ``rpc_async``, ``remote``, ``to_here``), the
+    ``seconds`` that it took its caller, and the ``error``'s text. A Delay is proven where each such call took at
+    least as long, so give it more seconds than a healthy call needs. No recorded call shows RREF_FORK_REQUEST,
+    RREF_CHILD_ACCEPT, RREF_USER_DELETE and CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
+    """
+    ended = timeline.of("ok", "fail", "info")
+    return {number: _proof(plan, fault, _concerned(fault, ended)) for number, fault in plan.at("message").items()}
+
+
+def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
+    """The calls whose message this fault hits. Those of the own role are no messages."""
+    return [
+        each
+        for each in ended
+        if each.details.get("via") in _CALLS.get(str(fault.message), ())
+        and fault.role in (None, each.role)
+        and each.details.get("to") != each.role
+    ]
+
+
+def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> str | None:
+    if fault.kind == "Delay":
+        seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
+        if seconds and min(seconds) >= float(fault.seconds or 0):
+            return f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
+        return None
+    alone = not plan.at("process") and not plan.at("network")
+    for each in calls:
+        error = str(each.details.get("error", ""))
+        if LOST in error or _UNREADABLE in error or (alone and NOT_MADE in error):
+            return f"{each.role}: {error.splitlines()[0][:120]}"
+    return None

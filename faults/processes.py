@@ -1,8 +1,7 @@
 """Crash and Pause of a role at a moment that some role announces, by signals to its process (Linux).
 
 The announcing role fires, in the thread that announces, and goes on when the effect has been seen. The hurt role may
-be itself. It is found by the first line of its ledger, which it writes before RPC starts, and held by a pidfd, so that
-no signal reaches a process that was given the same number later.
+be itself. It is found by the line ``start`` of its ledger, written before RPC starts, and held by a pidfd, so that no signal reaches a process that was given the same number later.
 """
 
 from __future__ import annotations
@@ -74,6 +73,8 @@ class Firing:
 
     def fire(self, number: int, fault: Fault) -> None:
         """Hurt the role and wait until it shows. What fails is an event ``failed``, not an error of the program."""
+        if self._over:
+            return
         named = _named(number, fault)
         try:
             pid, handle = _process_of(str(fault.role), self.folder)
@@ -86,8 +87,6 @@ class Firing:
             self.ledger.write("failed", **named, why=str(error))
 
     def _crash(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
-        if self._over:
-            return
         self.ledger.write("fired", **named, pid=pid)
         begin = time.monotonic()
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -178,13 +177,13 @@ class _Pause:
 
 
 def _process_of(role: str, folder: Path) -> tuple[int, int]:
-    """The process that wrote the first line of the role's ledger: its id and a pidfd. Raises CannotFireError."""
+    """The process that was the last to open the role's ledger: its id and a pidfd. Raises CannotFireError."""
     try:
-        with (folder / f"{role}{SUFFIX}").open() as file:
-            start = json.loads(file.readline())
+        lines = (folder / f"{role}{SUFFIX}").read_bytes().split(b"\n")
+        start = json.loads([line for line in lines if line.startswith(b'{"event": "start"')][-1])
         pid, written, boot = int(start["pid"]), float(start["time"]), start["boot"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CannotFireError(f"{role} has no process here: its ledger has no first line that can be read") from error
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise CannotFireError(f"{role} has no process here: it has no ledger that says how it started") from error
     if boot != _boot():
         raise CannotFireError(f"{role} runs on another machine")
     try:

@@ -1,4 +1,7 @@
-"""What a role does so that one message of each type is sent, and what can be seen of it; for the tests of messages."""
+"""What a role does so that messages of one type are sent, and what it sees of it; for the tests of messages.
+
+``a`` plays, ``b`` owns every RRef, ``c`` is a third. Each play returns seconds, counts and error texts by name.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,21 @@ import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
+Seen = dict[str, Any]
+
 _kept: list[Any] = []
-_counts: dict[str, int] = {}
+_count = 0
 
 
-def count(key: str) -> int:
+def count() -> int:
     """Executed where it is called, which keeps count."""
-    _counts[key] = _counts.get(key, 0) + 1
-    return _counts[key]
+    global _count
+    _count += 1
+    return _count
 
 
-def counted(key: str) -> int:
-    return _counts.get(key, 0)
+def counted() -> int:
+    return _count
 
 
 @torch.jit.script
@@ -29,84 +35,72 @@ def scripted(value: int) -> int:
     return value + 1
 
 
-def info() -> dict[str, int]:
-    """What this role has of RRefs and autograd contexts."""
+def owned() -> dict[str, int]:
+    """What this role keeps for others."""
     every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}
-    return {name: int(value) for name, value in every.items()}
+    return {name: int(every[name]) for name in ("num_owner_rrefs", "num_forks", "num_autograd_contexts")}
 
 
-class Watch:
-    """Seconds and the error of each piece of work, by name."""
-
-    def __init__(self) -> None:
-        self.seen: dict[str, Any] = {}
-
-    def do(self, name: str, work: Callable[[], Any]) -> Any:
-        begin = time.monotonic()
-        try:
-            value = work()
-        except Exception as error:
-            value = f"{type(error).__name__}: {error}"
-        self.seen[name] = (round(time.monotonic() - begin, 3), value if isinstance(value, (int, str, dict)) else None)
-        return value
-
-
-def python_call() -> dict[str, Any]:
-    watch = Watch()
-    watch.do("first", lambda: rpc.rpc_sync("b", count, ("call",)))
-    watch.do("again", lambda: rpc.rpc_sync("b", count, ("call",)))
-    watch.do("other", lambda: rpc.rpc_sync("b", counted, ("call",)))
-    return watch.seen
-
-
-def script_call() -> dict[str, Any]:
-    watch = Watch()
-    watch.do("first", lambda: rpc.rpc_sync("b", scripted, (1,)))
-    watch.do("again", lambda: rpc.rpc_sync("b", scripted, (1,)))
-    watch.do("python", lambda: rpc.rpc_sync("b", counted, ("call",)))
-    return watch.seen
-
-
-def _remote(function: Any, args: tuple[Any, ...]) -> dict[str, Any]:
-    watch = Watch()
-    made = watch.do("remote", lambda: rpc.remote("b", function, args))
-    watch.do("fetch", made.to_here)
-    watch.do("counted", lambda: rpc.rpc_sync("b", counted, ("call",)))
-    watch.do("info", info)
-    return watch.seen
-
-
-def python_remote() -> dict[str, Any]:
-    return _remote(count, ("call",))
-
-
-def script_remote() -> dict[str, Any]:
-    return _remote(scripted, (1,))
-
-
-def _fetch(function: Any, args: tuple[Any, ...]) -> dict[str, Any]:
-    watch = Watch()
-    made = rpc.remote("b", function, args)
-    while not made.confirmed_by_owner():
-        pass
-    watch.do("fetch", made.to_here)
-    watch.do("again", made.to_here)
-    return watch.seen
-
-
-def python_fetch() -> dict[str, Any]:
-    return _fetch(count, ("call",))
-
-
-def script_fetch() -> dict[str, Any]:
-    return _fetch(scripted, (1,))
-
-
-def take(made: Any) -> float:
-    """At c: use the RRef that a has passed on."""
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what it returned or the text of its error."""
     begin = time.monotonic()
-    made.to_here()
+    try:
+        value = work()
+    except Exception as error:
+        value = f"{type(error).__name__}: {error}"
+    return time.monotonic() - begin, value
+
+
+def until(name: str, wanted: int) -> float:
+    """Seconds until ``b`` keeps so many of these, at most 10."""
+    begin = time.monotonic()
+    while rpc.rpc_sync("b", owned)[name] != wanted and time.monotonic() < begin + 10:
+        pass
     return time.monotonic() - begin
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Seen:
+    calls = [timed(lambda: rpc.rpc_sync("b", function, args)) for _ in range(2)]
+    return {"first": calls[0], "again": calls[1]}
+
+
+def python_call() -> Seen:
+    return _call(count)
+
+
+def script_call() -> Seen:
+    return _call(scripted, 1)
+
+
+def _remote(function: Callable[..., Any], *args: Any) -> Seen:
+    seconds, made = timed(lambda: rpc.remote("b", function, args))
+    return {"remote": seconds, "fetch": timed(made.to_here)}
+
+
+def python_remote() -> Seen:
+    return _remote(count)
+
+
+def script_remote() -> Seen:
+    return _remote(scripted, 1)
+
+
+def _fetch(function: Callable[..., Any], *args: Any) -> Seen:
+    made = rpc.remote("b", function, args)
+    return {"first": timed(made.to_here), "again": timed(made.to_here)}
+
+
+def python_fetch() -> Seen:
+    return _fetch(count)
+
+
+def script_fetch() -> Seen:
+    return _fetch(scripted, 1)
+
+
+def take(made: Any) -> int:
+    """At ``c``: use the RRef that ``a`` has passed on."""
+    return int(made.to_here())
 
 
 def keep(made: Any) -> None:
@@ -117,59 +111,71 @@ def let_go() -> None:
     _kept.clear()
 
 
-def fork_request() -> dict[str, Any]:
-    """a passes b's RRef on to c, twice: c asks b for a fork of its own."""
-    watch = Watch()
-    made = rpc.remote("b", count, ("call",))
+def fork_request() -> Seen:
+    """``c`` asks ``b`` for a fork of its own before it uses the RRef."""
+    made = rpc.remote("b", count)
     made.to_here()
-    watch.do("pass", lambda: rpc.rpc_sync("c", take, (made,)))
-    watch.do("info b", lambda: rpc.rpc_sync("b", info))
-    return watch.seen
+    return {"pass": timed(lambda: rpc.rpc_sync("c", take, (made,)))}
 
 
-def user_delete() -> dict[str, Any]:
-    watch = Watch()
-    made = rpc.remote("b", count, ("call",))
+def child_accept() -> Seen:
+    """``a`` gives up its own only when ``c`` has said that it has one: then ``b`` has one fork left."""
+    made = rpc.remote("b", count)
     made.to_here()
-    watch.do("before", lambda: rpc.rpc_sync("b", info))
-
-    def drop() -> None:
-        nonlocal made
-        del made
-
-    watch.do("drop", drop)
-    watch.do("after", lambda: rpc.rpc_sync("b", info))
-    return watch.seen
+    rpc.rpc_sync("c", keep, (made,))
+    del made
+    seconds = until("num_forks", 1)
+    rpc.rpc_sync("c", let_go)
+    return {"given up": seconds, "forgotten": until("num_owner_rrefs", 0)}
 
 
-def add(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a + b
+def user_delete() -> Seen:
+    made = rpc.remote("b", count)
+    made.to_here()
+    before = rpc.rpc_sync("b", owned)["num_owner_rrefs"]
+    begin = time.monotonic()
+    del made
+    return {"owned": before, "del": time.monotonic() - begin, "forgotten": until("num_owner_rrefs", 0)}
 
 
-def cleanup() -> dict[str, Any]:
-    watch = Watch()
-
-    def work() -> None:
-        with dist_autograd.context() as context:
-            value = rpc.rpc_sync("b", add, (torch.ones(2, requires_grad=True), torch.ones(2)))
-            dist_autograd.backward(context, [value.sum()])
-            begin = time.monotonic()
-        watch.seen["leave"] = round(time.monotonic() - begin, 3)
-
-    watch.do("work", work)
-    watch.do("after", lambda: rpc.rpc_sync("b", info))
-    return watch.seen
+def autograd_cleanup() -> Seen:
+    with dist_autograd.context() as context:
+        value = rpc.rpc_sync("b", torch.add, (torch.ones(2, requires_grad=True), torch.ones(2)))
+        dist_autograd.backward(context, [value.sum()])
+        before = rpc.rpc_sync("b", owned)["num_autograd_contexts"]
+        begin = time.monotonic()
+    return {"owned": before, "leave": time.monotonic() - begin, "forgotten": until("num_autograd_contexts", 0)}
 
 
-CASES: dict[str, Callable[[], dict[str, Any]]] = {
-    "PYTHON_CALL": python_call,
-    "SCRIPT_CALL": script_call,
-    "PYTHON_REMOTE_CALL": python_remote,
-    "SCRIPT_REMOTE_CALL": script_remote,
-    "PYTHON_RREF_FETCH_CALL": python_fetch,
-    "SCRIPT_RREF_FETCH_CALL": script_fetch,
-    "RREF_FORK_REQUEST": fork_request,
-    "RREF_CHILD_ACCEPT": fork_request,
-    "RREF_USER_DELETE": user_delete,
-    "CLEANUP_AUTOGRAD_CONTEXT_REQ": cleanup,
-}
+def call_in_context() -> Seen:
+    """A Python call within a context of distributed autograd is another message."""
+    with dist_autograd.context():
+        tensor = torch.ones(1, requires_grad=True)
+        return {"call": timed(lambda: rpc.rpc_sync("b", torch.add, (tensor, tensor)).item()), "own": timed(_identity)}
+
+
+def _identity() -> int:
+    tensor = torch.ones(1, requires_grad=True)
+    return int(rpc.rpc_sync("b", same, (tensor,)).item())
+
+
+def same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def call_within(seconds: float) -> tuple[float, Any]:
+    return timed(lambda: rpc.rpc_sync("b", count, timeout=seconds))
+
+
+def call_oneself() -> tuple[float, Any]:
+    return timed(lambda: rpc.rpc_sync(rpc.get_worker_info().name, count))
+
+
+def agent() -> str:
+    return type(rpc.api._get_current_rpc_agent()).__name__
+
+
+def settings() -> tuple[float, bool]:
+    import sys
+
+    return rpc.get_rpc_timeout(), "torch.distributed.rpc._testing" in sys.modules

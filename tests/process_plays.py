@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
 from faults import messages, processes
@@ -20,12 +16,9 @@ from faults.announcer import Announcer, StepHandler
 from faults.ledger import Ledger
 from faults.plan import Plan
 from reference.progress import log_step
-from reference.world import launch
 from tests import plays
 
 _undo: list[Callable[[], None]] = []
-_announcers: list[Announcer] = []
-_executed: list[object] = []
 
 
 def before(folder: Path, role: str) -> None:
@@ -34,11 +27,12 @@ def before(folder: Path, role: str) -> None:
     announcer = Announcer(role)
     logging.getLogger("reference").addHandler(StepHandler(announcer))
     ledger = Ledger(folder, role)
-    _announcers.append(announcer)
     _undo.append(processes.prepare(plan, role, folder, ledger, announcer))
     start = rpc.init_rpc
 
-    def init_rpc(name: str, backend: Any = None, rank: int = -1, world_size: Any = None, rpc_backend_options: Any = None) -> None:
+    def init_rpc(
+        name: str, backend: Any = None, rank: int = -1, world_size: Any = None, rpc_backend_options: Any = None
+    ) -> None:
         backend, rpc_backend_options = messages.backend_for(plan, role, backend, rpc_backend_options)
         start(name, backend, rank, world_size, rpc_backend_options)
         announcer.announce("up")
@@ -67,14 +61,6 @@ def undo() -> float:
     begin = time.monotonic()
     _undo[0]()
     return time.monotonic() - begin
-
-
-def awaits_steps() -> bool:
-    return _announcers[0].awaits("step")
-
-
-def step_in_background() -> None:
-    threading.Thread(target=step, args=(1,), daemon=True).start()
 
 
 def call(peer: str) -> tuple[str, float]:
