@@ -1,0 +1,116 @@
+"""A small process that stops another one and is sure to continue it. Run by `processes`, as a script of its own:
+
+    python -I -S guardian.py '{"hurt": FD, "firing": FD, "ledger": FD, "pid": PID, "seconds": S, "details": {...}}'
+
+It sends SIGSTOP when it reads a byte, and SIGCONT after ``seconds``, or as soon as its standard input ends or the
+process that fired is gone. It ends when it has done so, and when the stopped process ends. It imports nothing of this
+project, to be there in milliseconds, and leads a session of its own: what ends the process group of the role that
+fired does not end it before it has sent SIGCONT.
+
+Prints ``ready`` when it waits for the byte, and ``stopped``, or what failed, after it. Writes to the ledger
+``effective`` (every thread of the process is stopped, after so many seconds), then one of ``resumed`` (with the
+seconds since, and why) and ``died`` (while it was stopped).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+# How long all threads of a process may take to stop (seconds).
+STOP_SECONDS = 5.0
+# Between two looks whether they have (milliseconds): the kernel tells only a process's parent.
+LOOK_MILLISECONDS = 1
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether every thread of this process is stopped. False once it is gone."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (as below)
+        return bool(threads) and all(_state(f"/proc/{pid}/task/{thread}/stat") == "T" for thread in threads)
+    except OSError:
+        return False
+
+
+def _state(path: str) -> str:
+    with open(path, "rb") as file:  # noqa: PTH123 (pathlib would double the time this process needs to start)
+        return file.read().rpartition(b")")[2].split()[0].decode()
+
+
+class Guardian:
+    """``hurt`` and ``firing`` are pidfds, ``ledger`` is open for appending."""
+
+    def __init__(
+        self, hurt: int, firing: int, ledger: int, pid: int, seconds: float, details: dict[str, Any], orders: int = 0
+    ) -> None:
+        self.hurt, self.firing, self.ledger, self.orders = hurt, firing, ledger, orders
+        self.pid, self.seconds, self.details = pid, seconds, details
+
+    def run(self) -> None:
+        self._say("ready")
+        ready = select.select([self.orders, self.firing, self.hurt], [], [])[0]
+        if self.orders not in ready or not os.read(self.orders, 1):
+            return  # called off, or one of the two is gone
+        begin = time.monotonic()
+        try:
+            signal.pidfd_send_signal(self.hurt, signal.SIGSTOP)
+            failure = self._await_stop(begin + STOP_SECONDS)
+            stopped = time.monotonic()
+            if failure is None:
+                self._write("effective", seconds=round(stopped - begin, 6))
+            self._say(failure or "stopped")
+            why = self._wait(self.seconds) if failure is None else "failed"
+        except OSError as error:  # the process is gone, or is not ours to stop
+            self._say(str(error))
+            return
+        finally:
+            still = is_stopped(self.pid)
+            self._continue()
+        if failure is None:
+            seconds = round(time.monotonic() - stopped, 6)
+            if why == "died":
+                self._write("died", seconds=seconds)
+            else:
+                self._write("resumed", seconds=seconds, why=why if still else "another continued it")
+
+    def _await_stop(self, due: float) -> str | None:
+        """None once it is stopped, else what happened instead."""
+        ended = select.poll()
+        ended.register(self.hurt, select.POLLIN)
+        while not is_stopped(self.pid):
+            if ended.poll(LOOK_MILLISECONDS):
+                return "it ended before it stopped"
+            if time.monotonic() > due:
+                return f"it did not stop within {STOP_SECONDS:g} s"
+        return None
+
+    def _wait(self, seconds: float) -> str:
+        """Until it is time to go on, and why it is."""
+        ready = select.select([self.hurt, self.firing, self.orders], [], [], seconds)[0]
+        if self.hurt in ready:
+            return "died"
+        return "left" if ready else "time"
+
+    def _continue(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.hurt, signal.SIGCONT)
+
+    def _write(self, event: str, **measured: Any) -> None:
+        """As `ledger.Ledger` does: one write, so that lines of several processes do not mix."""
+        line = json.dumps({"event": event, "time": time.monotonic(), **self.details, **measured}) + "\n"
+        os.write(self.ledger, line.encode())
+
+    @staticmethod
+    def _say(text: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # nobody listens: the pipe of orders says so as well
+            os.write(1, f"{text}\n".encode())
+
+
+if __name__ == "__main__":
+    Guardian(**json.loads(sys.argv[1])).run()

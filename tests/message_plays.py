@@ -1,0 +1,181 @@
+"""What a role does so that messages of one type are sent, and what it sees of it; for the tests of messages.
+
+``a`` plays, ``b`` owns every RRef, ``c`` is a third. Each play returns seconds, counts and error texts by name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+Seen = dict[str, Any]
+
+_kept: list[Any] = []
+_count = 0
+
+
+def count() -> int:
+    """Executed where it is called, which keeps count."""
+    global _count
+    _count += 1
+    return _count
+
+
+def counted() -> int:
+    return _count
+
+
+@torch.jit.script
+def scripted(value: int) -> int:
+    return value + 1
+
+
+def owned() -> dict[str, int]:
+    """What this role keeps for others."""
+    every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}
+    return {name: int(every[name]) for name in ("num_owner_rrefs", "num_forks", "num_autograd_contexts")}
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what it returned or the text of its error."""
+    begin = time.monotonic()
+    try:
+        value = work()
+    except Exception as error:
+        value = f"{type(error).__name__}: {error}"
+    return time.monotonic() - begin, value
+
+
+def until(name: str, wanted: int) -> float:
+    """Seconds until ``b`` keeps so many of these, at most 10."""
+    begin = time.monotonic()
+    while rpc.rpc_sync("b", owned)[name] != wanted and time.monotonic() < begin + 10:
+        pass
+    return time.monotonic() - begin
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Seen:
+    calls = [timed(lambda: rpc.rpc_sync("b", function, args)) for _ in range(2)]
+    return {"first": calls[0], "again": calls[1]}
+
+
+def python_call() -> Seen:
+    return _call(count)
+
+
+def script_call() -> Seen:
+    return _call(scripted, 1)
+
+
+def _remote(function: Callable[..., Any], *args: Any) -> Seen:
+    seconds, made = timed(lambda: rpc.remote("b", function, args))
+    return {"remote": seconds, "fetch": timed(made.to_here)}
+
+
+def python_remote() -> Seen:
+    return _remote(count)
+
+
+def script_remote() -> Seen:
+    return _remote(scripted, 1)
+
+
+def _fetch(function: Callable[..., Any], *args: Any) -> Seen:
+    made = rpc.remote("b", function, args)
+    return {"first": timed(made.to_here), "again": timed(made.to_here)}
+
+
+def python_fetch() -> Seen:
+    return _fetch(count)
+
+
+def script_fetch() -> Seen:
+    return _fetch(scripted, 1)
+
+
+def take(made: Any) -> int:
+    """At ``c``: use the RRef that ``a`` has passed on."""
+    return int(made.to_here())
+
+
+def keep(made: Any) -> None:
+    _kept.append(made)
+
+
+def let_go() -> None:
+    _kept.clear()
+
+
+def fork_request() -> Seen:
+    """``c`` asks ``b`` for a fork of its own before it uses the RRef."""
+    made = rpc.remote("b", count)
+    made.to_here()
+    return {"pass": timed(lambda: rpc.rpc_sync("c", take, (made,)))}
+
+
+def child_accept() -> Seen:
+    """``a`` gives up its own only when ``c`` has said that it has one: then ``b`` has one fork left."""
+    made = rpc.remote("b", count)
+    made.to_here()
+    rpc.rpc_sync("c", keep, (made,))
+    del made
+    seconds = until("num_forks", 1)
+    rpc.rpc_sync("c", let_go)
+    return {"given up": seconds, "forgotten": until("num_owner_rrefs", 0)}
+
+
+def user_delete() -> Seen:
+    made = rpc.remote("b", count)
+    made.to_here()
+    before = rpc.rpc_sync("b", owned)["num_owner_rrefs"]
+    begin = time.monotonic()
+    del made
+    return {"owned": before, "del": time.monotonic() - begin, "forgotten": until("num_owner_rrefs", 0)}
+
+
+def autograd_cleanup() -> Seen:
+    with dist_autograd.context() as context:
+        value = rpc.rpc_sync("b", torch.add, (torch.ones(2, requires_grad=True), torch.ones(2)))
+        dist_autograd.backward(context, [value.sum()])
+        before = rpc.rpc_sync("b", owned)["num_autograd_contexts"]
+        begin = time.monotonic()
+    return {"owned": before, "leave": time.monotonic() - begin, "forgotten": until("num_autograd_contexts", 0)}
+
+
+def call_in_context() -> Seen:
+    """A Python call within a context of distributed autograd is another message."""
+    with dist_autograd.context():
+        tensor = torch.ones(1, requires_grad=True)
+        return {"call": timed(lambda: rpc.rpc_sync("b", torch.add, (tensor, tensor)).item()), "own": timed(_identity)}
+
+
+def _identity() -> int:
+    tensor = torch.ones(1, requires_grad=True)
+    return int(rpc.rpc_sync("b", same, (tensor,)).item())
+
+
+def same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def call_within(seconds: float) -> tuple[float, Any]:
+    return timed(lambda: rpc.rpc_sync("b", count, timeout=seconds))
+
+
+def call_oneself() -> tuple[float, Any]:
+    return timed(lambda: rpc.rpc_sync(rpc.get_worker_info().name, count))
+
+
+def agent() -> str:
+    return type(rpc.api._get_current_rpc_agent()).__name__
+
+
+def settings() -> tuple[float, bool]:
+    import sys
+
+    return rpc.get_rpc_timeout(), "torch.distributed.rpc._testing" in sys.modules
