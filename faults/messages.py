@@ -26,13 +26,9 @@ _UNREADABLE = f"can't decode byte 0x80 in position {len(LOST)}"
 # What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
 # Which recorded calls can show what became of a message.
-_CALLS: Mapping[str, tuple[str, ...]] = {
-    "PYTHON_CALL": ("rpc_sync", "rpc_async"),
-    "SCRIPT_CALL": ("rpc_sync", "rpc_async"),
-    "PYTHON_REMOTE_CALL": ("remote",),
-    "SCRIPT_REMOTE_CALL": ("remote",),
-    "PYTHON_RREF_FETCH_CALL": ("to_here",),
-    "SCRIPT_RREF_FETCH_CALL": ("to_here",),
+_CALLS: Mapping[str, str] = {
+    "PYTHON_CALL": "rpc",
+    "PYTHON_REMOTE_CALL": "remote",
 }
 
 
@@ -97,10 +93,11 @@ def _late(own: Iterable[Fault]) -> dict[str, float]:
 def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
     """For each message fault what in the recorded calls proves that it bit; None: nothing there, which proves nothing.
 
-    A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc_sync``, ``rpc_async``, ``remote``, ``to_here``), the
-    ``seconds`` that it took its caller, and the ``error``'s text. A Delay is proven where each such call took at
-    least as long, so give it more seconds than a healthy call needs. No recorded call shows RREF_FORK_REQUEST,
-    RREF_CHILD_ACCEPT, RREF_USER_DELETE and CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
+    A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc``: `rpc_sync` and `rpc_async`; ``remote``), the ``seconds``
+    that it took its caller, and the ``error``'s text. A Delay is proven where each such call took at least as long, so
+    give it more seconds than a healthy call needs. Calls of TorchScript functions and fetches of an RRef's value are
+    not recorded; nor does a call show RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and
+    CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
     """
     ended = timeline.of("ok", "fail", "info")
     return {number: _proof(plan, fault, _concerned(fault, ended)) for number, fault in plan.at("message").items()}
@@ -111,7 +108,7 @@ def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
     return [
         each
         for each in ended
-        if each.details.get("via") in _CALLS.get(str(fault.message), ())
+        if each.details.get("via") == _CALLS.get(str(fault.message), "nothing that is recorded")
         and fault.role in (None, each.role)
         and each.details.get("to") != each.role
     ]

@@ -272,13 +272,13 @@ class TestEvidence:
 
     @pytest.mark.parametrize("error", [LOST_TEXTS[0], LOST_TEXTS[1]])
     def test_a_lost_call(self, error: str) -> None:
-        assert proofs(self.LOST, ("a", "fail", {"via": "rpc_sync", "error": error})) == [f"a: {error}"]
-        assert proofs(self.LOST, ("b", "fail", {"via": "rpc_sync", "error": error})) == [None]
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
+        assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
 
     def test_another_error_proves_nothing(self) -> None:
         error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"
-        assert proofs(self.LOST, ("a", "info", {"via": "rpc_sync", "error": error})) == [None]
+        assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST) == [None]
 
     def test_an_rref_that_was_not_made_unless_something_else_can_be_why(self) -> None:
@@ -288,13 +288,13 @@ class TestEvidence:
         assert proofs(f"{lost}; Crash role=b at=up@a", event) == [None]
 
     def test_late_calls_are_all_late(self) -> None:
-        slow = ("a", "ok", {"via": "rpc_async", "seconds": 0.61, "to": "b"})
-        fast = ("a", "ok", {"via": "rpc_sync", "seconds": 0.1, "to": "b"})
-        oneself = ("a", "ok", {"via": "rpc_sync", "seconds": 0.1, "to": "a"})
+        slow = ("a", "ok", {"via": "rpc", "seconds": 0.61, "to": "b"})
+        fast = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "b"})
+        oneself = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "a"})
         assert proofs(self.LATE, slow, slow, oneself) == ["each of 2 calls took 0.610 s or more"]
         assert proofs(self.LATE, slow, fast) == [None]
         assert proofs(self.LATE) == [None]
 
     def test_what_no_call_shows(self) -> None:
-        event = ("a", "ok", {"via": "rpc_sync", "seconds": 9})
+        event = ("a", "ok", {"via": "rpc", "seconds": 9})
         assert proofs("Delay message=RREF_USER_DELETE seconds=1", event) == [None]
