@@ -22,7 +22,9 @@ def name_of(function: Callable[..., object]) -> str:
     if not hasattr(named, "__qualname__"):
         named = type(function)
         return f"{named.__module__}:{named.__qualname__}.__call__"
-    return f"{named.__module__}:{named.__qualname__}"
+    # A method of a class in C, as `str.upper` is, does not say its module; its class does.
+    module = getattr(named, "__module__", None) or getattr(getattr(named, "__objclass__", None), "__module__", "builtins")
+    return f"{module}:{named.__qualname__}"
 
 
 def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -31,7 +33,7 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
     A method through an RRef's proxy is that method. A helper that is handed a function, as the tutorials'
     ``_call_method`` is, is both.
     """
-    if function in _PROXIES:
+    if any(function is proxy for proxy in _PROXIES):
         return (name_of(getattr(_type_of(args[0]), args[1])),)
     handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
     return tuple(dict.fromkeys([name_of(function), *map(name_of, handed[:1])]))
