@@ -55,16 +55,17 @@ class Calls:
         reason = missing()
         if reason is not None:
             raise PlanError(reason)
-        names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)
+        names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # also the order in which they are put back
         original = {name: getattr(api, name) for name in names}
         self._pickler = original[_PICKLER]
         self._announce_plan()
         Desk.open = Desk(self.ledger)
         # Both: torch's own context manager for another pickler puts the second in the first's place.
+        # The senders first: they take what either pickler gives, torch's own do not.
+        for name in _SENDERS:
+            setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
         for name in (_PICKLER, "_internal_rpc_pickler"):
             setattr(api, name, _Unpickled())
-        for name in _SENDERS:
-            setattr(api, name, partial(self._send, original[name]))
         return partial(_restore, original)
 
     def _announce_plan(self) -> None:
@@ -72,7 +73,9 @@ class Calls:
             if concerns(fault, self.role):
                 self.ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
 
-    def _send(self, send: Callable[..., Any], to: Any, call: Any, tensors: Any, timeout: float, later: bool) -> Any:
+    def _send(
+        self, send: Callable[..., Any], via: str, to: Any, call: Any, tensors: Any, timeout: float, later: bool
+    ) -> Any:
         """What the caller's process does with each call, in the thread that makes it."""
         if not isinstance(call, PythonUDF):  # pickled by a pickler of the user's own
             return send(to, call, tensors, timeout, later)
@@ -84,11 +87,16 @@ class Calls:
         envelope = self._envelope(sites, numbers, later)
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
-        note = {"site": site, "nth": numbers[site], "to": to.name}
+        note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
         self.ledger.write("invoke", **note, **({"faults": list(envelope.faults)} if envelope else {}))
-        result = send(to, *self._pickler.serialize(call), timeout, later)
+        start = time.monotonic()
+        try:
+            result = send(to, *self._pickler.serialize(call), timeout, later)
+        except Exception as error:  # arguments that cannot be pickled, an agent that has shut down
+            self.ledger.write("fail", **note, seconds=time.monotonic() - start, error=first_line(error))
+            raise
         future = result._get_future() if hasattr(result, "_get_future") else result
-        future.add_done_callback(partial(self._ended, note, time.monotonic()))
+        future.add_done_callback(partial(self._ended, note, start))
         return result
 
     def _count(self, sites: tuple[str, ...]) -> dict[str, int]:

@@ -107,28 +107,32 @@ class Delivery:
         orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
         with ExitStack() as turns:
             groups = [turns.enter_context(self.desk.turns.turn(n, f, *self._arrival())) for n, f in orders]
-            result = self._executed(function)
-            for (number, fault), group in zip(orders, groups, strict=True):
-                if group.done == len(group.roles) - 1:  # this is the last
-                    self.write("fired", number, fault, arrived=group.arrived)
-                    self.write("effective", number, fault, executed=list(group.roles))
-        return result
+            try:
+                return self._executed(function)
+            finally:  # in order is in order, also where the last one raises
+                for (number, fault), group in zip(orders, groups, strict=True):
+                    if group.done == len(group.roles) - 1:  # this is the last
+                        self.write("fired", number, fault, arrived=group.arrived)
+                        self.write("effective", number, fault, executed=list(group.roles))
 
     def _arrival(self) -> tuple[int, str]:
         return self.envelope.nth, self.envelope.caller
 
     def _executed(self, function: Function) -> Any:
         """What it returns; once more for each `Duplicate`, whose answer is nobody's."""
-        result = self._execute(function)
-        for number, fault in self.faults:
-            if fault.kind == "Duplicate":
+        try:
+            return self._execute(function)
+        finally:
+            for executions, (number, fault) in enumerate(self._duplicates(), start=2):
                 self.write("fired", number, fault)
                 try:
                     self._execute(function)
                 except Exception as error:
                     self._write("refused", error=f"{type(error).__name__}: {error}"[:200])
-                self.write("effective", number, fault, executions=2)
-        return result
+                self.write("effective", number, fault, executions=executions)
+
+    def _duplicates(self) -> list[tuple[int, Fault]]:
+        return [(number, fault) for number, fault in self.faults if fault.kind == "Duplicate"]
 
     def _execute(self, function: Function) -> Any:
         self._write("executing")
@@ -151,7 +155,8 @@ class Delivery:
             if fault.kind == "Raise":
                 result, error = _failing(result, exception_of(fault))
             late += fault.seconds or 0.0
-        if late:
+        # An asynchronous function that answers with something else is a mistake of the program's, for torch to tell.
+        if late and (isinstance(result, torch._C.Future) or error is not None or not self.envelope.asynchronous):
             return self._late(late, result, error)
         if error is not None:
             raise error

@@ -25,6 +25,7 @@ from faults import messages, network, processes
 from faults.announcer import Announcer, StepHandler
 from faults.calls import Calls
 from faults.ledger import Ledger
+from faults.moment import Moment
 from faults.plan import Plan, PlanError
 
 PLAN = "plan.json"
@@ -99,6 +100,7 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
         ledger = Ledger(place, role)
         undo.callback(ledger.close)
         announcer = Announcer(role)
+        announcer.subscribe(Moment("up", role), partial(ledger.write, "up"))
         undo.callback(Calls(plan, role, ledger, announcer).install())
         for room in (processes, network):
             undo.callback(room.prepare(plan, role, place, ledger, announcer))
@@ -147,17 +149,13 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
 
 def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
     """Put ``new`` in the place of ``original`` in every module that has it; what is returned puts it back."""
-    found = [
-        (module.__dict__, name)
-        for module in list(sys.modules.values())
-        for name, value in list(getattr(module, "__dict__", {}).items())
-        if value is original
-    ]
-    for names, name in found:
-        names[name] = new
+    _exchange(original, new)
+    # Looked for again: a module that was imported meanwhile may have got hold of the new one.
+    return partial(_exchange, new, original)
 
-    def undo() -> None:
-        for names, name in found:
-            names[name] = original
 
-    return undo
+def _exchange(old: Any, new: Any) -> None:
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", {})
+        for name in [name for name, value in list(names.items()) if value is old]:
+            names[name] = new

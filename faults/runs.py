@@ -90,7 +90,8 @@ def _bases(name: str) -> tuple[str, ...]:
 
 def leaks(timeline: Timeline) -> list[str]:
     """Processes of the run that still live, and shared memory that they made."""
-    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in timeline.of("start")}
+    roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
+    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
     found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if _runs(pid)]
     memory = [path.name for path in Path("/dev/shm").iterdir()] if Path("/dev/shm").exists() else []
     return found + [f"shared memory {name}" for name in memory if any(f"_{pid}_" in f"{name}_" for pid in pids)]

@@ -20,9 +20,10 @@ def name_of(function: Callable[..., object]) -> str:
     """The site of a function; of an object that is called, the site of its class's ``__call__``."""
     if not hasattr(function, "__qualname__"):
         return f"{name_of(type(function))}.__call__"
+    # A method of a class in C, as `str.upper` is, does not say its module; its class does.
+    module = getattr(function, "__module__", None) or getattr(function, "__objclass__", object).__module__
     # What was started by multiprocessing knows the program's own file by another name.
-    module = "__main__" if function.__module__ == "__mp_main__" else function.__module__
-    return f"{module}:{function.__qualname__}"
+    return f"{'__main__' if module == '__mp_main__' else module}:{function.__qualname__}"
 
 
 def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
     A method through an RRef's proxy is that method. A helper that is handed a function, as the tutorials'
     ``_call_method`` is, is both.
     """
-    if function in _PROXIES:
+    if any(function is proxy for proxy in _PROXIES):
         return (name_of(getattr(_type_of(args[0]), args[1])),)
     handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
     return tuple(dict.fromkeys([name_of(function), *map(name_of, handed[:1])]))

@@ -47,13 +47,15 @@ class Turns:
         with self._changed:
             group = self._groups.setdefault((number, nth), Group(roles))
             group.arrived.append(caller)
-            while group.done < position:
-                if not self._changed.wait(due - time.monotonic()):
-                    late = ", ".join(roles[group.done : position])
-                    raise OutOfTurn(f"Order: nothing from {late} within {fault.seconds} s, wanted before {caller}")
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
+                late = ", ".join(roles[group.done : position])
+                raise OutOfTurn(f"Order: nothing from {late} within {fault.seconds} s, wanted before {caller}")
         try:
             yield group
         finally:
             with self._changed:
                 group.done += 1
+                if group.complete:
+                    del self._groups[number, nth]
                 self._changed.notify_all()

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
+from faults import delivery, hook
+from faults.moment import Moment
+
+HERE = f"{__name__}:"
+
 # How often each function ran in this process: the callee's own count.
-ran: dict[str, int] = {}
+ran: Counter[str] = Counter()
 order: list[str] = []
+kept: list[Any] = []
 _lock = threading.Lock()
 
 
 def _run(name: str) -> None:
     with _lock:
-        ran[name] = ran.get(name, 0) + 1
+        ran[name] += 1
 
 
 def counts() -> dict[str, int]:
-    """How often each function has run here so far."""
+    """How often each function has run here since the last `forget`."""
     return dict(ran)
 
 
@@ -30,17 +42,183 @@ def executions() -> list[str]:
     return list(order)
 
 
-def function(x: int) -> int:
+def forget() -> None:
+    """Count from nothing again."""
+    ran.clear()
+    order.clear()
+    kept.clear()
+
+
+def activate(folder: str, role: str) -> None:
+    """Put a plan to work on an idle role; its own counts begin again too."""
+    forget()
+    hook.activate(folder, role)
+
+
+def nothing() -> None:
+    pass
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+# What is called. Each works on numbers and on tensors, with the derivative 2x + 1.
+
+
+def function(x: Any) -> Any:
     _run("function")
-    return x + 1
+    return x * x + x
+
+
+def _later(name: str, x: Any) -> Future[Any]:
+    """Completed by a thread of its own, as an answer that several calls wait for is."""
+    _run(name)
+    future: Future[Any] = Future()
+    future.set_result(x)
+    return future.then(lambda done: done.value() * done.value() + done.value())
 
 
 @rpc.functions.async_execution
-def asynchronous(x: int) -> Future[int]:
-    _run("asynchronous")
-    future: Future[int] = Future()
-    future.set_result(x + 1)
-    return future
+def asynchronous(x: Any) -> Future[Any]:
+    return _later("asynchronous", x)
+
+
+class Till:
+    """Lives on the callee."""
+
+    def method(self, x: Any) -> Any:
+        _run("Till.method")
+        return x * x + x
+
+    @staticmethod
+    def static(x: Any) -> Any:
+        _run("Till.static")
+        return x * x + x
+
+    @classmethod
+    def of_class(cls, x: Any) -> Any:
+        _run("Till.of_class")
+        return x * x + x
+
+    @staticmethod
+    @rpc.functions.async_execution
+    def static_asynchronous(x: Any) -> Future[Any]:
+        return _later("Till.static_asynchronous", x)
+
+    @rpc.functions.async_execution
+    def method_asynchronous(self, x: Any) -> Future[Any]:
+        return _later("Till.method_asynchronous", x)
+
+
+def _call_method(method: Any, rref: Any, *args: Any) -> Any:
+    """The helper of the tutorials."""
+    return method(rref.local_value(), *args)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One form of call. ``name``: what is called, within this module; ``make``: (to, x, timeout) to its answer."""
+
+    name: str
+    make: Callable[[str, Any, float], Any]
+
+    @property
+    def site(self) -> str:
+        return HERE + self.name
+
+
+def _sync(name: str, called: Callable[..., Any]) -> Way:
+    return Way(name, lambda to, x, timeout: rpc.rpc_sync(to, called, args=(x,), timeout=timeout))
+
+
+def _till(to: str) -> Any:
+    till = rpc.remote(to, Till)
+    till._get_type()
+    return till
+
+
+WAYS: Mapping[str, Way] = {
+    "rpc_sync": _sync("function", function),
+    "rpc_async": Way("function", lambda to, x, t: rpc.rpc_async(to, function, args=(x,), timeout=t).wait()),
+    "remote": Way("function", lambda to, x, t: rpc.remote(to, function, args=(x,), timeout=t).to_here(t)),
+    "static": _sync("Till.static", Till.static),
+    "of_class": _sync("Till.of_class", Till.of_class),
+    "asynchronous": _sync("asynchronous", asynchronous),
+    "static_asynchronous": _sync("Till.static_asynchronous", Till.static_asynchronous),
+    "proxy": Way("Till.method", lambda to, x, t: _till(to).rpc_sync(timeout=t).method(x)),
+    "proxy_async": Way("Till.method", lambda to, x, t: _till(to).rpc_async(timeout=t).method(x).wait()),
+    "proxy_remote": Way("Till.method", lambda to, x, t: _till(to).remote(timeout=t).method(x).to_here(t)),
+    "proxy_asynchronous": Way(
+        "Till.method_asynchronous", lambda to, x, t: _till(to).rpc_sync(timeout=t).method_asynchronous(x)
+    ),
+    "helper": Way(
+        "Till.method",
+        lambda to, x, t: rpc.rpc_sync(to, _call_method, args=(Till.method, _till(to), x), timeout=t),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one call ended for its caller: a value, or an error's type and text; and the seconds it took."""
+
+    value: Any
+    error: str
+    text: str
+    seconds: float
+
+
+def answer(call: Callable[[], Any]) -> Answer:
+    start = time.monotonic()
+    try:
+        value, error, text = call(), "", ""
+    except Exception as raised:
+        value, error, text = None, type(raised).__name__, str(raised)
+    return Answer(value, error, text, time.monotonic() - start)
+
+
+def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:
+    """One call in one way; runs on the caller."""
+    return WAYS[way].make(to, x, timeout)
+
+
+def calls(way: str, to: str, count: int, timeout: float = 10.0) -> list[Answer]:
+    """So many calls in one way, one after the other, of 1, 2, ...; each must be the square plus the number."""
+    return [answer(lambda x=x: call(way, to, x, timeout)) for x in range(1, count + 1)]
+
+
+def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]:
+    """Of the square plus itself, by distributed autograd: each call's within a context of its own."""
+    found = []
+    for number in range(1, count + 1):
+        x = (torch.arange(3, dtype=torch.float64) / 3 + number).requires_grad_()
+        with dist_autograd.context() as context:
+            dist_autograd.backward(context, [call(way, to, x, timeout).sum()])
+            found.append(dist_autograd.get_gradients(context)[x])
+    return found
+
+
+# Functions that go wrong by themselves.
+
+
+def refuse(kind: str) -> None:
+    raise {"TypeError": TypeError, "ValueError": ValueError, "KeyError": KeyError}.get(kind, RuntimeError)("no sale")
+
+
+@rpc.functions.async_execution
+def refuse_later() -> Future[Any]:
+    def fail(_: object) -> None:
+        raise ValueError("no sale")
+
+    future: Future[Any] = Future()
+    future.set_result(None)
+    return future.then(fail)
+
+
+@rpc.functions.async_execution
+def not_a_future() -> int:
+    return 3
 
 
 def arrive(name: str) -> str:
@@ -49,74 +227,39 @@ def arrive(name: str) -> str:
     return name
 
 
-def refuse(x: int) -> int:
-    _run("refuse")
-    raise ValueError(f"no {x}")
+@rpc.functions.async_execution
+def arrive_later(name: str) -> Future[str]:
+    future: Future[str] = Future()
+    future.set_result(arrive(name))
+    return future
 
 
-class Till:
-    """Lives on the callee."""
-
-    def method(self, x: int) -> int:
-        _run("method")
-        return x + 1
-
-    @staticmethod
-    def static(x: int) -> int:
-        _run("static")
-        return x + 1
-
-    @classmethod
-    def of_class(cls, x: int) -> int:
-        _run("of_class")
-        return x + 1
-
-    @staticmethod
-    @rpc.functions.async_execution
-    def static_asynchronous(x: int) -> Future[int]:
-        return asynchronous(x)
-
-    @rpc.functions.async_execution
-    def method_asynchronous(self, x: int) -> Future[int]:
-        return asynchronous(x)
+def arrive_and_refuse(name: str) -> str:
+    arrive(name)
+    raise ValueError(name)
 
 
-def _call_method(method: Any, rref: Any, *args: Any) -> Any:
-    """The helper of the tutorials."""
-    return method(rref.local_value(), *args)
+ARRIVALS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in (arrive, arrive_later, arrive_and_refuse)}
 
 
-def call(way: str, to: str, x: int, timeout: float = 10.0) -> Any:
-    """One call in one way; runs on the caller."""
-    here = f"{__name__}:"
-    assert here
-    if way == "rpc_sync":
-        return rpc.rpc_sync(to, function, args=(x,), timeout=timeout)
-    if way == "rpc_async":
-        return rpc.rpc_async(to, function, args=(x,), timeout=timeout).wait()
-    if way == "remote":
-        return rpc.remote(to, function, args=(x,), timeout=timeout).to_here(timeout)
-    if way == "static":
-        return rpc.rpc_sync(to, Till.static, args=(x,), timeout=timeout)
-    if way == "of_class":
-        return rpc.rpc_sync(to, Till.of_class, args=(x,), timeout=timeout)
-    if way == "asynchronous":
-        return rpc.rpc_sync(to, asynchronous, args=(x,), timeout=timeout)
-    if way == "static_asynchronous":
-        return rpc.rpc_sync(to, Till.static_asynchronous, args=(x,), timeout=timeout)
-    till = rpc.remote(to, Till)
-    if way == "proxy":
-        return till.rpc_sync(timeout=timeout).method(x)
-    if way == "proxy_async":
-        return till.rpc_async(timeout=timeout).method(x).wait()
-    if way == "proxy_remote":
-        return till.remote(timeout=timeout).method(x).to_here(timeout)
-    if way == "proxy_asynchronous":
-        return till.rpc_sync(timeout=timeout).method_asynchronous(x)
-    if way == "helper":
-        return rpc.rpc_sync(to, _call_method, args=(Till.method, till, x), timeout=timeout)
-    raise AssertionError(way)
+def send_arrival(function: str, to: str) -> None:
+    """Begin a call whose answer `take_answer` waits for."""
+    name = rpc.get_worker_info().name
+    kept.append(rpc.rpc_async(to, ARRIVALS[function], args=(name,), timeout=20))
 
 
-def tensors() -> torch.Tensor:
-    return torch.ones(2)
+def take_answer() -> Answer:
+    return answer(kept.pop().wait)
+
+
+def await_arrivals(count: int) -> bool:
+    """Runs on the callee: until so many calls of the first `Order` have arrived."""
+    desk = delivery.Desk.open
+    assert desk is not None
+    turns = desk.turns
+
+    def arrived() -> bool:
+        return sum(len(group.arrived) for group in turns._groups.values()) >= count
+
+    with turns._changed:
+        return turns._changed.wait_for(arrived, 10)
