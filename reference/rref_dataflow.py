@@ -46,6 +46,14 @@ class NotMeasured(RuntimeError):
     """The kernel's counters did not see what certainly travelled: the transport is not TCP."""
 
 
+class Misrouted(RuntimeError):
+    """Payloads went another way than they should, or twice. Says where, how many, and how many were wanted."""
+
+
+class FlowStopped(RuntimeError):
+    """worker4 waited in vain for a step's data. Says which, and for how long."""
+
+
 def make(seed: int, name: str, side: int) -> torch.Tensor:
     """Runs on worker1 and worker2: a standard normal (side, side) tensor."""
     return torch.randn(side, side, generator=generator(seed, name))
@@ -56,9 +64,9 @@ def add(a: RRef[Any], b: RRef[Any]) -> torch.Tensor:
     return _sum(a.to_here(), b.to_here())
 
 
-def keep(total: RRef[Any]) -> None:
+def keep(step: int, total: RRef[Any]) -> None:
     """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
-    _kept.put(_scale(total.to_here()))
+    _kept.put((step, {"sum": _scale(total.to_here())}))
 
 
 def measure() -> Traffic:
@@ -74,8 +82,10 @@ def _scale(total: torch.Tensor) -> torch.Tensor:
     return total * 2 + 1
 
 
-# On worker4: what has arrived, for its own role function.
-_kept: queue.SimpleQueue[torch.Tensor] = queue.SimpleQueue()
+# On worker4: what has arrived, for its own role function, and what the coordinator counted; by step.
+_Arrivals = queue.SimpleQueue[tuple[int, dict[str, torch.Tensor]]]
+_kept: _Arrivals = queue.SimpleQueue()
+_noted: _Arrivals = queue.SimpleQueue()
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ class Coordinator:
 
     Raises:
         NotMeasured: worker3 counted less than the two payloads that it did fetch.
+        Misrouted: a worker received or sent more or fewer payloads than the flow needs.
     """
 
     case: Case
@@ -97,14 +108,24 @@ class Coordinator:
         a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
         b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
         total = rpc.remote("worker3", add, args=(a, b))
-        counted = rpc.remote("worker4", keep, args=(total,))
+        counted = rpc.remote("worker4", keep, args=(step, total))
         counted.to_here(timeout=case.timeout)  # a None: an event, not the data
         crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
         if round(crossed["worker3"].received / payload(case)) < 2:
             seen, wanted = crossed["worker3"].received, 2 * payload(case)
             raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
-        rpc.rpc_sync("worker4", note, args=(step, payloads(case, crossed)))
+        counts = payloads(case, crossed)
+        rpc.rpc_sync("worker4", note, args=(step, counts))
+        _check(step, counts)
         return crossed
+
+
+def _check(step: int, counts: dict[str, torch.Tensor]) -> None:
+    for way, wanted in (("received", RECEIVED), ("sent", SENT)):
+        for name, number_ in wanted.items():
+            got = int(counts[f"{way}/{name}"])
+            if got != number_:
+                raise Misrouted(f"step {step}: {name} {way} {got} payloads, wanted {number_}")
 
 
 def payload(case: Case) -> int:
@@ -121,13 +142,9 @@ def payloads(case: Case, crossed: dict[str, Traffic]) -> dict[str, torch.Tensor]
     return counts
 
 
-# On worker4: what the coordinator counted, step by step.
-_noted: queue.SimpleQueue[dict[str, torch.Tensor]] = queue.SimpleQueue()
-
-
 def note(step: int, counts: dict[str, torch.Tensor]) -> None:
     """Runs on worker4: the coordinator's counts of step ``step``, for the trace."""
-    _noted.put(counts)
+    _noted.put((step, counts))
 
 
 @dataclass(frozen=True)
@@ -135,7 +152,7 @@ class Keeper:
     """What worker4 runs: collects every step's sum and counts, in order, and returns the trace.
 
     Raises:
-        queue.Empty: nothing came within the case's timeout.
+        FlowStopped: nothing came within the case's timeout.
     """
 
     case: Case
@@ -143,9 +160,19 @@ class Keeper:
     def __call__(self) -> Trace:
         recorder = Recorder(self.case, {})
         for step in range(self.case.steps):
-            recorder.put(f"{step:04d}", {"sum": _kept.get(timeout=self.case.timeout)})
-            recorder.put(f"{step:04d}/payloads", _noted.get(timeout=self.case.timeout))
+            recorder.put(f"{step:04d}", self._next(_kept, step))
+            recorder.put(f"{step:04d}/payloads", self._next(_noted, step))
         return recorder.trace()
+
+    def _next(self, arrivals: _Arrivals, step: int) -> dict[str, torch.Tensor]:
+        """What came for ``step``; a call that arrived twice has left its second half for the step after."""
+        try:
+            while True:
+                number_, tensors = arrivals.get(timeout=self.case.timeout)
+                if number_ == step:
+                    return tensors
+        except queue.Empty:
+            raise FlowStopped(f"step {step}: nothing for {self.case.timeout} s") from None
 
 
 def serve() -> None:
