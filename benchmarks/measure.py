@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from reference.outcome import Returned
-from reference.world import World
+from reference.world import World, launch
 
 Ways = Mapping[str, Callable[[], float]]
 
@@ -128,6 +128,12 @@ def returned(world: World) -> dict[str, object]:
             raise BenchmarkError(f"{name} {outcome}\n{world.log(name)[-2000:]}")
         values[name] = outcome.value
     return values
+
+
+def play(roles: Mapping[str, Callable[[], object]], **arguments: Any) -> dict[str, object]:
+    """What every role of a world of its own returned; ``arguments`` are `launch`'s. Raises BenchmarkError."""
+    with launch(roles, **arguments) as world:
+        return returned(world)
 
 
 def output_of(script: Path, environment: Mapping[str, str], deadline: float, *arguments: str) -> str:
