@@ -117,23 +117,26 @@ class ParameterServer:
         self.recorder = Recorder(case, dict(self.model.named_parameters()), steps=case.steps * case.workers)
         self.order: list[tuple[int, int]] = []
         self.sent = dict.fromkeys(worker_names(case), 0)
+        self.known: set[tuple[int, str, int]] = set()
         self.heard = dict.fromkeys(self.sent, time.monotonic())
         self.updates = 0
 
     @staticmethod
-    def get_parameter_rrefs(ps_rref: RRef[Any], worker: str) -> list[RRef[Any]]:
-        """One RRef per parameter, in the model's order, to copies taken at one moment.
+    def get_parameter_rrefs(ps_rref: RRef[Any], worker: str, number: int) -> list[RRef[Any]]:
+        """One RRef per parameter, in the model's order, to copies taken at one moment; the worker's ``number``-th.
 
         Copies: while a worker fetches live parameters one by one, others are being updated. And a plain
         list: what ``@async_execution`` decorates must return a future (S1.12).
         """
         ps = ps_rref.local_value()
         with ps.lock:
-            ps._note(PULL, worker)
+            ps._note(PULL, worker, number)
             return [RRef(parameter.detach().clone()) for parameter in ps.model.parameters()]
 
-    def apply_gradients(self, worker: str, gradients_dict: Gradients, loss: torch.Tensor) -> bool:
-        """One optimizer step with a worker's named gradients.
+    def apply_gradients(self, worker: str, number: int, gradients_dict: Gradients, loss: torch.Tensor) -> bool:
+        """One optimizer step with a worker's named gradients, its ``number``-th.
+
+        A call that arrives twice changes nothing the second time: an update that is sent again is no other update.
 
         Raises:
             KeyError: a name that is none of the model's parameters; nothing was applied.
@@ -145,7 +148,8 @@ class ParameterServer:
             for parameter, gradient in gradients.items():
                 if gradient.shape != parameter.shape:
                     raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameter.shape)}")
-            self._note(PUSH, worker)
+            if not self._note(PUSH, worker, number):
+                return True
             self.optimizer.zero_grad()
             for parameter, gradient in gradients.items():
                 parameter.grad = gradient.to(parameter.device)
@@ -170,11 +174,17 @@ class ParameterServer:
             self.recorder.put("order", {"events": torch.tensor(self.order, dtype=torch.int64)})
             return self.recorder.trace()
 
-    def _note(self, kind: int, worker: str) -> None:
-        self.order.append((kind, worker_names(self.case).index(worker)))
-        self.sent[worker] += kind == PUSH
+    def _note(self, kind: int, worker: str, number: int) -> bool:
+        """False for what has been noted before."""
+        rank = worker_names(self.case).index(worker)
         self.heard[worker] = time.monotonic()
+        if (kind, worker, number) in self.known:
+            return False
+        self.known.add((kind, worker, number))
+        self.order.append((kind, rank))
+        self.sent[worker] += kind == PUSH
         self.changed.notify_all()
+        return True
 
     def _silent(self, busy: Mapping[str, int]) -> str:
         since = time.monotonic() - self.case.timeout
@@ -220,17 +230,21 @@ class Worker:
         # The RRef itself: to_here() would bring a copy, and train that (S1.9, S1.11).
         self.ps_rref = rpc.rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.timeout + 5)
         self.local_model = build_model(case).to(case.device)
+        self.pulls = self.pushes = 0
 
     def pull(self) -> None:
         """Give the local model the server's weights: the published worker never does (S1.14)."""
         owner, method, limit = self.ps_rref.owner(), ParameterServer.get_parameter_rrefs, self.case.timeout
-        rrefs = rpc.rpc_sync(owner, method, args=(self.ps_rref, self.name), timeout=limit)
+        self.pulls += 1
+        rrefs = rpc.rpc_sync(owner, method, args=(self.ps_rref, self.name, self.pulls), timeout=limit)
         with torch.no_grad():
             for parameter, rref in zip(self.local_model.parameters(), rrefs, strict=True):
                 parameter.copy_(rref.to_here(timeout=limit))
 
     def push(self, loss: torch.Tensor, gradients: Gradients) -> torch.futures.Future[bool]:
-        return self.ps_rref.rpc_async(timeout=self.case.timeout).apply_gradients(self.name, gradients, loss)  # type: ignore[no-any-return]
+        self.pushes += 1
+        proxy, number = self.ps_rref.rpc_async(timeout=self.case.timeout), self.pushes
+        return proxy.apply_gradients(self.name, number, gradients, loss)  # type: ignore[no-any-return]
 
     def train(self) -> None:
         pending: torch.futures.Future[bool] | None = None

@@ -130,7 +130,7 @@ def apply_many(calls: int) -> tuple[float, float]:
             parameter.zero_()
     rref = RRef(server)
     ones = {"weight": torch.ones(1, 10, dtype=torch.float64), "bias": torch.ones(1, dtype=torch.float64)}
-    futures = [rref.rpc_async().apply_gradients("worker1", ones, torch.tensor(0.0)) for _ in range(calls)]
+    futures = [rref.rpc_async().apply_gradients("worker1", n, ones, torch.tensor(0.0)) for n in range(calls)]
     assert torch.futures.wait_all(futures) == [True] * calls
     return server.model.weight[0, 0].item(), server.model.bias[0].item()
 
@@ -144,10 +144,10 @@ def test_calls_at_once_lose_no_update() -> None:
 def snapshots_are_copies() -> list[bool]:
     """Runs on ps: what was handed out does not change with the model."""
     server = ParameterServer(Case())
-    rrefs = ParameterServer.get_parameter_rrefs(RRef(server), "worker1")
+    rrefs = ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
     before = [rref.to_here().clone() for rref in rrefs]
     gradients = {name: torch.ones_like(parameter) for name, parameter in server.model.named_parameters()}
-    server.apply_gradients("worker1", gradients, torch.tensor(0.0))
+    server.apply_gradients("worker1", 1, gradients, torch.tensor(0.0))
     unchanged = [torch.equal(rref.to_here(), old) for rref, old in zip(rrefs, before, strict=True)]
     moved = [not torch.equal(p, old) for p, old in zip(server.model.parameters(), before, strict=True)]
     return unchanged + moved
@@ -163,7 +163,7 @@ def unknown_name() -> tuple[str, bool]:
     server = ParameterServer(Case())
     before = [parameter.clone() for parameter in server.model.parameters()]
     try:
-        server.apply_gradients("worker1", {"weight": torch.ones(1, 10), "head": torch.ones(1)}, torch.tensor(0.0))
+        server.apply_gradients("worker1", 1, {"weight": torch.ones(1, 10), "head": torch.ones(1)}, torch.tensor(0.0))
     except KeyError as error:
         same = all(torch.equal(a, b) for a, b in zip(before, server.model.parameters(), strict=True))
         return str(error), same and server.updates == 0
@@ -173,6 +173,24 @@ def unknown_name() -> tuple[str, bool]:
 def test_an_unknown_parameter_is_refused_and_nothing_applied() -> None:
     with launch(["ps"]) as world:
         assert world.call("ps", unknown_name) == ("'head'", True)
+
+
+def delivered_twice() -> tuple[float, int, int]:
+    """Runs on ps: one update that arrives twice, and the pull before it."""
+    server = ParameterServer(Case(steps=2, lr=1.0))
+    with torch.no_grad():
+        server.model.weight.zero_()
+    ones = {"weight": torch.ones(1, 10), "bias": torch.ones(1)}
+    for _ in range(2):
+        ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
+    answers = [server.apply_gradients("worker1", 1, ones, torch.tensor(0.0)) for _ in range(2)]
+    assert answers == [True, True]
+    return server.model.weight[0, 0].item(), server.updates, len(server.order)
+
+
+def test_what_arrives_twice_is_applied_once() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", delivered_twice) == (-1.0, 1, 2)
 
 
 class Quitter(RunWorker):
@@ -209,7 +227,7 @@ def silent_of_three() -> str:
     """Runs on ps: three workers, of which only the third has been silent."""
     server = ParameterServer(Case(workers=3, steps=2, timeout=1.0))
     for worker in ("worker1", "worker2"):
-        server.apply_gradients(worker, zeros(), torch.tensor(0.0))
+        server.apply_gradients(worker, 1, zeros(), torch.tensor(0.0))
     server.heard["worker3"] -= 1.5
     return server._silent({name: n for name, n in server.sent.items() if n < 2})
 
