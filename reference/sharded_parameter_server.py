@@ -200,10 +200,11 @@ class RunFirstPs:
 
     def __call__(self) -> Trace:
         servers = server_names(self.case)
-        shard_rrefs = [
-            rpc.remote(server, ParameterServerShard, args=(self.case, index), timeout=self.case.timeout)
-            for index, server in enumerate(servers)
-        ]
+        # The own one without a call: if that fails, local_value() waits for it for ever.
+        shard_rrefs = [RRef(ParameterServerShard(self.case, 0))]
+        for index, server in enumerate(servers[1:], start=1):
+            made = rpc.remote(server, ParameterServerShard, args=(self.case, index), timeout=self.case.timeout)
+            shard_rrefs.append(made)
         try:
             return self.train(dict(zip(servers, shard_rrefs, strict=True)))
         except Exception as error:
