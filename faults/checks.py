@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from faults.ledger import Event
-from faults.messages import evidence
-from faults.plan import Fault
+from faults import proof
 from faults.record import End, Run
 
 # Verdicts that are defects, and never pass.
@@ -140,16 +138,11 @@ def _is_expected(role: str, end: End, victims: set[str], raised: tuple[str, ...]
 def _victims(run: Run) -> set[str]:
     """Whom the plan kills: the callee that fired a crash, or the role that it names."""
     victims = set()
-    for event in run.timeline.of("fired"):
-        fault = _fault(run, event)
-        if fault is not None and fault.kind == "Crash":
+    for event in proof.firings(run):
+        fault = run.plan.faults[event.details["fault"]]
+        if fault.kind == "Crash":
             victims.add(str(fault.role) if fault.place == "process" else event.role)
     return victims
-
-
-def _fault(run: Run, event: Event) -> Fault | None:
-    number = event.details.get("fault")
-    return run.plan.faults[number] if isinstance(number, int) and number < len(run.plan.faults) else None
 
 
 def nothing_left(run: Run) -> Check:
@@ -164,37 +157,16 @@ def nothing_left(run: Run) -> Check:
 
 def fired(run: Run) -> Check:
     """Every fault of the plan fired, as often as it says."""
-    events = [event for event in run.timeline.of("fired") if _fault(run, event) is not None]
-    counts = Counter(event.details["fault"] for event in events)
-    proof = evidence(run.plan, run.timeline)
-    wrong, unseen = [], []
-    for number, fault in enumerate(run.plan.faults):
-        if fault.place == "message":
-            unseen += [number] if proof.get(number) is None else []
-        elif not _often_enough(fault, counts[number]):
-            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}")
-    if wrong:
-        return Check("fired", "not fired", False, "; ".join(wrong))
-    if unseen:
-        text = f"{', '.join(str(run.plan.faults[number]) for number in unseen)}: left no evidence"
-        return Check("fired", "not fired", None, text)
-    return Check("fired", "not fired", True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults")
+    return Check("fired", "not fired", *proof.fired(run))
 
 
-def _once(fault: Fault) -> bool:
-    return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
-
-
-def _often_enough(fault: Fault, count: int) -> bool:
-    return count == 1 if _once(fault) else count >= 1
-
-
-def _wanted(fault: Fault) -> str:
-    return "1" if _once(fault) else "at least 1"
+def bitten(run: Run) -> Check:
+    """What fired had its effect, where that can be seen."""
+    return Check("effect", "not fired", *proof.bitten(run))
 
 
 def _short(end: End) -> str:
     return end.text if len(end.text) < 120 else f"{end.text[:117]}..."
 
 
-CHECKS: tuple[Callable[[Run], Check], ...] = (whole, ended, in_time, right, expected, nothing_left, fired)
+CHECKS: tuple[Callable[[Run], Check], ...] = (whole, ended, in_time, right, expected, nothing_left, fired, bitten)

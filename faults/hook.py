@@ -102,6 +102,9 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
         announcer = Announcer(role)
         announcer.subscribe(Moment("up", role), partial(ledger.write, "up"))
         undo.callback(Calls(plan, role, ledger, announcer).install())
+        for number, fault in plan.at("message").items():
+            if fault.role in (None, role):
+                ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
         for room in (processes, network):
             undo.callback(room.prepare(plan, role, place, ledger, announcer))
         _listen(announcer, ledger, undo)

@@ -8,7 +8,9 @@ line is torn. Events:
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
-- ``executing``, ``executed``: calls that a fault has hit, at the callee.
+- ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
+- ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
+  of a network's fault.
 """
 
 from __future__ import annotations

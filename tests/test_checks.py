@@ -28,7 +28,15 @@ def raised(*bases: str, time: float = 102.0) -> End:
 
 
 def fired(number: int = 0, role: str = "b", time: float = 1.0) -> Event:
-    return Event(role, "fired", time, {"fault": number, "kind": "any"})
+    return Event(role, "fired", time, {"fault": number, "kind": "any", "caller": "a", "site": "shop:pay", "nth": 1})
+
+
+def effective(number: int = 0) -> Event:
+    return Event("b", "effective", 2.0, {"fault": number})
+
+
+def answered(role: str = "a", nth: int = 1) -> Event:
+    return Event(role, "ok", 2.0, {"site": "shop:pay", "nth": nth})
 
 
 def run(plan: str = "seed=0", *events: Event, **different: Any) -> Run:
@@ -182,6 +190,41 @@ class TestFired:
     def test_events_of_faults_that_are_not_in_the_plan_count_for_nothing(self) -> None:
         assert check("fired", run(DROP, fired(7))).holds is False
 
+    def test_why_it_could_not(self) -> None:
+        plan = "Pause role=c at=up@a seconds=1.0"
+        failed = Event("a", "failed", 1.0, {"fault": 0, "why": "c has no process here"})
+        assert check("fired", run(plan, failed)).text == f"{plan} fired 0 times, wanted 1 (c has no process here)"
+
+
+class TestEffect:
+    @pytest.mark.parametrize("plan", [DROP, RAISE, CRASH])
+    def test_a_caller_that_is_answered_all_the_same(self, plan: str) -> None:
+        ends = {"a": RETURNED, "b": KILLED if plan == CRASH else RETURNED}
+        assert check("effect", run(plan, fired(), ends=ends)).holds is True
+        assert check("effect", run(plan, fired(), answered(nth=2), answered("b"), ends=ends)).holds is True
+        found = run(plan, fired(), answered(), ends=ends)
+        assert check("effect", found).text == f"{Plan.parse(plan)} fired, and a was answered all the same"
+        assert judge(found).verdict == "not fired"
+
+    @pytest.mark.parametrize(
+        ("plan", "seen"),
+        [
+            ("Delay site=shop:pay role=a nth=1 side=reply seconds=0.5", "nobody saw its effect"),
+            ("Duplicate site=shop:pay role=a nth=1", "nobody saw its effect"),
+            ("Pause role=b at=up@a seconds=0.5", "nobody saw its effect"),
+            ("Partition role=b at=up@a direction=both", "hit no packet"),
+        ],
+    )
+    def test_what_has_a_receipt_needs_it(self, plan: str, seen: str) -> None:
+        assert check("effect", run(plan, fired(), effective())).holds is True
+        assert check("effect", run(plan, fired(), effective(1))).text == f"{Plan.parse(plan)} fired, and {seen}"
+        assert judge(run(plan, fired())).verdict == "not fired"
+
+    def test_who_kills_itself_cannot_say_so(self) -> None:
+        plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}
+        assert check("effect", run(plan, fired(role="a"), ends=ends)).holds is True
+        assert check("effect", run(plan, fired(role="a"))).holds is False
+
 
 def test_the_checks_cannot_be_dropped_unnoticed() -> None:
     """Each of them fails some run of this file."""
@@ -193,4 +236,5 @@ def test_the_checks_cannot_be_dropped_unnoticed() -> None:
         "expected",
         "nothing_left",
         "fired",
+        "bitten",
     ]

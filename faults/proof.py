@@ -1,0 +1,83 @@
+"""Did the plan's faults happen, and bite? From the ledgers alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from faults.ledger import Event
+from faults.messages import evidence
+from faults.plan import Fault
+from faults.record import Run
+
+# Whether it holds, None where that cannot be told; and what was seen.
+Proof = tuple[bool | None, str]
+
+
+def firings(run: Run) -> list[Event]:
+    """The events of faults that are in the plan."""
+    faults = range(len(run.plan.faults))
+    return [event for event in run.timeline.of("fired") if event.details.get("fault") in faults]
+
+
+def fired(run: Run) -> Proof:
+    """Every fault of the plan fired, as often as it says."""
+    counts = Counter(event.details["fault"] for event in firings(run))
+    proof = evidence(run.plan, run.timeline)
+    wrong, unseen = [], []
+    for number, fault in enumerate(run.plan.faults):
+        if fault.place == "message":
+            unseen += [str(fault)] if proof.get(number) is None else []
+        elif not _often_enough(fault, counts[number]):
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number)}")
+    if wrong:
+        return False, "; ".join(wrong)
+    if unseen:
+        return None, f"{', '.join(unseen)}: left no evidence"
+    return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
+
+
+def _why_not(run: Run, number: int) -> str:
+    failed = [str(event.details.get("why")) for event in run.timeline.of("failed") if event.details["fault"] == number]
+    return f" ({failed[0]})" if failed else ""
+
+
+def bitten(run: Run) -> Proof:
+    """What fired had its effect, where that can be seen."""
+    without = [
+        (run.plan.faults[event.details["fault"]], event) for event in _bites(run) if not _took_effect(run, event)
+    ]
+    text = "; ".join(f"{fault} fired, and {_seen_instead(fault, event)}" for fault, event in without)
+    return not without, text or "seen of all that fired, where it can be"
+
+
+def _took_effect(run: Run, event: Event) -> bool:
+    fault = run.plan.faults[event.details["fault"]]
+    if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
+        answered = run.timeline.of("ok")
+        call = (event.details["caller"], event.details["site"], event.details["nth"])
+        return not any((e.role, e.details["site"], e.details["nth"]) == call for e in answered)
+    if fault.kind == "Crash" and _killed(run, str(fault.role)):
+        return True  # of who kills itself nobody writes down the effect
+    return any(e.details.get("fault") == event.details["fault"] for e in run.timeline.of("effective"))
+
+
+def _killed(run: Run, role: str) -> bool:
+    return role in run.ends and run.ends[role].kind == "Killed"
+
+
+def _seen_instead(fault: Fault, event: Event) -> str:
+    if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
+        return f"{event.details['caller']} was answered all the same"
+    return "hit no packet" if fault.place == "network" else "nobody saw its effect"
+
+
+def _once(fault: Fault) -> bool:
+    return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
+
+
+def _often_enough(fault: Fault, count: int) -> bool:
+    return count == 1 if _once(fault) else count >= 1
+
+
+def _wanted(fault: Fault) -> str:
+    return "1" if _once(fault) else "at least 1"
