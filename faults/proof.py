@@ -43,9 +43,7 @@ def _why_not(run: Run, number: int) -> str:
 
 def bitten(run: Run) -> Proof:
     """What fired had its effect, where that can be seen."""
-    without = [
-        (run.plan.faults[event.details["fault"]], event) for event in _bites(run) if not _took_effect(run, event)
-    ]
+    without = [(run.plan.faults[e.details["fault"]], e) for e in firings(run) if not _took_effect(run, e)]
     text = "; ".join(f"{fault} fired, and {_seen_instead(fault, event)}" for fault, event in without)
     return not without, text or "seen of all that fired, where it can be"
 

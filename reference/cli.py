@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from reference import TUTORIALS
 from reference.case import Case, CaseError
@@ -312,6 +313,7 @@ def run_verify(arguments: Sequence[str]) -> int:
             row = verify(case, progress, **judged_by)
         held = held and row.holds
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
-        table.add_row(case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
+        texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
+        table.add_row(*map(Text, texts))  # errors have brackets: they are no markup
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     return 0 if held else 1
