@@ -51,7 +51,8 @@ def bitten(run: Run) -> Proof:
 def _took_effect(run: Run, event: Event) -> bool:
     fault = run.plan.faults[event.details["fault"]]
     if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-        answered = run.timeline.of("ok")
+        # Of `rpc.remote` an "ok" says that the call got there; an exception waits for who fetches the value.
+        answered = [e for e in run.timeline.of("ok") if fault.kind != "Raise" or e.details.get("via") != "remote"]
         call = (event.details["caller"], event.details["site"], event.details["nth"])
         return not any((e.role, e.details["site"], e.details["nth"]) == call for e in answered)
     if fault.kind == "Crash" and _killed(run, str(fault.role)):

@@ -167,16 +167,26 @@ class Observer:
         self.env = make_environment(case.env)
         self.env.reset(seed=environment_seed(case.seed, name))  # the only seed; resets go on from it (S2.24)
         self.select_action: Callable[..., Any] = Agent.select_action_batch if case.batch else Agent.select_action
+        self.lock = threading.Lock()
+        self.played: tuple[int, tuple[torch.Tensor, int] | None] = (0, None)
 
-    def run_episode(self, agent_rref: RRef[Any], agent: int, n_steps: int) -> tuple[torch.Tensor, int]:
+    def run_episode(self, agent_rref: RRef[Any], agent: int, episode: int, n_steps: int) -> tuple[torch.Tensor, int]:
         """Discounted rewards (n_steps,), and the length of the first start.
 
         ``agent`` is the agent's number on its owner. It is sent at each step in the RRef's stead, which would cost
-        further messages.
+        further messages. ``episode`` counts from 1: a call that arrives twice plays once, and is answered alike.
 
         Raises:
             RuntimeError: the agent refused or failed, or is gone.
         """
+        with self.lock:
+            number, result = self.played
+            if result is None or number != episode:
+                result = self._play(agent_rref, agent, n_steps)
+                self.played = (episode, result)
+            return result
+
+    def _play(self, agent_rref: RRef[Any], agent: int, n_steps: int) -> tuple[torch.Tensor, int]:
         (state, _), ep_reward, owner = self.env.reset(), n_steps, agent_rref.owner()  # S2.30: not a constant
         limit = self.case.timeout + 5  # the agent's own limit comes first, and says who is missing
         rewards: list[float] = []
@@ -230,6 +240,7 @@ class Agent:
         self.lock = threading.Lock()
         self.failure: AgentFailed | None = None
         self.attendance = Attendance(self.observers, case.timeout, excused=self._waiting)
+        self.episode = 0
         self._reset()
         _agents[self.number] = self
 
@@ -289,11 +300,12 @@ class Agent:
             AgentFailed: the policy failed, or an observer failed, called twice or was silent. Says which.
         """
         self._reset()
+        self.episode += 1
         self.chances.draw(n_steps)
         agent_rref: RRef[Any] = RRef(self)
         futs = {
             # Without a limit of its own, the default being 60 s (S2.34): silence has one.
-            name: ob_rref.rpc_async(timeout=0).run_episode(agent_rref, self.number, n_steps)
+            name: ob_rref.rpc_async(timeout=0).run_episode(agent_rref, self.number, self.episode, n_steps)
             for name, ob_rref in self.ob_rrefs.items()
         }
         try:

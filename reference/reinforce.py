@@ -14,6 +14,7 @@ parameters; and ``reward``: the worst observer's sum and its running average, 5 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -114,13 +115,23 @@ class Observer:
         self.env = make_environment(case.env)
         name = observer_names(case.observers)[rank - 1]
         self.env.reset(seed=environment_seed(case.seed, name))  # the only seed; resets go on from it
+        self.lock = threading.Lock()
+        self.played = 0
 
-    def run_episode(self, agent_rref: RRef[Any], n_steps: int) -> None:
+    def run_episode(self, agent_rref: RRef[Any], episode: int, n_steps: int) -> None:
         """Act until the environment ends or for ``n_steps`` steps; the agent gets every reward.
+
+        ``episode`` counts from 1: a call that arrives twice plays once.
 
         Raises:
             RuntimeError: the agent failed or is gone.
         """
+        with self.lock:
+            if episode > self.played:
+                self._play(agent_rref, n_steps)
+                self.played = episode
+
+    def _play(self, agent_rref: RRef[Any], n_steps: int) -> None:
         state, _ = self.env.reset()  # two values (0.8)
         for _ in range(n_steps):
             action = self._ask(Agent.select_action, agent_rref, state)
@@ -183,6 +194,7 @@ class Agent:
         self.running_reward = 0.0
         self.attendance = Attendance(self.observers, case.timeout)
         self.records: list[Record] = []
+        self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
@@ -203,11 +215,12 @@ class Agent:
         Raises:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which.
         """
+        self.episode += 1
         self.records = [Record(chance.episode(n_steps), [], [], []) for chance in self.chances]
         agent_rref: RRef[Any] = RRef(self)
         futs = {
             # Without a limit of its own: silence has one.
-            name: _remote_method(Observer.run_episode, ob_rref, agent_rref, n_steps, timeout=0)
+            name: _remote_method(Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps, timeout=0)
             for name, ob_rref in self.ob_rrefs.items()
         }
         self.attendance.collect(futs)

@@ -206,6 +206,11 @@ class TestEffect:
         assert check("effect", found).text == f"{Plan.parse(plan)} fired, and a was answered all the same"
         assert judge(found).verdict == "not fired"
 
+    def test_a_remote_value_that_was_refused_is_there_to_be_fetched(self) -> None:
+        there = Event("a", "ok", 2.0, {"site": "shop:pay", "nth": 1, "via": "remote"})
+        assert check("effect", run(RAISE, fired(), there)).holds is True
+        assert check("effect", run(DROP, fired(), there)).holds is False
+
     @pytest.mark.parametrize(
         ("plan", "seen"),
         [
