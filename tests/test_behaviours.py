@@ -9,7 +9,7 @@ import torch.distributed.rpc as rpc
 
 from faults.plan import Plan
 from faults.scope import scope
-from reference.outcome import Overdue, Returned
+from reference.outcome import Outcome, Overdue, Returned
 from reference.world import launch
 
 
@@ -25,15 +25,17 @@ def own_value(timeout: float) -> int:
     return value
 
 
+def own_value_under(plan: str, folder: Path, deadline: float) -> Outcome:
+    with (
+        scope(Plan.parse(plan), folder) as arguments,
+        launch({"a": partial(own_value, 0.2)}, deadline=deadline, **arguments) as world,
+    ):
+        return world.wait()["a"]
+
+
 def test_an_own_rref_that_is_never_made_is_waited_for_for_ever(tmp_path: Path) -> None:
     """torch 2.13: `remote`'s timeout of 0.2 s passes, `local_value` has none, and the role ends at the deadline."""
-    outcomes = {}
-    for name, plan in {"healthy": "seed=0", "lost": f"Drop site={__name__}:make role=a nth=1 side=request"}.items():
-        with (
-            scope(Plan.parse(plan), tmp_path / name) as arguments,
-            launch({"a": partial(own_value, 0.2)}, deadline=3, **arguments) as world,
-        ):
-            outcomes[name] = world.wait()["a"]
-    assert outcomes["healthy"] == Returned(42)
-    assert isinstance(outcomes["lost"], Overdue)
-    assert "in own_value" in outcomes["lost"].stacks
+    assert own_value_under("seed=0", tmp_path / "healthy", 60) == Returned(42)
+    lost = own_value_under(f"Drop site={__name__}:make role=a nth=1 side=request", tmp_path / "lost", 5)
+    assert isinstance(lost, Overdue)
+    assert "in own_value" in lost.stacks
