@@ -1,4 +1,4 @@
-"""A stream of draws for each role, in one process as in several."""
+"""Draws by seed and name, in one process as in several."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ import pytest
 import torch
 from torch import nn
 
-from reference.streams import Streams, build, start_stream
+from reference.streams import build, drawn
 from reference.world import launch
 
 
-def draws(seed: int, role: str, count: int) -> list[list[float]]:
-    """Runs on ``role``."""
-    start_stream(seed, role)
-    return [torch.rand(2).tolist() for _ in range(count)]
+def draws(seed: int, name: str) -> list[float]:
+    """Runs on any role."""
+    with drawn(seed, name):
+        values: list[float] = torch.rand(3).tolist()
+    return values
 
 
-def test_a_twin_draws_what_the_roles_draw() -> None:
-    """However the roles take turns; and whatever the processes drew before."""
+def test_draws_depend_on_seed_and_name_only() -> None:
+    """Not on the process, nor on what it drew before, nor on how often it is asked."""
     with launch(["a", "b"]) as world:
         world.call("a", torch.rand, 7)
-        wanted = {role: world.call(role, draws, 3, role, 3) for role in ("a", "b")}
-    streams = Streams(3, "a", "b")
-    got: dict[str, list[list[float]]] = {"a": [], "b": []}
-    for role in ("b", "a", "a", "b", "a", "b"):
-        with streams.of(role):
-            got[role].append(torch.rand(2).tolist())
-    assert got == wanted
-    assert wanted["a"] != wanted["b"] != draws(4, "b", 3)
+        got = [world.call(role, draws, 3, "x") for role in ("a", "b", "a")]
+    assert got == [draws(3, "x")] * 3
+    assert draws(3, "x") != draws(3, "y")
+    assert draws(3, "x") != draws(4, "x")
 
 
 def fail(numbers: torch.Tensor) -> None:
@@ -38,10 +35,8 @@ def fail(numbers: torch.Tensor) -> None:
 
 def test_the_default_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
-    streams = Streams(0, "a")
-    with streams.of("a"):
-        torch.rand(5)
-    with pytest.raises(ValueError, match=r"^5 numbers$"), streams.of("a"):
+    draws(0, "a")
+    with pytest.raises(ValueError, match=r"^5 numbers$"), drawn(0, "a"):
         fail(torch.rand(5))
     build(nn.Linear, 3, 4, seed=1, name="x", dtype="float32")
     assert torch.equal(torch.get_rng_state(), before)
