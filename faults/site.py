@@ -23,7 +23,9 @@ def name_of(function: Callable[..., object]) -> str:
         named = type(function)
         return f"{named.__module__}:{named.__qualname__}.__call__"
     # A method of a class in C, as `str.upper` is, does not say its module; its class does.
-    module = getattr(named, "__module__", None) or getattr(getattr(named, "__objclass__", None), "__module__", "builtins")
+    module = getattr(named, "__module__", None) or getattr(
+        getattr(named, "__objclass__", None), "__module__", "builtins"
+    )
     return f"{module}:{named.__qualname__}"
 
 

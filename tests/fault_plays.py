@@ -135,9 +135,7 @@ def _sync(name: str, called: Callable[..., Any]) -> Way:
 
 
 def _till(to: str) -> Any:
-    till = rpc.remote(to, Till)
-    till._get_type()
-    return till
+    return rpc.remote(to, Till)
 
 
 WAYS: Mapping[str, Way] = {

@@ -113,7 +113,7 @@ def test_crash(tmp_path: Path, when: str, way: str) -> None:
     plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
     with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=30, **arguments) as world:
         first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
-        assert world.outcomes == {"b": Killed(signal.SIGKILL)}
+        assert world.wait()["b"] == Killed(signal.SIGKILL)
     assert first.value == 2
     assert (second.error, third.error) == ("RuntimeError", "RuntimeError")
     assert second.seconds < 2
