@@ -135,7 +135,11 @@ def _sync(name: str, called: Callable[..., Any]) -> Way:
 
 
 def _till(to: str) -> Any:
-    return rpc.remote(to, Till)
+    """Its class is known when it returns: else an asynchronous proxy's call leaves from another thread, in which
+    torch has forgotten the caller's autograd context, and gradients go missing."""
+    till = rpc.remote(to, Till)
+    till._get_type(blocking=False).wait()  # a blocking one would break the proxies: they want this very future
+    return till
 
 
 WAYS: Mapping[str, Way] = {
@@ -192,7 +196,7 @@ def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]
     """Of the square plus itself, by distributed autograd: each call's within a context of its own."""
     found = []
     for number in range(1, count + 1):
-        x = (torch.arange(3, dtype=torch.float64) / 3 + number).requires_grad_()
+        x = (torch.arange(3, dtype=torch.float64) / 4 + number).requires_grad_()
         with dist_autograd.context() as context:
             dist_autograd.backward(context, [call(way, to, x, timeout).sum()])
             found.append(dist_autograd.get_gradients(context)[x])
@@ -267,7 +271,7 @@ def await_arrivals(count: int) -> bool:
 
 def seconds_of_another_call(function: str, to: str) -> float:
     """How long a second call takes that is sent right after one of ``function``."""
-    hurt = rpc.rpc_async(to, globals()[function], args=(1,), timeout=2.0)
+    hurt = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
     start = time.monotonic()
     rpc.rpc_sync(to, process_id)
     seconds = time.monotonic() - start
@@ -332,3 +336,7 @@ def call_and_leave() -> None:
 
 def call_briefly() -> None:
     answer(lambda: call("rpc_sync", "b", 1, 0.2))
+
+
+def refer_to_oneself() -> None:
+    rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
