@@ -19,7 +19,7 @@ def is_definite(error: BaseException) -> bool:
 
 def first_line(error: BaseException, limit: int = 200) -> str:
     """An error in one line for a ledger: what it says, not where it comes from."""
-    text = str(error).replace("\\n", "\n")  # a KeyError quotes its text
+    text = str(error).replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = next((line for line in lines if "On WorkerInfo(" not in line), (lines or [""])[0])
     return f"{type(error).__name__}: {telling[:limit]}"

@@ -156,7 +156,7 @@ class Delivery:
                 result, error = _failing(result, exception_of(fault))
             late += fault.seconds or 0.0
         # An asynchronous function that answers with something else is a mistake of the program's, for torch to tell.
-        if late and (isinstance(result, torch._C.Future) or error is not None or not self.envelope.asynchronous):
+        if late and (is_future(result) or error is not None or not self.envelope.asynchronous):
             return self._late(late, result, error)
         if error is not None:
             raise error
@@ -170,7 +170,7 @@ class Delivery:
             self._finish(start)
             raise error
         gate = _future()
-        done = result if isinstance(result, torch._C.Future) and self.envelope.asynchronous else completed(None)
+        done = result if is_future(result) and self.envelope.asynchronous else completed(None)
         done.add_done_callback(lambda _: self._open_later(gate, seconds))
         return gate.then(lambda _: result.value() if done is result else result)
 
@@ -204,7 +204,12 @@ def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
     def fail(_: object) -> NoReturn:
         raise error
 
-    return (result.then(fail), None) if isinstance(result, torch._C.Future) else (None, error)
+    return (result.then(fail), None) if is_future(result) else (None, error)
+
+
+def is_future(value: object) -> bool:
+    """What `then` returns is not of torch's public class, only of that one's base."""
+    return isinstance(value, torch._C.Future)
 
 
 def _future() -> Future[Any]:

@@ -8,15 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from torch.distributed.rpc.internal import _InternalRPCPickler
 from torch.futures import Future
 
 from faults import delivery, hook
-from faults.moment import Moment
+
 
 HERE = f"{__name__}:"
 
@@ -133,8 +135,10 @@ def _sync(name: str, called: Callable[..., Any]) -> Way:
 
 
 def _till(to: str) -> Any:
+    """Its class is known when it returns: else an asynchronous proxy's call leaves from another thread, in which
+    torch has forgotten the caller's autograd context, and gradients go missing."""
     till = rpc.remote(to, Till)
-    till._get_type()
+    till._get_type(blocking=False).wait()  # a blocking one would break the proxies: they want this very future
     return till
 
 
@@ -192,7 +196,7 @@ def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]
     """Of the square plus itself, by distributed autograd: each call's within a context of its own."""
     found = []
     for number in range(1, count + 1):
-        x = (torch.arange(3, dtype=torch.float64) / 3 + number).requires_grad_()
+        x = (torch.arange(3, dtype=torch.float64) / 4 + number).requires_grad_()
         with dist_autograd.context() as context:
             dist_autograd.backward(context, [call(way, to, x, timeout).sum()])
             found.append(dist_autograd.get_gradients(context)[x])
@@ -263,3 +267,76 @@ def await_arrivals(count: int) -> bool:
 
     with turns._changed:
         return turns._changed.wait_for(arrived, 10)
+
+
+def seconds_of_another_call(function: str, to: str) -> float:
+    """How long a second call takes that is sent right after one of ``function``."""
+    hurt = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
+    start = time.monotonic()
+    rpc.rpc_sync(to, process_id)
+    seconds = time.monotonic() - start
+    answer(hurt.wait)
+    return seconds
+
+
+def refused(kind: str, to: str) -> Answer:
+    """A call that goes wrong by itself."""
+    wrong = {"later": refuse_later, "not_a_future": not_a_future}
+    if kind in wrong:
+        return answer(lambda: rpc.rpc_sync(to, wrong[kind]))
+    return answer(lambda: rpc.rpc_sync(to, refuse, args=(kind,)))
+
+
+def send_a_lock(to: str) -> Answer:
+    return answer(lambda: rpc.rpc_sync(to, function, args=(threading.Lock(),)))
+
+
+@torch.jit.script
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+THINGS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
+    "str.upper": (str.upper, ("x",)),
+    "operator": (torch.add, (torch.ones(2), 1)),
+    "partial": (partial(function, 1), ()),
+    "script": (scripted, (torch.ones(2),)),
+}
+
+
+def call_something(name: str, to: str) -> Answer:
+    """One of what else can be called than a function or a method."""
+    called, args = THINGS[name]
+    return answer(lambda: rpc.rpc_sync(to, called, args=args))
+
+
+class _Pickler(_InternalRPCPickler):
+    """A user's own."""
+
+
+def with_own_pickler(to: str) -> list[Answer]:
+    """Calls of `function`: the second with another pickler, then two more as ever."""
+
+    def one() -> Answer:
+        return answer(lambda: rpc.rpc_sync(to, function, args=(1,)))
+
+    first = one()
+    with rpc.api._use_rpc_pickler(_Pickler()):
+        second = one()
+    return [first, second, one(), one()]
+
+
+def call_and_wait() -> None:
+    answer(lambda: call("rpc_sync", "b", 1, 1.0))
+
+
+def call_and_leave() -> None:
+    rpc.rpc_async("b", function, args=(1,), timeout=1.0)
+
+
+def call_briefly() -> None:
+    answer(lambda: call("rpc_sync", "b", 1, 0.2))
+
+
+def refer_to_oneself() -> None:
+    rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
