@@ -16,7 +16,6 @@ import torch.distributed.rpc as rpc
 from torch.futures import Future
 
 from faults import delivery, hook
-from faults.moment import Moment
 
 HERE = f"{__name__}:"
 
