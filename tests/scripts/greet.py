@@ -1,6 +1,6 @@
 """Every rank greets the first one. Knows nothing of faults.
 
-    torchrun --nproc-per-node 2 greet.py
+torchrun --nproc-per-node 2 greet.py
 """
 
 import os

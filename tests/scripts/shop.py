@@ -1,6 +1,6 @@
 """A till pays three times at a shop, each a process of its own. Knows nothing of faults.
 
-    python shop.py
+python shop.py
 """
 
 import socket
