@@ -51,7 +51,11 @@ class _Finder(importlib.abc.MetaPathFinder):
 def start() -> None:
     """Does nothing a second time, nor where FAULTS_RUN is not set."""
     folder = os.environ.get(VARIABLE)
-    if folder and _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
+    if not folder:
+        return
+    # For processes that it starts elsewhere, too; and without importing more than is needed.
+    os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
+    if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
 
 

@@ -21,6 +21,9 @@ DEFECTS = ("hung", "wrong", "leaked", "not fired")
 EXPECTED = ("RuntimeError", "TimeoutError", "ConnectionError")
 
 
+NOT_RECORDED = "not recorded"
+
+
 @dataclass(frozen=True)
 class Check:
     """``holds``: None where it is unknown. ``verdict``: what the run is if it does not hold."""
@@ -79,27 +82,35 @@ def whole(run: Run) -> Check:
     absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
     starts = Counter(event.role for event in run.timeline.of("start"))
     twice = [f"{role}: of {count} runs" for role, count in starts.items() if count > 1]
-    if not run.complete:
-        return Check("record", "unknown", None, "no run.json: whoever launched it did not see its end")
-    found = [*torn, *absent, *twice]
-    text = ", ".join(found) or f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
-    return Check("record", "unknown", None if found else True, text)
+    missing = [] if run.complete else ["no run.json, as after `prepare`, or where the launcher died"]
+    found = [*torn, *absent, *twice, *missing]
+    events = f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
+    return Check("record", "unknown", None if found else True, ", ".join([*found, *([] if found else [events])]))
 
 
 def ended(run: Run) -> Check:
     """Every role has an outcome by its deadline."""
     if not run.complete:
-        return Check("ends", "hung", None, "nothing is known")
+        return Check("ends", "hung", None, f"not recorded; by the ledgers {_departures(run)}")
     late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
     if late:
         return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
     return Check("ends", "hung", True, "; ".join(f"{role} {_short(end)}" for role, end in run.ends.items()))
 
 
+def _departures(run: Run) -> str:
+    """Who has shut RPC down, and who has not, or not yet: what the ledgers tell of a run that nobody recorded."""
+    left = [role for role in run.timeline.roles if any(each.role == role for each in run.timeline.of("left"))]
+    others = [role for role in run.timeline.roles if role not in left]
+    return f"{', '.join(left) or 'nobody'} shut RPC down, {', '.join(others) or 'nobody'} did not"
+
+
 def in_time(run: Run) -> Check:
     """Once a fault has bitten, all roles end within the bound, and what the faults themselves last."""
     fired = run.timeline.of("fired")
-    if not fired or not run.complete or run.ends == {}:
+    if not run.complete:
+        return Check("bound", "hung", None, NOT_RECORDED)
+    if not fired:
         return Check("bound", "hung", True, "nothing was lost")
     if all(end.returned for end in run.ends.values()):
         return Check("bound", "hung", True, "all returned")
@@ -112,6 +123,8 @@ def in_time(run: Run) -> Check:
 
 def right(run: Run) -> Check:
     """Never silently wrong: a trace that is returned is the twin's."""
+    if not run.complete:
+        return Check("trace", "wrong", None, NOT_RECORDED)
     if run.trace is None:
         return Check("trace", "wrong", True, "none was returned")
     return Check("trace", "wrong", run.trace == "equal", f"{run.difference}, wanted the twin's")
@@ -119,6 +132,8 @@ def right(run: Run) -> Check:
 
 def expected(run: Run) -> Check:
     """Who did not return was killed by the plan, or raised an error that a caller has to expect."""
+    if not run.complete:
+        return Check("errors", "wrong", None, NOT_RECORDED)
     victims, raised = _victims(run), tuple(fault.error for fault in run.plan.faults if fault.error)
     bitten = bool(run.timeline.of("fired"))
     odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, victims, raised, bitten)]
@@ -127,12 +142,14 @@ def expected(run: Run) -> Check:
 
 
 def _is_expected(role: str, end: End, victims: set[str], raised: tuple[str, ...], bitten: bool) -> bool:
+    if role.startswith("+") and end.kind in ("Exited", "Killed"):
+        # A command says by its status that something went wrong; and it may be a role itself.
+        return bitten and (end.kind == "Exited" or bool(victims))
     if end.kind == "Killed":
         return role in victims
     if end.kind == "Raised":
         return any(base in (*EXPECTED, *raised) for base in end.bases)
-    # A command says by its status that something went wrong; `ended` speaks of those that were overdue.
-    return end.kind in ("Returned", "Overdue") or (role.startswith("+") and end.kind == "Exited" and bitten)
+    return end.kind in ("Returned", "Overdue")  # `ended` speaks of the second
 
 
 def _victims(run: Run) -> set[str]:
@@ -147,6 +164,8 @@ def _victims(run: Run) -> set[str]:
 
 def nothing_left(run: Run) -> Check:
     """No process, shared memory; and where all returned, no RRef and no autograd context on any owner."""
+    if not run.complete:
+        return Check("left", "leaked", None, NOT_RECORDED)
     left = list(run.leaks)
     if run.ends and all(end.returned for end in run.ends.values()):
         for event in run.timeline.of("left"):
@@ -156,8 +175,10 @@ def nothing_left(run: Run) -> Check:
 
 
 def fired(run: Run) -> Check:
-    """Every fault of the plan fired, as often as it says."""
-    return Check("fired", "not fired", *proof.fired(run))
+    """Every fault of the plan fired, as often as it says. Unknown where a ledger is lost that might tell."""
+    holds, text = proof.fired(run)
+    lost = run.complete and whole(run).holds is None
+    return Check("fired", "not fired", None if lost and holds is False else holds, text)
 
 
 def bitten(run: Run) -> Check:

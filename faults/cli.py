@@ -11,13 +11,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from faults import record
 from faults.autostart import VARIABLE
@@ -31,7 +30,7 @@ from faults.runs import run
 from faults.scope import prepared
 from faults.script import run_script
 from faults.subject import Subject, of_tutorial
-from faults.sweep import Cell, Result, SweepFailed, cells, sweep
+from faults.sweep import HURTS, ORDER, Cell, Result, SweepFailed, cells, sweep
 from faults.sweep import record as record_calls
 from reference.case import CaseError
 from reference.cli import BadInput, Parser, add_case_options, known
@@ -76,6 +75,27 @@ def main(arguments: Sequence[str]) -> int:
 
 _Option = tuple[str, dict[str, Any]]
 
+# The longest time that may be asked for (seconds).
+_LONGEST = 1e6
+
+
+def seconds(text: str) -> float:
+    """The type of options that are times."""
+    with suppress(ValueError):
+        if 0 < float(text) <= _LONGEST:  # nor NaN
+            return float(text)
+    raise argparse.ArgumentTypeError(f"wanted seconds, above 0 and at most {_LONGEST:.0f}, got {text!r}")
+
+
+def kinds(text: str) -> list[str]:
+    """The type of ``--kinds``: names of the table, or their first words."""
+    known_kinds = dict.fromkeys(each for hurt in (*HURTS, ORDER) for each in (hurt, hurt.split()[0]))
+    chosen = [kind.strip() for kind in text.split(",")]
+    for kind in chosen:
+        if kind not in known_kinds:
+            raise argparse.ArgumentTypeError(f"unknown kind {kind!r}, wanted some of {', '.join(known_kinds)}")
+    return chosen
+
 
 def _parser(command: str, about: str) -> Parser:
     return Parser(prog=f"python -m faults {command}", description=about)
@@ -104,6 +124,10 @@ _PLAN: _Option = (
     "--plan",
     {"metavar": "PLAN", "default": "seed=0", "help": "the plan as text, or a file (default: none)"},
 )
+_DEADLINE: _Option = (
+    "--deadline",
+    {"type": seconds, "metavar": "X", "help": "seconds until an overdue role is ended (default: by --timeout)"},
+)
 _DIR: _Option = ("--dir", {"metavar": "DIR", "help": "where runs are stored (default: nowhere, unless one fails)"})
 
 
@@ -123,12 +147,19 @@ def _stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
 
 def read_plan(text: str) -> Plan:
     """A plan from the text itself, or from a file of that name. Raises PlanError."""
-    if "=" in text:
+    if ("=" in text or text.lstrip().startswith("{")) and not _exists(text):
         return Plan.parse(text)
     try:
         return Plan.parse(Path(text).read_text())
     except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {why}") from error
+
+
+def _exists(path: str) -> bool:
+    with suppress(OSError):  # a plan may be longer than a name
+        return Path(path).exists()
+    return False
 
 
 def show_sites(arguments: Sequence[str]) -> int:
@@ -149,10 +180,10 @@ def run_one(arguments: Sequence[str]) -> int:
     """One run of a tutorial, or of a command of the user's own."""
     if "--script" in arguments:
         return _run_script(arguments)
-    subject, options = _tutorial("run", "One run under a plan, judged.", arguments, _PLAN, _DIR)
+    subject, options = _tutorial("run", "One run under a plan, judged.", arguments, _PLAN, _DIR, _DEADLINE)
     plan = read_plan(options.plan)
     with _stored(options.dir) as (place, passed):
-        found, judgement = run(subject, plan, place)
+        found, judgement = run(subject, plan, place, deadline=options.deadline)
         passed.append(judgement.passed)
         return _report(found, judgement)
 
@@ -163,13 +194,15 @@ def _run_script(arguments: Sequence[str]) -> int:
     parser.add_argument(_PLAN[0], **_PLAN[1])
     parser.add_argument(_DIR[0], **_DIR[1])
     limit = "seconds until the command is ended (default: 300)"
-    parser.add_argument("--deadline", type=float, default=300.0, metavar="X", help=limit)
+    parser.add_argument("--deadline", type=seconds, default=300.0, metavar="X", help=limit)
     within = "seconds within which it must end after the first fault, if it fails (default: 60)"
-    parser.add_argument("--bound", type=float, default=60.0, metavar="X", help=within)
+    parser.add_argument("--bound", type=seconds, default=60.0, metavar="X", help=within)
     options, command = parser.parse_args(arguments[:split]), list(arguments[split + 1 :])
     if not command:
         raise BadInput("--script what? wanted a Python file or a command, such as torchrun, and its arguments")
     if command[0].endswith(".py"):
+        if not Path(command[0]).is_file():
+            raise BadInput(f"--script {command[0]}: no such file")
         command = [sys.executable, *command]
     plan = read_plan(options.plan)
     with _stored(options.dir) as (place, passed):
@@ -179,7 +212,8 @@ def _run_script(arguments: Sequence[str]) -> int:
 
 
 def _report(found: Run, judgement: Judgement) -> int:
-    print(f"{found.name}: {found.seconds:.1f} s under the plan {found.plan}")
+    seconds_taken = f"{found.seconds:.1f} s " if found.complete else ""
+    print(f"{found.name}: {seconds_taken}under the plan {found.plan}")
     if judgement.passed is not True:
         print(_timeline(found))
     print(judgement)
@@ -210,9 +244,12 @@ def prepare(arguments: Sequence[str]) -> int:
     return 0
 
 
-_BUDGET = ("--budget", {"type": float, "metavar": "X", "help": "seconds; no cell begins later (default: no limit)"})
+_BUDGET = ("--budget", {"type": seconds, "metavar": "X", "help": "seconds; no cell begins later (default: no limit)"})
 _SITES = ("--sites", {"metavar": "TEXT", "help": "only sites that contain this (default: all)"})
-_HURTS = ("--kinds", {"metavar": "KIND,...", "help": "only these kinds, as the table names them, or their first words"})
+_HURTS = (
+    "--kinds",
+    {"type": kinds, "metavar": "KIND,...", "help": "only these kinds, as the table names them, or their first words"},
+)
 
 
 def run_sweep(arguments: Sequence[str]) -> int:
@@ -223,19 +260,20 @@ def run_sweep(arguments: Sequence[str]) -> int:
         sites, healthy = record_calls(subject, place / "healthy")
         todo = [cell for cell in cells(sites, subject.timeout) if _wanted(cell, options)]
         if not todo:
-            raise BadInput(f"nothing to sweep: no cell with --sites {options.sites} and --kinds {options.kinds}")
+            raise BadInput(f"nothing to sweep with --sites {options.sites} --kinds {options.kinds}: see `list`")
         results: list[Result] = []
-        with countdown(subject.name, len(todo), options.budget) as tick:
-            for result in sweep(subject, todo, place, healthy=healthy, budget=options.budget, on_start=tick):
-                results.append(result)
-                passed.append(result.passed)
-        _print_sweep(subject, results, len(todo))
+        try:
+            with countdown(subject.name, len(todo), options.budget) as tick:
+                for result in sweep(subject, todo, place, healthy=healthy, budget=options.budget, on_start=tick):
+                    results.append(result)
+                    passed.append(result.passed)
+        finally:  # also when it is interrupted
+            _print_sweep(subject, results, len(todo))
     return 1 if False in passed else 2 if None in passed else 0
 
 
 def _wanted(cell: Cell, options: Any) -> bool:
-    kinds = [kind.strip() for kind in (options.kinds or "").split(",") if kind.strip()]
-    fits = not kinds or any(cell.hurt == kind or cell.hurt.startswith(f"{kind} ") for kind in kinds)
+    fits = options.kinds is None or cell.hurt in options.kinds or cell.hurt.split()[0] in options.kinds
     return fits and (options.sites or "") in cell.site
 
 
@@ -253,7 +291,7 @@ def _print_sweep(subject: Subject, results: Sequence[Result], wanted: int) -> No
     counts = Counter(_verdict(result) for result in results)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
     if len(results) < wanted:
-        print(f"the budget was spent: {wanted - len(results)} of {wanted} cells were not run")
+        print(f"{wanted - len(results)} of {wanted} cells were not run")
 
 
 def _verdict(result: Result) -> str:

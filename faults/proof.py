@@ -28,7 +28,7 @@ def fired(run: Run) -> Proof:
         if fault.place == "message":
             unseen += [str(fault)] if proof.get(number) is None else []
         elif not _often_enough(fault, counts[number]):
-            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number)}")
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number, fault)}")
     if wrong:
         return False, "; ".join(wrong)
     if unseen:
@@ -36,7 +36,12 @@ def fired(run: Run) -> Proof:
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
 
 
-def _why_not(run: Run, number: int) -> str:
+def _why_not(run: Run, number: int, fault: Fault) -> str:
+    """What the ledgers say of it: who called the site how often, for who has named another; or what failed."""
+    if fault.place == "call":
+        callers = Counter(event.role for event in run.timeline.of("invoke") if event.details.get("site") == fault.site)
+        calls = ", ".join(f"{count} by {role}" for role, count in sorted(callers.items()))
+        return f" (recorded calls of it: {calls or 'none'})"
     failed = [str(event.details.get("why")) for event in run.timeline.of("failed") if event.details["fault"] == number]
     return f" ({failed[0]})" if failed else ""
 

@@ -13,6 +13,7 @@ from typing import Any
 from faults import record
 from faults.checks import Judgement, judge
 from faults.ledger import Timeline, read
+from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import End, Run
 from faults.scope import scope
@@ -48,13 +49,13 @@ def run(
     names, place = list(subject.roles), Path(folder)
     bound = bound_of(subject)
     lasting = sum(fault.seconds or 0.0 for fault in plan.faults)
-    with scope(plan, place, names, record=recorded) as arguments:
+    with scope(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
         begun = time.monotonic()
-        due = deadline or 60.0 + 2 * bound + lasting
+        due = 60.0 + 2 * bound + lasting if deadline is None else deadline
         with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:
             outcomes, times = world.wait(), world.ended
-        seconds = time.monotonic() - begun
+        seconds, orphans = time.monotonic() - begun, left()
     ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
     trace, difference = subject.judge(outcomes) or (None, "")
     timeline = read(place)
@@ -66,7 +67,7 @@ def run(
         seconds=seconds,
         trace=trace,
         difference=difference,
-        leaks=leaks(timeline),
+        leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
     )
     found = record.read(place)
@@ -89,7 +90,7 @@ def _bases(name: str) -> tuple[str, ...]:
 
 
 def leaks(timeline: Timeline) -> list[str]:
-    """Processes of the run that still live, and shared memory that they made."""
+    """Roles of the run that still live, and shared memory that they made."""
     roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
     pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
     found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if _runs(pid)]

@@ -11,7 +11,8 @@ from typing import Any
 
 from faults import hook, network
 from faults.ledger import SUFFIX
-from faults.plan import Plan
+from faults.plan import Plan, PlanError
+from faults.record import RUN
 
 
 @contextmanager
@@ -36,10 +37,18 @@ def scope(
 
 
 def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
-    """The run's folder, with its plan and nothing of an earlier run."""
+    """The run's folder, with its plan and nothing of an earlier run.
+
+    Raises:
+        PlanError: it has ledgers but no plan: files of somebody else's, which are not to be removed.
+        OSError: it cannot be made or written.
+    """
     place = Path(folder).resolve()
     place.mkdir(parents=True, exist_ok=True)
-    for stale in place.glob(f"*{SUFFIX}"):
-        stale.unlink()
+    stale = list(place.glob(f"*{SUFFIX}"))
+    if stale and not (place / hook.PLAN).exists():
+        raise PlanError(f"{place} has {stale[0].name} but no {hook.PLAN}: wanted an empty folder, or one of a run")
+    for each in (*stale, place / RUN):
+        each.unlink(missing_ok=True)
     (place / hook.PLAN).write_text(plan.to_json() + "\n")
     return place

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import shlex
 import signal
 import subprocess
 import time
@@ -19,10 +20,12 @@ from faults import record
 from faults.autostart import VARIABLE
 from faults.checks import Judgement, judge
 from faults.ledger import read
+from faults.orphans import adopting
 from faults.plan import Plan, PlanError
 from faults.record import End, Run
 from faults.runs import leaks
 from faults.scope import prepared
+from reference.outcome import Exited, Killed
 
 # The name of the command itself among the ends.
 COMMAND = "+command"
@@ -42,21 +45,23 @@ def run_script(
     if plan.at("network"):
         raise PlanError("a network's faults need roles that are started by reference.world.launch, got a script")
     place, begun = prepared(plan, folder), time.monotonic()
-    process = subprocess.Popen(command, env=_environment(place), start_new_session=True)
-    try:
-        end = _wait(process, deadline)
-    finally:
-        _end(process)
+    with adopting() as left:
+        process = subprocess.Popen(command, env=_environment(place), start_new_session=True)
+        try:
+            end = _wait(process, deadline)
+        finally:
+            _end(process)
+        orphans = left()
     timeline = read(place)
     record.write(
         place,
-        name=" ".join(command),
+        name=shlex.join(command),
         ends={COMMAND: end},
         bound=bound,
         seconds=time.monotonic() - begun,
         trace=None,
         difference="",
-        leaks=leaks(timeline),
+        leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
     )
     run = record.read(place)
@@ -64,9 +69,7 @@ def run_script(
 
 
 def _environment(place: Path) -> dict[str, str]:
-    startup, root = Path(__file__).parent / "startup", Path(__file__).parent.parent
-    # The package's own place last: it must not hide anything of the program's.
-    path = [str(startup), *filter(None, [os.environ.get("PYTHONPATH")]), str(root)]
+    path = [str(Path(__file__).parent / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, VARIABLE: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
 
@@ -82,7 +85,8 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> End:
     status = process.wait()
     if status == 0:
         return End("Returned", "returned", time.monotonic())
-    return End("Exited", f"exited with status {status}", time.monotonic(), ("status",))
+    outcome = Exited(status) if status > 0 else Killed(-status)
+    return End(type(outcome).__name__, str(outcome), time.monotonic())
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

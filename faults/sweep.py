@@ -28,6 +28,9 @@ HURTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+ORDER = "Order"
+
+
 class SweepFailed(RuntimeError):
     """The healthy run is not healthy, so nothing can be learnt from hurting it. Says why."""
 
@@ -88,7 +91,7 @@ def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[C
     for occurrence, nth in {"first": 1, "last": min(callers.values())}.items():
         if occurrence == "first" or nth > 1:
             fault = Fault(kind="Order", site=site, roles=roles, nth=nth, seconds=seconds)
-            yield Cell(site, "Order", occurrence, fault)
+            yield Cell(site, ORDER, occurrence, fault)
 
 
 def record(subject: Subject, folder: Path) -> tuple[dict[str, Calls], float]:

@@ -19,7 +19,6 @@ from torch.futures import Future
 
 from faults import delivery, hook
 
-
 HERE = f"{__name__}:"
 
 # How often each function ran in this process: the callee's own count.

@@ -8,30 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from reference import TUTORIALS
 from reference.case import Case
 from reference.interface import VARIABLES
+from reference.quick import quick
 from reference.trace import Trace
 from reference.verify import judge, tutorial
 from tests.hosts import Host, NoHosts, two_hosts
 
 SECONDS = 150
-
-# Where the defaults take long. A tutorial that is not here runs its defaults, but two steps at most.
-_IMAGES = {"model": "convnet", "trainers": 2, "batch_size": 4, "image_w": 8, "image_h": 8, "steps": 2}
-QUICK: dict[str, Mapping[str, Any]] = {
-    "parameter_server": {"workers": 2, "steps": 5},
-    "batch_parameter_server": _IMAGES,
-    "sharded_parameter_server": {**_IMAGES, "servers": 2},
-    "pipeline": {"steps": 1, "batch_size": 4, "num_split": 2, "image_w": 32, "image_h": 32, "num_classes": 10},
-}
 
 # Listening TCP sockets of the network it runs on, IPv4 and IPv6: a line each, the address only.
 LISTENING = """
@@ -55,12 +46,6 @@ def hosts() -> Iterator[tuple[Host, Host]]:
         if os.environ.get("REFERENCE_REQUIRE_HOSTS"):
             pytest.fail(f"no hosts: {error}")
         pytest.skip(f"needs network namespaces: {error}")
-
-
-def quick(name: str) -> Case:
-    kind = tutorial(name).Case
-    case: Case = kind(**QUICK.get(name, {"steps": min(2, kind().steps)}))
-    return case
 
 
 def words(case: Case) -> list[str]:
@@ -132,7 +117,7 @@ def test_the_hosts_are_two(hosts: tuple[Host, Host]) -> None:
 
 
 # Training that goes on until somebody is killed.
-ENDLESS = tutorial("batch_parameter_server").Case(**{**_IMAGES, "trainers": 3, "steps": 10**6, "record": "ends"})
+ENDLESS = quick("batch_parameter_server", trainers=3, steps=10**6, record="ends")
 
 
 @contextmanager

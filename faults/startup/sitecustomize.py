@@ -12,4 +12,9 @@ _hidden = PathFinder.find_spec("sitecustomize", sys.path)
 if _hidden is not None and _hidden.loader is not None:
     _hidden.loader.exec_module(sys.modules[__name__])
 
+# Last, since it must not hide anything of the program's.
+_ROOT = str(Path(__file__).parent.parent.parent)
+if _ROOT not in sys.path:
+    sys.path.append(_ROOT)
+
 import faults.autostart  # noqa: E402, F401

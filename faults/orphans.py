@@ -1,0 +1,92 @@
+"""Processes that a run leaves behind: whatever its roles have started, in whatever session, and not ended."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+# From <linux/prctl.h>: orphans of one's descendants become one's own children, instead of the first process's.
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
+
+# What ends by itself has this long to do so (seconds).
+GRACE = 2.0
+
+
+@contextmanager
+def adopting() -> Iterator[Callable[[], list[str]]]:
+    """What is yielded names the processes that are left of what was started meanwhile; they are ended on leaving.
+
+    Linux only; elsewhere none is found. What is started here has to begin a session of its own, as roles and scripts
+    do: a child within this process's own session is nobody's orphan.
+    """
+    before, was = _children(), _subreaper()
+    _set_subreaper(True)
+    try:
+        yield lambda: _left(before)
+    finally:
+        _set_subreaper(was)
+        while orphans := _children() - before:  # ending one may bring its own children here
+            for pid in orphans:
+                _end(pid)
+
+
+def _left(before: set[int]) -> list[str]:
+    due = time.monotonic() + GRACE
+    orphans = sorted(_children() - before)
+    return [f"{_command(pid)} still runs (process {pid})" for pid in orphans if not _ends(pid, due)]
+
+
+def _children() -> set[int]:
+    """This process's, in other sessions than its own."""
+    found, own = set(), os.getsid(0)
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            _, parent, _, session = map(str, path.read_text().rpartition(")")[2].split()[:4])
+            if int(parent) == os.getpid() and int(session) != own:
+                found.add(int(path.parent.name))
+    return found
+
+
+def _ends(pid: int, due: float) -> bool:
+    """Whether it has ended by then."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], max(0.0, due - time.monotonic()))[0])
+    finally:
+        os.close(handle)
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def _command(pid: int) -> str:
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join(filter(None, words))[:80] or "a process"
+    return "a process"
+
+
+def _subreaper() -> bool:
+    value = ctypes.c_int(0)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
+    return bool(value.value)
+
+
+def _set_subreaper(value: bool) -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(value), 0, 0, 0)

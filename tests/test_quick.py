@@ -1,0 +1,30 @@
+"""The quick cases: every tutorial has one, it is quick, and right."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference import TUTORIALS
+from reference.case import CaseError
+from reference.quick import QUICK, quick
+from reference.verify import judge, tutorial
+from tests.runs import run
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_it_runs_equal(name: str) -> None:
+    case = quick(name)
+    trace = run(case)
+    assert trace.case == case
+    assert judge(trace, tutorial(name).train_locally)[1] in ("equal", "within bound")
+
+
+def test_fields_may_differ() -> None:
+    assert quick("reinforce", observers=3, steps=5) == tutorial("reinforce").Case(observers=3, steps=5, n_steps=20)
+    assert quick("rnn", timeout=2.0).timeout == 2.0
+    with pytest.raises(CaseError, match="steps must be at least 1"):
+        quick("rnn", steps=0)
+
+
+def test_only_tutorials_are_named() -> None:
+    assert set(QUICK) <= set(TUTORIALS)

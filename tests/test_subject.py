@@ -1,0 +1,38 @@
+"""A tutorial as a subject: its roles, and its trace against its twin's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from faults.subject import of_tutorial
+from reference.outcome import Raised, Returned
+from reference.quick import quick
+from reference.verify import tutorial
+
+CASE = quick("dist_autograd")
+
+
+def test_a_tutorial() -> None:
+    subject = of_tutorial(CASE)
+    assert subject.name == "dist_autograd" if type(CASE)() == CASE else subject.name.startswith("dist_autograd ")
+    assert list(subject.roles) == list(tutorial("dist_autograd").roles(CASE))
+    assert subject.timeout == CASE.timeout
+    assert of_tutorial(replace(CASE, timeout=2.5)).name.endswith("timeout=2.5")
+
+
+def test_its_trace_is_judged() -> None:
+    subject, trace = of_tutorial(CASE), tutorial("dist_autograd").train_locally(CASE)
+    judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})
+    assert judged is not None
+    assert judged[0] == "equal"
+    name, tensor = next((name, tensor) for name, tensor in trace.tensors.items() if tensor.is_floating_point())
+    spoilt = replace(trace, tensors={**trace.tensors, name: tensor + 1})
+    judged = subject.judge({"worker0": Returned(spoilt)})
+    assert judged is not None
+    assert judged[0] == "wrong"
+    assert name in judged[1]
+
+
+def test_no_trace_no_judgement() -> None:
+    subject = of_tutorial(CASE)
+    assert subject.judge({"worker0": Raised("RuntimeError", "no"), "worker1": Returned(3)}) is None
