@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from tests.processes import children_of, left_after
+
+# Properties: `default` makes the same examples each time; `--hypothesis-profile=soak` a hundred times as many new ones.
+_calm = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("default", _calm, max_examples=100, derandomize=True)
+settings.register_profile("soak", _calm, max_examples=10_000, derandomize=False)
+settings.load_profile("default")
 
 
 def pytest_report_header() -> str:
