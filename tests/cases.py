@@ -73,19 +73,19 @@ _BAGS |= {"steps": st.integers(1, 2), "accumulation": st.sampled_from(("rank", "
 @st.composite
 def _halves(draw: st.DrawFn, **fields: Any) -> Case:
     """A pipeline of linear layers: at most as many micro-batches as images."""
-    batch = draw(st.integers(1, 8))
+    batch = draw(st.integers(1, 6))
     splits = draw(st.integers(1, batch))
     sizes = {"model": "mlp", "depth": st.integers(1, 2), "width": st.integers(1, 6), **_images(1)}
-    return draw(_of(pipeline.Case, batch_size=batch, num_split=splits, rpc_threads=16, **sizes, **fields))
+    return draw(_of(pipeline.Case, batch_size=batch, num_split=splits, **sizes, **fields))
 
 
 @st.composite
 def resnets(draw: st.DrawFn) -> Case:
     """A pipeline of ResNet50's halves, with images so tiny that a step takes a second."""
     splits = draw(st.integers(1, 3))
-    images = splits * draw(st.integers(2, 3))  # batch norm needs two values a micro-batch
-    sizes = {"image_w": st.integers(16, 33), "image_h": st.integers(16, 33), "num_classes": st.integers(2, 5)}
-    return draw(_of(pipeline.Case, batch_size=images, num_split=splits, rpc_threads=16, steps=1, lr=_LR, **sizes))
+    images = splits * 2  # batch norm needs two values a micro-batch
+    sizes = {"image_w": st.integers(16, 20), "image_h": st.integers(16, 20), "num_classes": st.integers(2, 5)}
+    return draw(_of(pipeline.Case, batch_size=images, num_split=splits, steps=1, lr=_LR, **sizes))
 
 
 def _sharded(**fields: Any) -> Cases:

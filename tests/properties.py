@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch.distributed.rpc as rpc
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -78,19 +79,27 @@ SEATS: Mapping[str, list[str]] = {
     "reinforce": ["agent", *_numbered("observer", 3)],
     "batch_reinforce": ["agent", *_numbered("observer", 3)],
 }
-# An agent's own bits need one thread; nobody minds it.
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "pipeline": {"num_worker_threads": 16},
-    "reinforce": {"num_worker_threads": 1},
-    "batch_reinforce": {"num_worker_threads": 1},
-}
+
+
+class _OneThread(rpc.TensorPipeRpcBackendOptions):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "num_worker_threads": 1})
+
+
+def _one_thread_of_an_agent(role: str, then: Callable[[str], object] | None = None) -> None:
+    """A ``before``: an idle world gives all its roles the same options, and an agent's bits need one RPC thread."""
+    if role == "agent":
+        rpc.TensorPipeRpcBackendOptions = _OneThread  # type: ignore[misc]
+    if then is not None:
+        then(role)
 
 
 @contextmanager
 def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iterator[World]:
     """A world in which every case of this tutorial can be run, one after the other."""
     deadline = LIMIT * max(1.0, scale())
-    with launch(SEATS[name], deadline=deadline, options=_OPTIONS.get(name), before=before) as world:
+    prologue = partial(_one_thread_of_an_agent, then=before)
+    with launch(SEATS[name], deadline=deadline, before=prologue) as world:
         yield world
 
 
