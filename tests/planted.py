@@ -179,3 +179,21 @@ NATURAL = [
     ("batch_reinforce", discount_nothing),
     ("pipeline", lose_a_micro_batch),
 ]
+
+# Only another order than the usual one shows them.
+REORDERED = [
+    ("batch_parameter_server", add_in_order_of_arrival),
+    ("sharded_parameter_server", add_in_order_of_arrival),
+    ("parameter_server", record_another_order),
+]
+
+
+def apply_again(role: str) -> None:
+    """A server that takes an update that is sent again for another one."""
+    right: Any = single.ParameterServer._note
+
+    def wrong(self: Any, kind: int, worker: str, number: int) -> bool:
+        right(self, kind, worker, number)
+        return True
+
+    single.ParameterServer._note = wrong  # type: ignore[method-assign]

@@ -1,0 +1,150 @@
+"""Something is lost, doubled, stopped or killed: the run is equal, or ends with a clean error. One fault a run.
+
+One at a time, since a fault can keep another from firing (a crash, whatever comes after it), and `not fired` is a
+defect here. Each run has a world of its own, and timeouts of a second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from faults.checks import Judgement
+from faults.plan import Fault, Plan
+from faults.runs import bound_of, run
+from faults.strategies import faults
+from faults.subject import Subject, of_tutorial
+from faults.sweep import record
+from reference.quick import quick
+from tests import planted
+from tests.properties import counterexample, examples
+
+KINDS = ("Raise", "Duplicate", "Drop", "Crash", "Pause")
+# Of a pause: shorter than the timeout, and longer.
+SECONDS = (0.2, 2.0)
+TIMEOUT = 1.0
+GOOD = ("equal", "clean error")
+
+
+class Lab:
+    """Runs of one subject under one fault each, in folders of their own."""
+
+    def __init__(self, subject: Subject, folder: Path) -> None:
+        self.subject, self.folder, self.numbers = subject, folder, count()
+        self.verdicts: Counter[str] = Counter()
+
+    @cached_property
+    def sites(self) -> dict[str, Any]:
+        """Who calls what how often, in a healthy run."""
+        return {site: calls.callers for site, calls in record(self.subject, self.folder / "healthy")[0].items()}
+
+    def faults(self, kinds: tuple[str, ...] = KINDS, **asked: Any) -> st.SearchStrategy[Fault]:
+        places = asked.pop("places", ["call", "process"])
+        return faults(self.sites, list(self.subject.roles), kinds=kinds, places=places, seconds=SECONDS, **asked)
+
+    def judged(self, fault: Fault) -> Judgement:
+        place = self.folder / f"{next(self.numbers):04d}"
+        deadline = 2 * bound_of(self.subject) + 10
+        _, judgement = run(self.subject, Plan((fault,)), place, deadline=deadline)
+        self.verdicts[judgement.verdict] += 1
+        return judgement
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    yield Lab(of_tutorial(quick(request.param, timeout=TIMEOUT)), tmp_path_factory.mktemp(request.param))
+
+
+def of(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("lab", [name], indirect=True)
+
+
+def check(lab: Lab, data: st.DataObject) -> None:
+    # A chance of 10 % may mean never, which cannot be told from a fault that did not fire.
+    fault = data.draw(lab.faults().filter(lambda each: each.chance_percent is None))
+    judgement = lab.judged(fault)
+    assert judgement.verdict in GOOD, f"{fault}\n{judgement}"
+
+
+@of("parameter_server")
+@examples(6, data=st.data())
+def test_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("batch_parameter_server")
+@examples(6, data=st.data())
+def test_batch_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("sharded_parameter_server")
+@examples(5, data=st.data())
+def test_sharded_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("pipeline")
+@examples(5, data=st.data())
+def test_pipeline(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("dist_autograd")
+@examples(6, data=st.data())
+def test_dist_autograd(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("hybrid_ddp")
+@examples(5, data=st.data())
+def test_hybrid_ddp(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("rnn")
+@examples(5, data=st.data())
+def test_rnn(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("reinforce")
+@examples(5, data=st.data())
+def test_reinforce(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("batch_reinforce")
+@examples(5, data=st.data())
+def test_batch_reinforce(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A role that begins by planting a bug in its own process."""
+
+    bug: Callable[[str], None]
+    role: Callable[[], object]
+
+    def __call__(self) -> object:
+        self.bug("")
+        return self.role()
+
+
+def test_a_planted_bug_is_found(tmp_path: Path) -> None:
+    """A server that applies twice what came twice is silently wrong, and healthy without a fault."""
+    right = of_tutorial(quick("parameter_server", timeout=TIMEOUT))
+    roles = {**right.roles, "ps": Planted(planted.apply_again, right.roles["ps"])}
+    lab = Lab(replace(right, roles=roles), tmp_path)  # its sites are recorded by a healthy run, which has to be equal
+    doubled = lab.faults(("Duplicate",), places=["call"]).filter(lambda each: each.chance_percent is None)
+    found = counterexample(doubled, lambda fault: lab.judged(fault).verdict == "wrong", count=12)
+    assert found.site.endswith("apply_gradients")
