@@ -7,7 +7,7 @@ defect here. Each run has a world of its own, and timeouts of a second.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -59,8 +59,8 @@ class Lab:
 
 
 @pytest.fixture(scope="module")
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    yield Lab(of_tutorial(quick(request.param, timeout=TIMEOUT)), tmp_path_factory.mktemp(request.param))
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(of_tutorial(quick(request.param, timeout=TIMEOUT)), tmp_path_factory.mktemp(request.param))
 
 
 def of(name: str) -> pytest.MarkDecorator:
