@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.distributed.rpc as rpc
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
+from faults import hook
 from faults.ledger import Timeline, read
 from faults.plan import Plan
 from faults.scope import prepared
@@ -22,7 +22,7 @@ from reference.case import Case
 from reference.trace import Trace
 from reference.verify import judge, tutorial
 from reference.world import World, launch
-from tests import cases, fault_plays
+from tests import cases, idle_plays
 from tests.runs import run_in
 
 # Examples that are promised, by test.
@@ -81,24 +81,11 @@ SEATS: Mapping[str, list[str]] = {
 }
 
 
-class _OneThread(rpc.TensorPipeRpcBackendOptions):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{**options, "num_worker_threads": 1})
-
-
-def _one_thread_of_an_agent(role: str, then: Callable[[str], object] | None = None) -> None:
-    """A ``before``: an idle world gives all its roles the same options, and an agent's bits need one RPC thread."""
-    if role == "agent":
-        rpc.TensorPipeRpcBackendOptions = _OneThread  # type: ignore[misc]
-    if then is not None:
-        then(role)
-
-
 @contextmanager
 def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iterator[World]:
     """A world in which every case of this tutorial can be run, one after the other."""
     deadline = LIMIT * max(1.0, scale())
-    prologue = partial(_one_thread_of_an_agent, then=before)
+    prologue = partial(idle_plays.prepare, then=before)
     with launch(SEATS[name], deadline=deadline, before=prologue) as world:
         yield world
 
@@ -139,9 +126,9 @@ def differs(world: World) -> Callable[[Case], bool]:
 def run_under(world: World, case: Case, plan: Plan, folder: Path) -> tuple[Trace, Timeline]:
     """A run under a plan, in a world that goes on; ``folder`` is for its ledgers, and may be used again."""
     place, names = prepared(plan, folder), list(tutorial(case.tutorial()).roles(case))
-    world.run({name: partial(fault_plays.activate, str(place), name) for name in names})
+    world.run({name: partial(idle_plays.activate, str(place), name) for name in names})
     try:
         trace = run_in(world, case)
     finally:
-        world.run(dict.fromkeys(names, fault_plays.hook.deactivate))
+        world.run(dict.fromkeys(names, hook.deactivate))
     return trace, read(place)

@@ -7,8 +7,7 @@ defect here. Each run has a world of its own, and timeouts of a second.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -25,6 +24,7 @@ from faults.subject import Subject, of_tutorial
 from faults.sweep import record
 from reference.quick import quick
 from tests import planted
+from tests.idle_plays import Planted
 from tests.properties import counterexample, examples
 
 KINDS = ("Raise", "Duplicate", "Drop", "Crash", "Pause")
@@ -35,16 +35,18 @@ GOOD = ("equal", "clean error")
 
 
 class Lab:
-    """Runs of one subject under one fault each, in folders of their own."""
+    """Runs of one tutorial under one fault each, in folders of their own."""
 
-    def __init__(self, subject: Subject, folder: Path) -> None:
-        self.subject, self.folder, self.numbers = subject, folder, count()
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.numbers = name, folder, count()
+        self.subject: Subject = of_tutorial(quick(name, timeout=TIMEOUT))
         self.verdicts: Counter[str] = Counter()
 
     @cached_property
     def sites(self) -> dict[str, Any]:
-        """Who calls what how often, in a healthy run."""
-        return {site: calls.callers for site, calls in record(self.subject, self.folder / "healthy")[0].items()}
+        """Who calls what how often, in a healthy run, which has all the time that it wants."""
+        patient = of_tutorial(quick(self.name))
+        return {site: calls.callers for site, calls in record(patient, self.folder / "healthy")[0].items()}
 
     def faults(self, kinds: tuple[str, ...] = KINDS, **asked: Any) -> st.SearchStrategy[Fault]:
         places = asked.pop("places", ["call", "process"])
@@ -60,7 +62,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(of_tutorial(quick(request.param, timeout=TIMEOUT)), tmp_path_factory.mktemp(request.param))
+    return Lab(request.param, tmp_path_factory.mktemp(request.param))
 
 
 def of(name: str) -> pytest.MarkDecorator:
@@ -128,23 +130,11 @@ def test_batch_reinforce(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A role that begins by planting a bug in its own process."""
-
-    bug: Callable[[str], None]
-    role: Callable[[], object]
-
-    def __call__(self) -> object:
-        self.bug("")
-        return self.role()
-
-
 def test_a_planted_bug_is_found(tmp_path: Path) -> None:
-    """A server that applies twice what came twice is silently wrong, and healthy without a fault."""
-    right = of_tutorial(quick("parameter_server", timeout=TIMEOUT))
-    roles = {**right.roles, "ps": Planted(planted.apply_again, right.roles["ps"])}
-    lab = Lab(replace(right, roles=roles), tmp_path)  # its sites are recorded by a healthy run, which has to be equal
+    """A server that applies twice what came twice is silently wrong."""
+    lab = Lab("parameter_server", tmp_path)
+    roles = {**lab.subject.roles, "ps": Planted(planted.apply_again, lab.subject.roles["ps"])}
+    lab.subject = replace(lab.subject, roles=roles)
     doubled = lab.faults(("Duplicate",), places=["call"]).filter(lambda each: each.chance_percent is None)
     found = counterexample(doubled, lambda fault: lab.judged(fault).verdict == "wrong", count=12)
     assert found.site.endswith("apply_gradients")

@@ -1,0 +1,41 @@
+"""What roles of the worlds for properties run. Imports little: every role of every such world has to import it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+from faults import hook
+
+
+class _OneThread(rpc.TensorPipeRpcBackendOptions):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "num_worker_threads": 1})
+
+
+def prepare(role: str, then: Callable[[str], object] | None = None) -> None:
+    """A ``before``: an idle world gives all its roles the same options, and an agent's bits need one RPC thread."""
+    if role == "agent":
+        rpc.TensorPipeRpcBackendOptions = _OneThread  # type: ignore[misc]
+    if then is not None:
+        then(role)
+
+
+def activate(folder: str, role: str) -> None:
+    """Put a plan to work in this process."""
+    hook.activate(folder, role)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A role that begins by planting a bug in its own process."""
+
+    bug: Callable[[str], None]
+    role: Callable[[], object]
+
+    def __call__(self) -> object:
+        self.bug("")
+        return self.role()
