@@ -23,37 +23,37 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @on("parameter_server")
-@examples(350, case=EXACT["parameter_server"])
+@examples(300, case=EXACT["parameter_server"])
 def test_parameter_server(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("batch_parameter_server")
-@examples(250, case=EXACT["batch_parameter_server"])
+@examples(220, case=EXACT["batch_parameter_server"])
 def test_batch_parameter_server(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("sharded_parameter_server")
-@examples(180, case=EXACT["sharded_parameter_server"])
+@examples(150, case=EXACT["sharded_parameter_server"])
 def test_sharded_parameter_server(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("pipeline")
-@examples(120, case=EXACT["pipeline"])
+@examples(100, case=EXACT["pipeline"])
 def test_pipeline(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("dist_autograd")
-@examples(220, case=EXACT["dist_autograd"])
+@examples(200, case=EXACT["dist_autograd"])
 def test_dist_autograd(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("hybrid_ddp")
-@examples(120, case=EXACT["hybrid_ddp"])
+@examples(100, case=EXACT["hybrid_ddp"])
 def test_hybrid_ddp(world: World, case: Any) -> None:
     assert_equal(world, case)
 
@@ -108,7 +108,7 @@ def assert_holds(tensors: Tensors, wanted: Tensors) -> None:
 
 
 @on("batch_parameter_server")
-@examples(80, case=EXACT["batch_parameter_server"])
+@examples(60, case=EXACT["batch_parameter_server"])
 def test_batch_parameter_server_is_plain_training(world: World, case: Any) -> None:
     """All trainers' images in one batch; the mean over trainers is the sum divided by them."""
     tensors = run_in(world, case).tensors
@@ -123,7 +123,7 @@ def test_batch_parameter_server_is_plain_training(world: World, case: Any) -> No
 
 
 @on("pipeline")
-@examples(60, case=EXACT["pipeline"])
+@examples(50, case=EXACT["pipeline"])
 def test_pipeline_is_plain_training(world: World, case: Any) -> None:
     """One model that is not cut, and a batch that is not split."""
     tensors = run_in(world, case).tensors

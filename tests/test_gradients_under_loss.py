@@ -77,55 +77,55 @@ def check(lab: Lab, data: st.DataObject) -> None:
 
 
 @of("parameter_server")
-@examples(6, data=st.data())
+@examples(3, data=st.data())
 def test_parameter_server(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("batch_parameter_server")
-@examples(6, data=st.data())
+@examples(3, data=st.data())
 def test_batch_parameter_server(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("sharded_parameter_server")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_sharded_parameter_server(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("pipeline")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_pipeline(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("dist_autograd")
-@examples(6, data=st.data())
+@examples(3, data=st.data())
 def test_dist_autograd(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("hybrid_ddp")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_hybrid_ddp(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("rnn")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_rnn(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("reinforce")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_reinforce(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("batch_reinforce")
-@examples(5, data=st.data())
+@examples(3, data=st.data())
 def test_batch_reinforce(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
