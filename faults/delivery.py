@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
@@ -29,13 +29,17 @@ class FaultError(RuntimeError):
 
 @dataclass(frozen=True)
 class Envelope:
-    """What travels with a hurt call. ``asynchronous``: the function answers with a future of its own."""
+    """What travels with a hurt call. ``asynchronous``: the function answers with a future of its own.
+
+    ``counts``: where it is a call of several sites, the number that it has at each.
+    """
 
     faults: Mapping[int, Fault]
     caller: str
     site: str
     nth: int
     asynchronous: bool
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def answers_later(self) -> bool:
@@ -69,11 +73,15 @@ class Delivery:
         self.faults = envelope.faults.items()
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
-        self._write(event, fault=number, kind=fault.kind, **details)
+        at = {"site": fault.site, "nth": self._nth(fault)}
+        self._write(event, fault=number, kind=fault.kind, **details, **at)
 
     def _write(self, event: str, **details: Any) -> None:
         call = {"site": self.envelope.site, "caller": self.envelope.caller, "nth": self.envelope.nth}
-        self.desk.ledger.write(event, **details, **call)
+        self.desk.ledger.write(event, **{**call, **details})
+
+    def _nth(self, fault: Fault) -> int:
+        return self.envelope.counts.get(str(fault.site), self.envelope.nth)
 
     def run(self, function: Function) -> Any:
         """The answer, or a future of it."""
@@ -106,7 +114,9 @@ class Delivery:
     def _in_turn(self, function: Function) -> Any:
         orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
         with ExitStack() as turns:
-            groups = [turns.enter_context(self.desk.turns.turn(n, f, *self._arrival())) for n, f in orders]
+            groups = [
+                turns.enter_context(self.desk.turns.turn(n, f, self._nth(f), self.envelope.caller)) for n, f in orders
+            ]
             try:
                 return self._executed(function)
             finally:  # in order is in order, also where the last one raises
@@ -114,9 +124,6 @@ class Delivery:
                     if group.done == len(group.roles) - 1:  # this is the last
                         self.write("fired", number, fault, arrived=group.arrived)
                         self.write("effective", number, fault, executed=list(group.roles))
-
-    def _arrival(self) -> tuple[int, str]:
-        return self.envelope.nth, self.envelope.caller
 
     def _executed(self, function: Function) -> Any:
         """What it returns; once more for each `Duplicate`, whose answer is nobody's."""
