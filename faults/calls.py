@@ -122,6 +122,8 @@ class Calls:
 
 
 def _restore(original: dict[str, Any]) -> None:
+    if Desk.open is not None:
+        Desk.open.later.close(give=True)
     Desk.open = None
     for name, value in original.items():
         setattr(api, name, value)

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch.futures import Future
 
+from faults.later import Later
 from faults.ledger import Ledger
 from faults.plan import Fault
 from faults.turns import Turns
@@ -56,6 +57,7 @@ class Desk:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.turns = Turns()
+        self.later = Later()
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -180,15 +182,7 @@ class Delivery:
         return gate.then(lambda _: result.value() if done is result else result)
 
     def _open_later(self, gate: Future[Any], seconds: float) -> None:
-        start = time.monotonic()
-
-        def strike() -> None:
-            self._finish(start)
-            gate.set_result(None)
-
-        timer = threading.Timer(seconds, strike)
-        timer.daemon = True
-        timer.start()
+        self.desk.later.answer(seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None))
 
     def _finish(self, start: float) -> None:
         for number, fault in self.faults:

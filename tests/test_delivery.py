@@ -163,7 +163,7 @@ def test_raise(side: str, executions: list[int]) -> None:
 
 
 def test_raise_by_default_and_instead_of_another_error() -> None:
-    with pytest.raises(FaultError, match="^injected$"):
+    with pytest.raises(FaultError, match=r"^injected$"):
         paid("Raise side=reply", Shop(KeyError("x")))
 
 

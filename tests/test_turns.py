@@ -56,9 +56,9 @@ def test_without_turns_they_execute_as_they_come() -> None:
 def test_a_missing_one() -> None:
     turns = Turns()
     for role, late in (("b", "a"), ("c", "a, b")):
-        with pytest.raises(OutOfTurn, match=f"^Order: nothing from {late} within 0.01 s, wanted before {role}$"):
-            with turns.turn(0, fault("abc", 0.01), 1, role):
-                pytest.fail("executed out of turn")
+        text = f"^Order: nothing from {late} within 0.01 s, wanted before {role}$"
+        with pytest.raises(OutOfTurn, match=text), turns.turn(0, fault("abc", 0.01), 1, role):
+            pytest.fail("executed out of turn")
 
 
 def test_one_that_raises_lets_the_next_go() -> None:
