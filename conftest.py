@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.forkserver
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,10 @@ import pytest
 import torch
 
 from tests.processes import children_of, left_after
+
+# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

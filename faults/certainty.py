@@ -4,8 +4,8 @@ from __future__ import annotations
 
 # An exception of the function itself, directly or through `Future.then`: torch says where it was raised.
 _RAISED_THERE = ("On WorkerInfo(", "error when running the callback")
-# The message never left, or was refused: no execution.
-_NEVER_SENT = ("Send attempt failed intentionally", "connect: ", "Connection refused")
+# The message never left, or was refused: no execution. In small letters, since transports differ in that too.
+_NEVER_SENT = ("send attempt failed intentionally", "connect: ", "connection refused")
 
 
 def is_definite(error: BaseException) -> bool:
@@ -14,7 +14,9 @@ def is_definite(error: BaseException) -> bool:
     Everything else (a timeout, a connection that broke) may have executed, or may yet.
     """
     text = str(error)
-    return not isinstance(error, RuntimeError) or any(part in text for part in (*_RAISED_THERE, *_NEVER_SENT))
+    if not isinstance(error, RuntimeError) or any(part in text for part in _RAISED_THERE):
+        return True
+    return any(part in text.lower() for part in _NEVER_SENT)
 
 
 def first_line(error: BaseException, limit: int = 200) -> str:

@@ -18,6 +18,8 @@ from torch.distributed.rpc.internal import _InternalRPCPickler
 from torch.futures import Future
 
 from faults import delivery, hook
+from faults.moment import Moment
+from reference.progress import log_step
 
 HERE = f"{__name__}:"
 
@@ -339,3 +341,47 @@ def call_briefly() -> None:
 
 def refer_to_oneself() -> None:
     rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
+
+
+def three_calls() -> None:
+    assert [each.value for each in calls("rpc_sync", "b", 3)] == [2, 6, 12]
+
+
+def leak_a_context() -> None:
+    context = dist_autograd.context()
+    context.__enter__()
+    kept.append(context)
+    rpc.rpc_sync("b", function, args=(torch.ones(2, requires_grad=True),))
+
+
+def keep_a_reference() -> None:
+    kept.append(rpc.remote("b", Till))
+    assert kept[0].rpc_sync().method(1) == 2
+
+
+def keep_a_cycle() -> None:
+    till = rpc.remote("b", Till)
+    assert till.rpc_sync().method(1) == 2
+    cycle: list[Any] = [till]
+    cycle.append(cycle)
+
+
+def steps_and_calls() -> None:
+    for number in (1, 2):
+        log_step(number, 2, 0.0)
+        rpc.rpc_sync("b", function, args=(number,))
+
+
+def listen(folder: str, role: str) -> None:
+    """A ``before``: write down each moment as it is announced, through the door that faults of a process take."""
+    prepare = hook.processes.prepare
+
+    def prepare_and_listen(plan: Any, role: str, place: Any, ledger: Any, announcer: Any) -> Any:
+        call = f"call:{HERE}function"
+        for text in ("up", "step:1", "step:2", f"{call}#1", f"{call}#2", "shutdown"):
+            moment = Moment.parse(f"{text}@{role}")
+            announcer.subscribe(moment, partial(ledger.write, "announced", moment=str(moment)))
+        return prepare(plan, role, place, ledger, announcer)
+
+    hook.processes.prepare = prepare_and_listen  # type: ignore[assignment]
+    hook.install(folder, role)
