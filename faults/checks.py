@@ -176,14 +176,18 @@ def nothing_left(run: Run) -> Check:
 
 def fired(run: Run) -> Check:
     """Every fault of the plan fired, as often as it says. Unknown where a ledger is lost that might tell."""
-    holds, text = proof.fired(run)
-    lost = run.complete and whole(run).holds is None
-    return Check("fired", "not fired", None if lost and holds is False else holds, text)
+    return _by_ledgers("fired", run, *proof.fired(run))
 
 
 def bitten(run: Run) -> Check:
     """What fired had its effect, where that can be seen."""
-    return Check("effect", "not fired", *proof.bitten(run))
+    return _by_ledgers("effect", run, *proof.bitten(run))
+
+
+def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:
+    """What is missing in ledgers that are not whole is unknown, not absent."""
+    lost = run.complete and whole(run).holds is None
+    return Check(name, "not fired", None if lost and holds is False else holds, text)
 
 
 def _short(end: End) -> str:

@@ -20,7 +20,7 @@ PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
 AMOUNTS = (1, 10, 100)
 
 # Seconds until a till gives up a call.
-TIMEOUT = 0.5
+TIMEOUT = 1.0
 
 _paid: list[int] = []
 _kept: list[object] = []

@@ -10,7 +10,6 @@ import sysconfig
 import tarfile
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def build(kind: str, place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An environment's Python: what this one has installed, and this project's wheel."""
     place = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
@@ -44,7 +43,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (site / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     with zipfile.ZipFile(build("wheel", place)) as wheel:
         wheel.extractall(site)
-    yield str(place / "venv/bin/python")
+    return str(place / "venv/bin/python")
 
 
 def environment(**more: str) -> dict[str, str]:

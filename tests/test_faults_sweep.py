@@ -142,7 +142,7 @@ def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "6 of 6 cells" in out
     assert out.splitlines()[-1] == "6 equal"
-    assert list(HURTS)[0] in out
+    assert next(iter(HURTS)) in out
 
 
 def test_a_budget_that_is_spent_is_said(capsys: pytest.CaptureFixture[str]) -> None:

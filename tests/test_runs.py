@@ -130,4 +130,4 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
-    assert recorded.bound == bound_of(subject) == 11.0
+    assert recorded.bound == bound_of(subject) == 12.0
