@@ -15,6 +15,8 @@ from pathlib import Path
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 
+_PROC = Path("/proc")
+
 # What ends by itself has this long to do so (seconds).
 GRACE = 2.0
 
@@ -46,11 +48,13 @@ def _left(before: set[int]) -> list[str]:
 def _children() -> set[int]:
     """This process's, in other sessions than its own."""
     found, own = set(), os.getsid(0)
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    if not _PROC.is_dir():
+        return found
+    for pid in filter(str.isdigit, os.listdir(_PROC)):  # noqa: PTH208: `glob` and `iterdir` may ask what is gone
         with suppress(OSError):  # it has ended meanwhile
-            _, parent, _, session = map(str, path.read_text().rpartition(")")[2].split()[:4])
+            _, parent, _, session = (_PROC / pid / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(parent) == os.getpid() and int(session) != own:
-                found.add(int(path.parent.name))
+                found.add(int(pid))
     return found
 
 
