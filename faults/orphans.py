@@ -50,11 +50,13 @@ def _children() -> set[int]:
     found, own = set(), os.getsid(0)
     if not _PROC.is_dir():
         return found
-    for pid in filter(str.isdigit, os.listdir(_PROC)):  # noqa: PTH208: `glob` and `iterdir` may ask what is gone
+    for entry in _PROC.iterdir():
         with suppress(OSError):  # it has ended meanwhile
-            _, parent, _, session = (_PROC / pid / "stat").read_text().rpartition(")")[2].split()[:4]
+            if not entry.name.isdigit():
+                continue
+            _, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(parent) == os.getpid() and int(session) != own:
-                found.add(int(pid))
+                found.add(int(entry.name))
     return found
 
 
