@@ -47,7 +47,8 @@ def _left(before: set[int]) -> list[str]:
 
 def _children() -> set[int]:
     """This process's, in other sessions than its own."""
-    found, own = set(), os.getsid(0)
+    found: set[int] = set()
+    own = os.getsid(0)
     if not _PROC.is_dir():
         return found
     for entry in _PROC.iterdir():
