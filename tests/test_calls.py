@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from faults import hook, ledger, occurrence
+from faults import ledger, occurrence
 from faults.plan import Plan
 from faults.scope import prepared, scope
 from reference.outcome import Killed, Overdue, RoleFailed
@@ -76,7 +76,7 @@ def begin(world: World, folder: Path, plan: str, roles: str = "abcd") -> None:
 
 def end(world: World, roles: str = "abcd") -> None:
     for role in roles:
-        world.call(role, hook.deactivate)
+        world.call(role, shop.deactivate)
 
 
 def executed(world: World, name: str) -> int:
@@ -328,6 +328,8 @@ class TestLedger:
             world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
             world.call("a", shop.calls, "static", "c", 1, 5.0)
             world.call("b", shop.calls, "of_class", "c", 1, 5.0)
+            for role in "ab":
+                world.call(role, shop.await_ends)
         found = ends(tmp_path)
         assert [found[name][0] for name in ("function", "Till.static", "Till.of_class")] == ["info", "info", "fail"]
         assert "eof" in found["function"][1].lower()
@@ -352,7 +354,7 @@ def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None
     try:
         (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
     finally:
-        end(world)
+        end(world, "a")
     assert "a fault hit tests.fault_plays:function, but its callee has no plan installed" in answer.text
 
 
