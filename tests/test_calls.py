@@ -55,7 +55,7 @@ EFFECTS = (
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with launch(["a", "b", "c", "d"], deadline=150) as world:
+    with launch(["a", "b", "c", "d"], deadline=900) as world:
         yield world
 
 
@@ -135,7 +135,7 @@ def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) ->
 @pytest.mark.parametrize("way", ["rpc_sync", "remote", "asynchronous", "proxy", "helper"])
 def test_crash(tmp_path: Path, when: str, way: str) -> None:
     plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
-    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=30, **arguments) as world:
+    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
         first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
         assert world.wait()["b"] == Killed(signal.SIGKILL)
     assert first.value == 2
@@ -252,7 +252,7 @@ class TestThreads:
         plan = Plan.parse(f"{fault} site={HERE}{function}")
         with (
             scope(plan, tmp_path, ["a", "b"]) as arguments,
-            launch(["a", "b"], deadline=30, options={"num_worker_threads": 1}, **arguments) as world,
+            launch(["a", "b"], deadline=100, options={"num_worker_threads": 1}, **arguments) as world,
         ):
             seconds = world.call("a", shop.seconds_of_another_call, function, "b")
         assert len(ledger.read(tmp_path).of("fired")) == 1
@@ -323,7 +323,7 @@ class TestLedger:
         plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
         with (
             scope(plan, tmp_path, "abc") as arguments,
-            launch(["a", "b", "c"], deadline=30, options=options, **arguments) as world,
+            launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
         ):
             world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
             world.call("a", shop.calls, "static", "c", 1, 5.0)
@@ -372,8 +372,11 @@ class TestOwnReference:
     @pytest.mark.parametrize("side", ["request", "reply"])
     def test_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
         plan = Plan.parse(f"Drop site={HERE}function side={side}")
-        with scope(plan, tmp_path) as arguments, launch({"a": shop.refer_to_oneself}, deadline=2, **arguments) as world:
-            overdue = world.wait()["a"]
+        with scope(plan, tmp_path) as arguments, launch(["a"], deadline=100, **arguments) as world:
+            world.call("a", shop.nothing)
+            with pytest.raises(RoleFailed):
+                world.call("a", shop.refer_to_oneself, deadline=1)
+            overdue = world.outcomes["a"]
         assert isinstance(overdue, Overdue)
         assert "in refer_to_oneself" in overdue.stacks
         assert len(ledger.read(tmp_path).of("fired")) == 1
@@ -387,7 +390,7 @@ class TestShutdown:
             plan = Plan.parse(f"Drop site={HERE}function side=reply")
             with (
                 scope(plan, tmp_path / str(number), "ab") as arguments,
-                launch({"a": play, "b": shop.nothing}, deadline=30, **arguments) as world,
+                launch({"a": play, "b": shop.nothing}, deadline=100, **arguments) as world,
             ):
                 world.wait()
             timeline = ledger.read(tmp_path / str(number))
@@ -401,7 +404,7 @@ class TestShutdown:
         plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
         with (
             scope(plan, tmp_path, "ab") as arguments,
-            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=30, **arguments) as world,
+            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=100, **arguments) as world,
         ):
             outcomes = world.wait()
             assert world.log("b") == ""
