@@ -113,7 +113,7 @@ def test_a_plan_that_cannot_be_read(tmp_path: Path, text: str | None, message: s
 def run(folder: Path, play: Any, plan: Plan = PLAN, **more: Any) -> ledger.Timeline:
     """The ledger of a world in which ``a`` plays and ``b`` is there to be called."""
     roles = {"a": play, "b": shop.nothing}
-    with scope(plan, folder, list(roles), **more) as arguments, launch(roles, deadline=30, **arguments) as world:
+    with scope(plan, folder, list(roles), **more) as arguments, launch(roles, deadline=100, **arguments) as world:
         assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
     return ledger.read(folder)
 
@@ -170,7 +170,7 @@ def test_a_users_own_script_and_two_worlds_in_one_process(tmp_path: Path) -> Non
         [sys.executable, "-m", "tests.fault_script", str(prepared(plan, tmp_path))],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         cwd=Path(__file__).parent.parent,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
         check=False,
