@@ -230,7 +230,12 @@ def check(arguments: Sequence[str]) -> int:
     parser = _parser("check", "Judge a stored run again.")
     parser.add_argument("dir", metavar="DIR", help="a run's folder")
     found = record.read(parser.parse_args(arguments).dir)
-    return _report(found, judge(found))
+    try:
+        judgement = judge(found)
+    except (TypeError, ValueError, LookupError) as error:
+        why = f"it holds what no run writes ({type(error).__name__}: {error})"
+        raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
+    return _report(found, judgement)
 
 
 def prepare(arguments: Sequence[str]) -> int:

@@ -53,6 +53,20 @@ def careful() -> int:
     return _total()
 
 
+def strictly_pay(amount: int) -> None:
+    assert amount not in _paid, amount
+    _paid.append(amount)
+
+
+def strict() -> int:
+    """The shop takes no amount twice, and says so by an error of its own."""
+    for amount in AMOUNTS:
+        rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
+        if amount == 10:
+            rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
+    return _total()
+
+
 def careless() -> int:
     """Loses a payment that fails, and says nothing."""
     for amount in AMOUNTS:

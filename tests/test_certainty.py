@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from faults.certainty import first_line, is_definite
+from faults.certainty import first_line, is_definite, raised_there
 
 THERE = "On WorkerInfo(id=1, name=b):\n"
 FROM = "(this error originated at tensorpipe/{}:1)"
@@ -60,3 +60,17 @@ def test_indefinite(text: str) -> None:
 )
 def test_first_line(error: Exception, line: str) -> None:
     assert first_line(error) == line
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        ("KeyError: On WorkerInfo(id=0, name=ps):\nKeyError('x')", "KeyError"),
+        ("RuntimeError: On WorkerInfo(id=0, name=ps):\nRuntimeError('KeyError: On WorkerInfo(1)')", "RuntimeError"),
+        ("OutOfTurn: On WorkerInfo(id=0, name=ps):\nOutOfTurn('Order: nothing')", None),
+        ("print: On WorkerInfo(id=0, name=ps)", None),
+        ("RPCErr:1:RPC ran for more than set timeout", None),
+    ],
+)
+def test_raised_there(error: str, name: str | None) -> None:
+    assert raised_there(error) == name

@@ -165,14 +165,16 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_an_interrupt_leaves_nothing(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "by"), [*((name, signal.SIGINT) for name in LONG), ("script", signal.SIGTERM)], ids=str
+)
+def test_an_interrupt_leaves_nothing(name: str, by: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "faults", *LONG[name]]
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         started = _begun(process, tmp_path, name)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, by)
         _, err = process.communicate(timeout=30)
     finally:
         process.kill()

@@ -35,6 +35,12 @@ RUNS = [
     (plays.careless, LOST, "wrong", "101 in the till"),
     (plays.retrying, UNANSWERED, "wrong", "121 in the till"),
     (plays.clumsy, LOST, "wrong", "till raised AttributeError: 'NoneType'"),
+    (
+        plays.strict,
+        DELAY.replace("pay", "strictly_pay"),
+        "wrong",
+        "till raised RuntimeError: AssertionError: On ",
+    ),
     (plays.mortal, LOST, "wrong", "till was killed by SIGKILL"),
     (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
@@ -118,6 +124,25 @@ def test_what_is_left_is_ended(tmp_path: Path) -> None:
     assert ["sleep 1000 still runs" in leak for leak in found.leaks] == [True]
     assert {pid for pid in children_of(os.getpid()) - before if b"sleep" in _words(pid)} == set()
     assert not leaks(found.timeline)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("run.json", '{"ends": {}, "bound": null}'),
+        ("run.json", '{"ends": {"till": {"kind": "Raised", "text": null, "time": null, "bases": []}}}'),
+        ("till.jsonl", '{"event": "fired", "time": 1, "fault": 0}'),
+        ("till.jsonl", '{"event": "failed", "time": 1, "why": "it"}'),
+    ],
+)
+def test_what_no_run_writes_is_refused_in_a_line(
+    file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(Plan.parse(f"{LOST}; Pause role=till at=up@till seconds=1").to_json())
+    (tmp_path / file).write_text(text)
+    assert main(["check", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
 
 
 def _words(pid: int) -> bytes:

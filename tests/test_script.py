@@ -11,7 +11,8 @@ import pytest
 
 from faults.autostart import VARIABLE
 from faults.plan import Plan, PlanError
-from faults.script import COMMAND, run_script
+from faults.script import run_script
+from faults.uncaught import COMMAND
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -60,6 +61,26 @@ def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("how", "fault", "verdict", "said"),
+    [
+        ("here", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("here", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
+        ("process", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("spawn", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("spawn", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
+        ("spawn", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
+        ("twice", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
+    ],
+)
+def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, said: str, tmp_path: Path) -> None:
+    """A program that finds its own result wrong, in whichever of its processes, has not ended cleanly."""
+    command = [sys.executable, own("strict.py", tmp_path), how]
+    _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
+    assert judgement.verdict == verdict, str(judgement)
+    assert said in str(judgement)
+
+
 def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:
     """Verdict, end and leaks of a program without RPC."""
     command = [sys.executable, "-c", text]
@@ -87,8 +108,8 @@ def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
     assert len(left) == 1
     assert left[0].startswith("sleep 1000 still runs (process ")
     assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
-    # One that stays in the program's session is ended with it, as by a terminal that closes.
-    assert python(text.format(False), tmp_path) == ("returned", "returned", [])
+    # Also one that stays in the program's own session, which is ended with the program.
+    assert python(text.format(False), tmp_path)[0] == "leaked"
 
 
 def test_a_plan_that_nobody_carries_out(tmp_path: Path) -> None:
