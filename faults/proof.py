@@ -29,11 +29,24 @@ def fired(run: Run) -> Proof:
             unseen += [str(fault)] if proof.get(number) is None else []
         elif not _often_enough(run, fault, counts[number]):
             wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number, fault)}")
+        elif _hits(run, number) not in (None, counts[number]):
+            wrong.append(
+                f"{fault} fired {counts[number]} times, wanted {_hits(run, number)}, the calls that it has hit"
+            )
     if wrong:
         return False, "; ".join(wrong)
     if unseen:
         return None, f"{', '.join(unseen)}: left no evidence"
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
+
+
+def _hits(run: Run, number: int) -> int | None:
+    """The calls that callers say it has hit, where each must have arrived: nobody died, and no other fault was first."""
+    fault = run.plan.faults[number]
+    alone = len(run.plan.at("call")) == 1 and fault.place == "call" and fault.kind != "Order"
+    if not alone or not all(end.returned for end in run.ends.values()):
+        return None
+    return sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke")) or None
 
 
 def _why_not(run: Run, number: int, fault: Fault) -> str:

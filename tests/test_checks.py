@@ -215,6 +215,16 @@ class TestFired:
         assert check("fired", run(plan, fired(), fired())).holds is True
         assert check("fired", run(plan)).holds is False
 
+    def test_every_call_that_was_hit_where_nobody_died(self) -> None:
+        """The callers say which calls they have sent in envelopes: a callee that opens one of two has lost one."""
+        plan = "Drop site=shop:pay every=true side=reply"
+        sent = Event("a", "invoke", 1.0, {"site": "shop:pay", "nth": 1, "faults": [0]})
+        assert check("fired", run(plan, sent, sent, fired(), fired())).holds is True
+        lost = check("fired", run(plan, sent, sent, fired()))
+        assert (lost.holds, lost.text) == (False, f"{plan} fired 1 times, wanted 2, the calls that it has hit")
+        died = {"a": RETURNED, "b": KILLED}
+        assert check("fired", run(plan, sent, sent, fired(), ends=died)).holds is True
+
     def test_each_of_several(self) -> None:
         plan = f"{DROP}; {CRASH}"
         assert check("fired", run(plan, fired(0), fired(1))).holds is True
