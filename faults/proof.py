@@ -41,7 +41,7 @@ def fired(run: Run) -> Proof:
 
 
 def _hits(run: Run, number: int) -> int | None:
-    """The calls that it has hit, as callers say, where each must have arrived: nobody died, no other fault came first."""
+    """The calls that it has hit, as callers say, where each must have arrived: all lived, no fault came before."""
     fault = run.plan.faults[number]
     alone = len(run.plan.at("call")) == 1 and fault.place == "call" and fault.kind != "Order"
     if not alone or not all(end.returned for end in run.ends.values()):
