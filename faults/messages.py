@@ -21,8 +21,8 @@ from faults.plan import Fault, Plan
 BACKEND = "FAULTY_TENSORPIPE"
 # How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
 # cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
-LOST = "RPCErr:2:Send attempt failed intentionally for "
-_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST)}"
+LOST = "RPCErr:2:Send attempt failed intentionally for"  # and a blank, which a ledger's line may end before
+_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
 # What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
 # Which recorded calls can show what became of a message.

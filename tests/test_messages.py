@@ -15,6 +15,7 @@ import torch.distributed.rpc as rpc
 
 from faults import messages
 from faults.fields import MESSAGES
+from faults.certainty import first_line
 from faults.ledger import Event, Timeline
 from faults.plan import Plan, PlanError
 from reference.outcome import Raised, Returned
@@ -275,6 +276,12 @@ class TestEvidence:
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
         assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
+
+    def test_a_lost_call_whose_message_begins_a_new_line(self) -> None:
+        """Then the ledger's line ends with the words of the error, without the blank that follows them."""
+        error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
+        assert error.endswith(" for")
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
 
     def test_another_error_proves_nothing(self) -> None:
         error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"
