@@ -97,7 +97,7 @@ Every tutorial under every kind of fault, as `tests/test_matrix.py` runs it: one
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
 | E | `clean error`: who is lost is named, within the bound, and no other trace is returned |
-| – | no such cell; the reason is below |
+| - | no such cell; the reason is below |
 
 A row is hurt at the call that carries its gradients, parameters or actions, once it trains (`tests/matrix_places.py`).
 *Crash before* and *after* kill who is called, *Crash at call* who calls; at a step it is who is called. Partitions are
@@ -111,9 +111,7 @@ def page() -> str:
     mixed = [f"| {tutorial} | {kind} | {_sign(expected)} |" for tutorial, kind, _, expected in MIXED]
     both = "\n".join(["## Two at once\n", "| tutorial | faults | |", "|---|---|---|", *mixed])
     rows = [f"| {name} | `{at.site}` | {at.caller} | {at.nth} | {at.callee} |" for name, at in PLACES.items()]
-    where = "\n".join(
-        ["## Where\n", "| tutorial | call | by | number | executed by |", "|---|---|---|---|---|", *rows]
-    )
+    where = "\n".join(["## Where\n", "| tutorial | call | by | number | executed by |", "|---|---|---|---|---|", *rows])
     return "\n\n".join([_ABOUT.rstrip(), *tables, both, _reasons(), where]) + "\n"
 
 
@@ -128,7 +126,7 @@ def _table(place: str) -> str:
 
 
 def _sign(expected: Expected) -> str:
-    return {EQUAL: "=", ERROR: "E", "": "–"}[expected.verdict]
+    return {EQUAL: "=", ERROR: "E", "": "-"}[expected.verdict]
 
 
 def _reasons() -> str:

@@ -14,8 +14,8 @@ import torch
 import torch.distributed.rpc as rpc
 
 from faults import messages
-from faults.fields import MESSAGES
 from faults.certainty import first_line
+from faults.fields import MESSAGES
 from faults.ledger import Event, Timeline
 from faults.plan import Plan, PlanError
 from reference.outcome import Raised, Returned
