@@ -104,13 +104,13 @@ def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
 
 
 def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
-    """The calls whose message this fault hits. Those of the own role are no messages."""
+    """The calls whose message this fault hits. One to oneself is lost like any other, and never late."""
     return [
         each
         for each in ended
         if each.details.get("via") == _CALLS.get(str(fault.message), "nothing that is recorded")
         and fault.role in (None, each.role)
-        and each.details.get("to") != each.role
+        and (fault.kind == "Drop" or each.details.get("to") != each.role)
     ]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reference import TUTORIALS
 from tests.matrix_places import KINDS, PLACES, plan_of
-from tests.matrix_verdicts import EQUAL, ERROR, GONE, KILLED, VERDICTS, Expected
+from tests.matrix_verdicts import EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, Expected
 
 PAGE = Path(__file__).parent.parent / "docs" / "matrix.md"
 
@@ -30,11 +30,6 @@ class Cell:
     @property
     def name(self) -> str:
         return f"{self.tutorial}-{self.kind.replace(' ', '-')}"
-
-    @property
-    def timeout(self) -> float:
-        """Seconds that roles wait for each other: short where they have to give up, else no load may make them."""
-        return 10.0 if self.expected.verdict == EQUAL else 1.0
 
 
 def cells() -> Iterator[Cell]:
@@ -64,21 +59,26 @@ MIXED: tuple[tuple[str, str, str, Expected], ...] = (
         "batch_parameter_server",
         "Duplicate + Delay reply",
         _both("batch_parameter_server", "Duplicate", "Delay reply", role="trainer2"),
-        Expected(EQUAL),
+        Expected(EQUAL, timeout=PATIENT),
     ),
     (
         # One alone makes two lists of unequal length. Both together once made them equal, and the result wrong.
         "reinforce",
         "Duplicate + Duplicate of the reward",
         _both("reinforce", "Duplicate", "Duplicate", site="reference.reinforce:Agent.report_reward"),
-        Expected(EQUAL),
+        Expected(EQUAL, timeout=PATIENT),
     ),
-    ("rnn", "Pause at call + Delay reply", _both("rnn", "Pause at call", "Delay reply"), Expected(EQUAL)),
+    (
+        "rnn",
+        "Pause at call + Delay reply",
+        _both("rnn", "Pause at call", "Delay reply"),
+        Expected(EQUAL, timeout=PATIENT),
+    ),
     (
         "pipeline",
         "Delay request + Partition healed",
         _both("pipeline", "Delay request", "Partition healed"),
-        Expected(EQUAL),
+        Expected(EQUAL, timeout=PATIENT),
     ),
     (
         "parameter_server",

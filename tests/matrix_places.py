@@ -12,8 +12,9 @@ class Place:
     training is under way, and the two roles that it joins.
 
     ``nth``: which call of ``site`` by ``caller``; ``other``: who else calls it; ``step``: the role that announces
-    steps; ``message``: a type that ``sender`` sends for calls that its ledger tells of; ``kbit``: what ``callee`` can
-    send when it is slow: so little that packets have to wait.
+    steps; ``message``: a type that ``sender`` sends for calls that its ledger tells of; ``late``: who sends the late
+    ones, if another: not all of the sender's can be, since those with gradients pass the faulty agent; ``kbit``: what
+    ``callee`` can send when it is slow: so little that packets have to wait.
     """
 
     site: str
@@ -22,6 +23,7 @@ class Place:
     callee: str
     message: str = "PYTHON_CALL"
     sender: str = ""
+    late: str = ""
     other: str = ""
     step: str = ""
     kbit: int = 200
@@ -73,7 +75,9 @@ PLACES: Mapping[str, Place] = {
     "rnn": Place(
         "reference.rnn:EmbeddingTable.forward", 2, "trainer", "ps", message=REMOTE, sender="trainer", step="trainer"
     ),
-    "pipeline": Place("reference.shard:Shard.forward", 5, "master", "worker1", sender="master", step="master"),
+    "pipeline": Place(
+        "reference.shard:Shard.forward", 5, "master", "worker1", sender="master", late="worker1", step="master"
+    ),
     "hybrid_ddp": Place(
         "reference.hybrid_ddp:EmbeddingServer.update",
         nth=2,
@@ -104,7 +108,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Order": "Order site={site} roles={other},{caller} nth={nth} seconds=1",
     },
     "message": {
-        "Delay message": "Delay message={message} role={sender} seconds=0.1",
+        "Delay message": "Delay message={message} role={late} seconds=0.1",
         "Drop message": "Drop message={message} role={sender} times=1",
     },
     "process": {
@@ -128,4 +132,5 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 def plan_of(tutorial: str, kind: str) -> str:
     """The cell's plan as text."""
     plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
-    return plan.format(**vars(PLACES[tutorial]))
+    at = PLACES[tutorial]
+    return plan.format(**{**vars(at), "late": at.late or at.sender})

@@ -7,28 +7,32 @@ from dataclasses import dataclass, field
 
 EQUAL, ERROR = "equal", "clean error"
 
+# Nobody has to give up: so long that a busy machine does not make them (seconds).
+PATIENT = 10.0
+
 
 @dataclass(frozen=True)
 class Expected:
     """``ends``: role to a pattern of its end; ``reason``: why there is no such cell, or why it is as it is.
 
-    ``verdict``: empty where there is no such cell.
+    ``verdict``: empty where there is no such cell; ``timeout``: seconds that roles wait for each other.
     """
 
     verdict: str
     ends: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    timeout: float = 1.0
 
 
 Row = dict[str, Expected]
 
 
 def equal(*kinds: str) -> Row:
-    return dict.fromkeys(kinds, Expected(EQUAL))
+    return dict.fromkeys(kinds, Expected(EQUAL, timeout=PATIENT))
 
 
-def error(*kinds: str, reason: str = "", **ends: str) -> Row:
-    return dict.fromkeys(kinds, Expected(ERROR, ends, reason))
+def error(*kinds: str, reason: str = "", timeout: float = 1.0, **ends: str) -> Row:
+    return dict.fromkeys(kinds, Expected(ERROR, ends, reason, timeout))
 
 
 def none(*kinds: str, reason: str) -> Row:
@@ -83,6 +87,7 @@ VERDICTS: Mapping[str, Row] = {
         **error(
             "Delay message",
             worker0=r"NotMeasured: worker3 counted -?\d+ bytes.*is this TCP",
+            timeout=3.0,
             reason="the faulty agent does not take the tutorial's own transport, and it says so",
         ),
         **error("Drop message", worker0=UNMADE),

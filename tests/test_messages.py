@@ -283,6 +283,11 @@ class TestEvidence:
         assert error.endswith(" for")
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
 
+    def test_a_lost_call_to_oneself(self) -> None:
+        """The agent loses it; late it never is."""
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
+        assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
+
     def test_another_error_proves_nothing(self) -> None:
         error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"
         assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
