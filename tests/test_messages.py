@@ -179,11 +179,12 @@ def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -
 
 
 def test_what_passes_the_agent(tmp_path: Path) -> None:
-    """Calls to oneself, and calls with gradients within a context of distributed autograd."""
+    """Calls with gradients within a context of distributed autograd; a call to oneself does not."""
     with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
         context = started.call("a", plays.call_in_context)
         assert [value for _, value in context.values()] == [2.0, 1]
         assert started.call("a", plays.python_call)["first"][1].startswith(LOST_TEXTS[0])
+        assert started.call("a", plays.call_oneself)[1].startswith(LOST_TEXTS[0])
 
 
 def test_only_the_named_role_is_hurt_but_every_role_has_the_agent(tmp_path: Path) -> None:
