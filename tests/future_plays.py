@@ -126,9 +126,12 @@ def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
     return future
 
 
-def start_nested(function: Any, count: int, timeout: float) -> None:
-    """Ask ``b`` so often for what waits at ``c``; `take_nested` waits for the answers."""
-    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=LONG) for _ in range(count)]
+def start_nested(function: Any, count: int, timeout: float, patience: float) -> None:
+    """Ask ``b`` so often for what waits at ``c``; `take_nested` waits for the answers.
+
+    ``timeout``, ``patience``: seconds of b's calls to c, and of these.
+    """
+    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=patience) for _ in range(count)]
 
 
 def take_nested() -> list[End]:
@@ -270,13 +273,13 @@ def failing_chain(length: int, at: int) -> tuple[int, End]:
 
 
 def fan_in(way: str, calls: Sequence[str], to: str) -> End:
-    """`collect_all` or `wait_all` of calls: of ``ok`` (gives its place), ``no`` (raises), ``never`` (0.5 s)."""
+    """`collect_all` or `wait_all` of calls: ``ok`` gives its place, ``no`` raises, ``never`` times out after 1 s."""
 
     def call(place: int, kind: str) -> Future[Any]:
         if kind == "ok":
             return rpc.rpc_async(to, add, args=(place, 0))
         if kind == "never":
-            return rpc.rpc_async(to, never, args=(False,), timeout=0.5)
+            return rpc.rpc_async(to, never, args=(False,), timeout=1.0)
         return rpc.rpc_async(to, refuse, args=(f"call {place}",))
 
     futures = [call(place, kind) for place, kind in enumerate(calls)]
@@ -415,6 +418,10 @@ def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> End:
     return end(lambda: rpc.rpc_async(to, function, args=args, timeout=timeout).wait())
 
 
+def call_briefly(to: str) -> End:
+    return call(add, to, 1, 2, timeout=0.5)
+
+
 def fetch(function: Any, to: str, *args: Any) -> End:
     return end(lambda: rpc.remote(to, function, args=args).to_here(LONG))
 
@@ -423,7 +430,7 @@ def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, 
     """A call that is never answered, and three others while it is under way."""
     pending = rpc.rpc_async(to, never, args=(keep,), timeout=timeout)
     others = [call(add, to, number, 1) for number in range(3)]
-    assert not pending.done()
+    assert not pending.done()  # they were answered before
     return end(pending.wait), others
 
 

@@ -15,6 +15,7 @@ from tests import future_plays as plays
 from tests import plays as others
 
 IN_CALLBACK = "Got the following error when running the callback: "
+TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout ({} ms) and will now be marked with an error"
 ON_B = "On WorkerInfo(id=1, name=b):\n"
 
 
@@ -99,14 +100,13 @@ class TestNeverCompleted:
     """Whether the callee keeps the future that it never completes or forgets it makes no difference."""
 
     def test_ends_at_the_callers_timeout_and_holds_up_nobody(self, world: World, keep: bool) -> None:
-        got, beside = world.call("a", plays.unanswered_beside_others, keep, "b", 0.4)
+        got, beside = world.call("a", plays.unanswered_beside_others, keep, "b", 1.0)
         assert got.short == (
-            "RPCErr:1:RPC ran for more than set timeout (400 ms) and will now be marked with an error",
+            TIMED_OUT.format(1000),
             "RuntimeError",
         )
-        assert 0.39 <= got.seconds < 2
+        assert 0.9 <= got.seconds < 4
         assert [each.short for each in beside] == [(1, "int"), (2, "int"), (3, "int")]
-        assert max(each.seconds for each in beside) < 0.35  # all before the silent one's timeout
 
     @pytest.mark.parametrize(("timeout", "awaited"), [(0.3, True), (1.2, False)], ids=["given up", "open"])
     def test_holds_a_graceful_shutdown_only_while_its_call_is_open(
@@ -123,37 +123,39 @@ class TestNeverCompleted:
         assert outcomes == {"a": Returned(left), "b": Returned(None)}
         assert isinstance(left, float)
         took = max(world.ended.values()) - left
-        assert (took < 0.6) if awaited else (timeout - 0.1 <= took < 3)
+        assert (took < 3) if awaited else (timeout - 0.1 <= took < timeout + 3)
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[World]:
+    with launch(["a", "b", "c"], deadline=150, options={"num_worker_threads": 4}) as world:
+        yield world
 
 
 class TestNestedCalls:
     """b has four threads; a asks it at once for what waits at c, which has an answer when all have arrived there."""
 
-    @pytest.fixture(scope="class")
-    def three(self) -> Iterator[World]:
-        with launch(["a", "b", "c"], deadline=60, options={"num_worker_threads": 4}) as world:
-            yield world
-
-    def ask(self, world: World, function: Any, count: int) -> list[plays.End]:
+    def ask(self, world: World, function: Any, count: int, timeout: float = 10.0, patience: float = 20.0) -> Any:
         world.call("c", plays.forget)
-        world.call("a", plays.start_nested, function, count, 0.7)
+        world.call("a", plays.start_nested, function, count, timeout, patience)
         assert world.call("c", plays.await_waiting, count)
         world.call("c", plays.give, 1)
-        return world.call("a", plays.take_nested)  # type: ignore[no-any-return]
+        return world.call("a", plays.take_nested)
 
     @pytest.mark.parametrize("count", [1, 3])
     def test_fewer_than_threads_are_answered(self, three: World, count: int) -> None:
         assert [each.short for each in self.ask(three, plays.waits_through, count)] == [(1, "int")] * count
 
-    def test_as_many_as_threads_wait_for_each_other(self, three: World) -> None:
-        """torch 2.13.0: an answer, too, needs a free thread. They fail at their timeout of 0.7 s although c has
-        answered long before, and with torch's default of 16 threads so do 16. What a graceful shutdown finds in such
-        a state it waits for."""
-        ends = self.ask(three, plays.waits_through, 4)
-        assert [each.error for each in ends] == ["RuntimeError"] * 4
-        for each in ends:
-            assert "RPC ran for more than set timeout (700 ms)" in each.text
-            assert each.seconds < 3
+    def test_as_many_as_threads_wait_for_each_other_and_their_role_never_answers_again(self) -> None:
+        """torch 2.13.0: an answer, too, needs a free thread. And it has ended the timeout of its call when it came:
+        b's calls to c, with a timeout of 2 s, do not end after 3.5 s, nor does anything else at b. With torch's
+        default of 16 threads so do 16 nested calls; a graceful shutdown waits for them for ever."""
+        with launch(["a", "b", "c"], deadline=60, options={"num_worker_threads": 4}) as world:
+            ends = self.ask(world, plays.waits_through, 4, 2.0, 3.5)
+            later = world.call("a", plays.call_briefly, "b")
+        assert [each.error for each in (*ends, later)] == ["RuntimeError"] * 5
+        assert [each.text for each in ends] == [TIMED_OUT.format(3500)] * 4
+        assert later.text == TIMED_OUT.format(500)
 
     @pytest.mark.parametrize("count", [3, 4])
     def test_answering_with_the_future_needs_no_threads(self, three: World, count: int) -> None:

@@ -148,16 +148,16 @@ class TestFanIn:
 
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
     def test_of_a_failed_call_does_not_wait_for_a_silent_one(self, world: World, way: str) -> None:
-        """The control: two silent ones last until the first timeout, 0.5 s."""
+        """The control: two silent ones last until the first timeout, 1 s."""
         early = world.call("a", plays.fan_in, way, ["never", "no", "ok"], "b")
         assert (early.error, early.text.count("call 1") > 0) == ("ValueError", True)
-        assert early.seconds < 0.4
+        assert early.seconds < 0.8
         silent = world.call("a", plays.fan_in, way, ["ok", "never", "never"], "b")
         assert silent.short == (
-            "RPCErr:1:RPC ran for more than set timeout (500 ms) and will now be marked with an error",
+            "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now be marked with an error",
             "RuntimeError",
         )
-        assert 0.49 <= silent.seconds < 3
+        assert 0.9 <= silent.seconds < 4
 
 
 @st.composite
