@@ -282,8 +282,11 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> End:
             return rpc.rpc_async(to, never, args=(False,), timeout=1.0)
         return rpc.rpc_async(to, refuse, args=(f"call {place}",))
 
-    futures = [call(place, kind) for place, kind in enumerate(calls)]
-    return end(lambda: wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait()))
+    def gather() -> Any:
+        futures = [call(place, kind) for place, kind in enumerate(calls)]
+        return wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait())
+
+    return end(gather)
 
 
 # A callback and a lock: the thread that sets the result runs it, whatever that thread holds.
@@ -428,10 +431,15 @@ def fetch(function: Any, to: str, *args: Any) -> End:
 
 def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, list[End]]:
     """A call that is never answered, and three others while it is under way."""
-    pending = rpc.rpc_async(to, never, args=(keep,), timeout=timeout)
-    others = [call(add, to, number, 1) for number in range(3)]
-    assert not pending.done()  # they were answered before
-    return end(pending.wait), others
+    others: list[End] = []
+
+    def ask() -> Any:
+        pending = rpc.rpc_async(to, never, args=(keep,), timeout=timeout)
+        others.extend(call(add, to, number, 1) for number in range(3))
+        assert not pending.done()  # they were answered before
+        return pending.wait()
+
+    return end(ask), others
 
 
 def leave_unanswered(keep: bool, awaited: bool, timeout: float) -> float:

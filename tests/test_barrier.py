@@ -33,11 +33,12 @@ CASE = quick("batch_parameter_server", trainers=3, steps=3, timeout=20.0)
 # Of a round, seconds: short where it runs out, and what may come on top on a busy machine.
 LIMIT = 1.0
 SLACK = 2.0
-# How the error of a call begins whose callee has ended, over uv sockets.
+# How the error of a call begins whose callee has ended, over uv sockets and the cma channel.
 GONE = (
     "RuntimeError: EOF: end of file",
     "RuntimeError: ECONNRESET: connection reset",
     "RuntimeError: EPIPE: broken pipe",
+    "RuntimeError: process_vm_readv: No such process",
 )
 assert isinstance(CASE, Case)
 
