@@ -262,7 +262,7 @@ class TestDead:
                 assert why.startswith(GONE), why
 
     def test_the_server(self, tmp_path: Path) -> None:
-        """Killed by the second report, in the middle of a round: every trainer that waits hears of it at once."""
+        """Killed by the second report, in the middle of a round: no trainer waits for the limit of it."""
         run = played(
             tmp_path,
             f"Order site={SITE} roles=trainer1,trainer3,trainer2 nth=2 seconds=10; "
@@ -271,7 +271,11 @@ class TestDead:
         assert run.outcomes["ps"] == Killed(9)
         killed = next(each for each in run.timeline.of("fired") if each.details["kind"] == "Crash")
         for name in NAMES:
-            *before, last = run.calls(name)  # the first reply may have been on its way
-            assert ([each.event for each in before], last.event) == (["ok"] * len(before), "info"), name
-            assert str(last.details["error"]).startswith(GONE)
-            assert last.time - killed.time < SLACK
+            # The launcher may end a trainer's role, too, before its call does.
+            for each in run.calls(name):
+                assert each.time - killed.time < SLACK
+                assert each.event == "ok" or str(each.details["error"]).startswith(GONE)
+            outcome = run.outcomes[name]
+            assert isinstance(outcome, Raised)
+            assert outcome.type.endswith(".PeerLost")
+            assert "ps was killed by SIGKILL" in outcome.message
