@@ -51,10 +51,11 @@ def test_an_empty_plan_replaces_nothing(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == [hook.PLAN]
 
 
-def test_install_replaces_the_start_only_and_remove_puts_it_back(tmp_path: Path) -> None:
+def test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back(tmp_path: Path) -> None:
     before, original = everything(), rpc.init_rpc
     hook.install(prepared(PLAN, tmp_path))
-    assert changed(before) == {"torch.distributed.rpc.init_rpc"}
+    rpc_ = "torch.distributed.rpc"
+    assert changed(before) == {f"{rpc_}.init_rpc", f"{rpc_}.shutdown", f"{rpc_}.api.shutdown"}
     late = types.ModuleType("late")
     late.taken = rpc.init_rpc  # type: ignore[attr-defined]
     sys.modules["late"] = late

@@ -126,7 +126,7 @@ def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
         f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
         "assert 'faults.autostart' in sys.modules and 'torch' not in sys.modules; "
-        "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) == len(sys.path) - 1"
+        "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
     )
     assert python(text, tmp_path / "run") == ("returned", "returned", [])
 
