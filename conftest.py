@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing.forkserver
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,10 @@ _calm = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCh
 settings.register_profile("default", _calm, max_examples=100, derandomize=True)
 settings.register_profile("soak", _calm, max_examples=10_000, derandomize=False)
 settings.load_profile("default")
+
+# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 
 VARIABLE = "FAULTS_RUN"
@@ -29,9 +30,10 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self.loader.exec_module(module)
-        from faults import hook
+        from faults import hook, uncaught
 
         hook.install(self.folder, record=True)
+        uncaught.watch(Path(self.folder))
 
 
 class _Finder(importlib.abc.MetaPathFinder):

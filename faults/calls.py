@@ -108,7 +108,9 @@ class Calls:
         found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         hit = next((s for s in reversed(sites) if found[s]), None)
-        return None if hit is None else Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later)
+        if hit is None:
+            return None
+        return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
 
     def _ended(self, note: dict[str, Any], start: float, future: Any) -> None:
         seconds = time.monotonic() - start
@@ -122,6 +124,8 @@ class Calls:
 
 
 def _restore(original: dict[str, Any]) -> None:
+    if Desk.open is not None:
+        Desk.open.later.close(give=True)
     Desk.open = None
     for name, value in original.items():
         setattr(api, name, value)

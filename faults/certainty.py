@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+
 # An exception of the function itself, directly or through `Future.then`: torch says where it was raised.
 _RAISED_THERE = ("On WorkerInfo(", "error when running the callback")
-# The message never left, or was refused: no execution.
-_NEVER_SENT = ("Send attempt failed intentionally", "connect: ", "Connection refused")
+# The message never left, or was refused: no execution. In small letters, since transports differ in that too.
+_NEVER_SENT = ("send attempt failed intentionally", "connect: ", "connection refused")
 
 
 def is_definite(error: BaseException) -> bool:
@@ -14,7 +16,16 @@ def is_definite(error: BaseException) -> bool:
     Everything else (a timeout, a connection that broke) may have executed, or may yet.
     """
     text = str(error)
-    return not isinstance(error, RuntimeError) or any(part in text for part in (*_RAISED_THERE, *_NEVER_SENT))
+    if not isinstance(error, RuntimeError) or any(part in text for part in _RAISED_THERE):
+        return True
+    return any(part in text.lower() for part in _NEVER_SENT)
+
+
+def raised_there(error: str) -> str | None:
+    """The built-in exception's name of which RPC has made a `RuntimeError` with this text, if it was made of one."""
+    name = error.split(": On WorkerInfo(", 1)[0] if ": On WorkerInfo(" in error else ""
+    kind = getattr(builtins, name, None)
+    return name if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
 def first_line(error: BaseException, limit: int = 200) -> str:

@@ -8,7 +8,7 @@ and there is no twin) or a ``clean error``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from faults import proof
@@ -80,18 +80,27 @@ def whole(run: Run) -> Check:
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
     played = [role for role in run.ends if run.hurt and not role.startswith("+")]
     absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
-    starts = Counter(event.role for event in run.timeline.of("start"))
-    twice = [f"{role}: of {count} runs" for role, count in starts.items() if count > 1]
+    twice = [f"{role}: of {count} runs" for role, count in _runs(run).items() if count > 1]
     missing = [] if run.complete else ["no run.json, as after `prepare`, or where the launcher died"]
     found = [*torn, *absent, *twice, *missing]
     events = f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
     return Check("record", "unknown", None if found else True, ", ".join([*found, *([] if found else [events])]))
 
 
+def _runs(run: Run) -> Counter[str]:
+    """How many runs each role's ledger is of. One program may play a role several times, in one process or in many."""
+    starts = run.timeline.of("start")
+    if run.complete:
+        return Counter({event.role: 2 for event in starts if event.time > run.seconds})
+    return Counter(role for role, _ in {(event.role, event.details.get("pid")) for event in starts})
+
+
 def ended(run: Run) -> Check:
     """Every role has an outcome by its deadline."""
     if not run.complete:
         return Check("ends", "hung", None, f"not recorded; by the ledgers {_departures(run)}")
+    if not run.ends:
+        return Check("ends", "hung", None, "of no role, wanted an outcome of every role")
     late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
     if late:
         return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
@@ -137,6 +146,7 @@ def expected(run: Run) -> Check:
     victims, raised = _victims(run), tuple(fault.error for fault in run.plan.faults if fault.error)
     bitten = bool(run.timeline.of("fired"))
     odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, victims, raised, bitten)]
+    odd += _uncaught(run, victims, raised)
     wanted = ", ".join([*EXPECTED, *raised, *(f"{role} killed" for role in sorted(victims))])
     return Check("errors", "wrong", not odd, f"{'; '.join(odd)}; wanted {wanted}" if odd else "as they may be")
 
@@ -148,8 +158,23 @@ def _is_expected(role: str, end: End, victims: set[str], raised: tuple[str, ...]
     if end.kind == "Killed":
         return role in victims
     if end.kind == "Raised":
-        return any(base in (*EXPECTED, *raised) for base in end.bases)
+        return _may_be(end.bases, raised)
     return end.kind in ("Returned", "Overdue")  # `ended` speaks of the second
+
+
+def _may_be(bases: Sequence[str], raised: tuple[str, ...]) -> bool:
+    return any(base in (*EXPECTED, *raised) for base in bases)
+
+
+def _uncaught(run: Run, victims: set[str], raised: tuple[str, ...]) -> list[str]:
+    """What ended processes of a script, and should not have. Who plays no role may only tell of who does, and what
+    becomes of it is for the command to say."""
+    events = run.timeline.of("raised")
+    told = [event for event in events if not event.role.startswith("+")]
+    if not told and not victims and not all(end.returned for end in run.ends.values()):
+        told = events
+    odd = [event for event in told if not _may_be(event.details.get("bases") or (), raised)]
+    return [f"{event.role} raised {event.details.get('error')}" for event in odd]
 
 
 def _victims(run: Run) -> set[str]:
@@ -176,14 +201,18 @@ def nothing_left(run: Run) -> Check:
 
 def fired(run: Run) -> Check:
     """Every fault of the plan fired, as often as it says. Unknown where a ledger is lost that might tell."""
-    holds, text = proof.fired(run)
-    lost = run.complete and whole(run).holds is None
-    return Check("fired", "not fired", None if lost and holds is False else holds, text)
+    return _by_ledgers("fired", run, *proof.fired(run))
 
 
 def bitten(run: Run) -> Check:
     """What fired had its effect, where that can be seen."""
-    return Check("effect", "not fired", *proof.bitten(run))
+    return _by_ledgers("effect", run, *proof.bitten(run))
+
+
+def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:
+    """What is missing in ledgers that are not whole is unknown, not absent."""
+    lost = run.complete and whole(run).holds is None
+    return Check(name, "not fired", None if lost and holds is False else holds, text)
 
 
 def _short(end: End) -> str:

@@ -230,7 +230,12 @@ def check(arguments: Sequence[str]) -> int:
     parser = _parser("check", "Judge a stored run again.")
     parser.add_argument("dir", metavar="DIR", help="a run's folder")
     found = record.read(parser.parse_args(arguments).dir)
-    return _report(found, judge(found))
+    try:
+        judgement = judge(found)
+    except (TypeError, ValueError, LookupError) as error:
+        why = f"it holds what no run writes ({type(error).__name__}: {error})"
+        raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
+    return _report(found, judgement)
 
 
 def prepare(arguments: Sequence[str]) -> int:
@@ -256,6 +261,11 @@ def run_sweep(arguments: Sequence[str]) -> int:
     """Every cell of a tutorial, as a table of verdicts."""
     about = "Hurt each call of a healthy run once in every way, its first and its last occurrence."
     subject, options = _tutorial("sweep", about, arguments, _BUDGET, _SITES, _HURTS, _DIR)
+    return sweep_of(subject, options)
+
+
+def sweep_of(subject: Subject, options: Any) -> int:
+    """The exit status. Any subject's; ``options``: `dir`, `sites`, `kinds`, `budget`, None where not given."""
     with _stored(options.dir) as (place, passed):
         sites, healthy = record_calls(subject, place / "healthy")
         todo = [cell for cell in cells(sites, subject.timeout) if _wanted(cell, options)]

@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
 import torch
 from torch.futures import Future
 
+from faults.later import Later
 from faults.ledger import Ledger
 from faults.plan import Fault
 from faults.turns import Turns
@@ -29,13 +30,17 @@ class FaultError(RuntimeError):
 
 @dataclass(frozen=True)
 class Envelope:
-    """What travels with a hurt call. ``asynchronous``: the function answers with a future of its own."""
+    """What travels with a hurt call. ``asynchronous``: the function answers with a future of its own.
+
+    ``counts``: where it is a call of several sites, the number that it has at each.
+    """
 
     faults: Mapping[int, Fault]
     caller: str
     site: str
     nth: int
     asynchronous: bool
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def answers_later(self) -> bool:
@@ -52,6 +57,7 @@ class Desk:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.turns = Turns()
+        self.later = Later()
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -69,11 +75,15 @@ class Delivery:
         self.faults = envelope.faults.items()
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
-        self._write(event, fault=number, kind=fault.kind, **details)
+        at = {"site": fault.site, "nth": self._nth(fault)}
+        self._write(event, fault=number, kind=fault.kind, **details, **at)
 
     def _write(self, event: str, **details: Any) -> None:
         call = {"site": self.envelope.site, "caller": self.envelope.caller, "nth": self.envelope.nth}
-        self.desk.ledger.write(event, **details, **call)
+        self.desk.ledger.write(event, **{**call, **details})
+
+    def _nth(self, fault: Fault) -> int:
+        return self.envelope.counts.get(str(fault.site), self.envelope.nth)
 
     def run(self, function: Function) -> Any:
         """The answer, or a future of it."""
@@ -106,7 +116,9 @@ class Delivery:
     def _in_turn(self, function: Function) -> Any:
         orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
         with ExitStack() as turns:
-            groups = [turns.enter_context(self.desk.turns.turn(n, f, *self._arrival())) for n, f in orders]
+            groups = [
+                turns.enter_context(self.desk.turns.turn(n, f, self._nth(f), self.envelope.caller)) for n, f in orders
+            ]
             try:
                 return self._executed(function)
             finally:  # in order is in order, also where the last one raises
@@ -114,9 +126,6 @@ class Delivery:
                     if group.done == len(group.roles) - 1:  # this is the last
                         self.write("fired", number, fault, arrived=group.arrived)
                         self.write("effective", number, fault, executed=list(group.roles))
-
-    def _arrival(self) -> tuple[int, str]:
-        return self.envelope.nth, self.envelope.caller
 
     def _executed(self, function: Function) -> Any:
         """What it returns; once more for each `Duplicate`, whose answer is nobody's."""
@@ -175,15 +184,7 @@ class Delivery:
         return gate.then(lambda _: result.value() if done is result else result)
 
     def _open_later(self, gate: Future[Any], seconds: float) -> None:
-        start = time.monotonic()
-
-        def strike() -> None:
-            self._finish(start)
-            gate.set_result(None)
-
-        timer = threading.Timer(seconds, strike)
-        timer.daemon = True
-        timer.start()
+        self.desk.later.answer(seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None))
 
     def _finish(self, start: float) -> None:
         for number, fault in self.faults:

@@ -19,11 +19,13 @@ from typing import Any
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
 from faults import messages, network, processes
 from faults.announcer import Announcer, StepHandler
 from faults.calls import Calls
+from faults.delivery import Desk
 from faults.ledger import Ledger
 from faults.moment import Moment
 from faults.plan import Plan, PlanError
@@ -144,9 +146,11 @@ def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     """What is left once nobody will call any more, and before torch throws it away."""
-    rrefs = {name: int(count) for name, count in rpc._rref_context_get_debug_info().items()}  # type: ignore[attr-defined]
+    rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)
+    if Desk.open is not None:
+        Desk.open.later.close(give=False)
     original()
 
 

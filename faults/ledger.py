@@ -9,6 +9,7 @@ line is torn. Events:
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
+- ``raised``: an exception ended a process of a script.
 - ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   of a network's fault.
 """
@@ -35,7 +36,7 @@ class Ledger:
     """One role's, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written."""
 
     def __init__(self, folder: Path, role: str) -> None:
-        self.role = role
+        self.role, self.process = role, os.getpid()
         self.path = folder / f"{role}{SUFFIX}"
         try:
             self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
@@ -46,7 +47,7 @@ class Ledger:
         self._lock = threading.RLock()
         if os.fstat(self._file).st_size:
             os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
-        self.write("start", pid=os.getpid(), wall=time.time(), boot=_boot())
+        self.write("start", pid=self.process, wall=time.time(), boot=_boot())
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""

@@ -21,8 +21,8 @@ from faults.plan import Fault, Plan
 BACKEND = "FAULTY_TENSORPIPE"
 # How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
 # cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
-LOST = "RPCErr:2:Send attempt failed intentionally for "
-_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST)}"
+LOST = "RPCErr:2:Send attempt failed intentionally for"  # and a blank, which a ledger's line may end before
+_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
 # What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
 # Which recorded calls can show what became of a message.
@@ -104,13 +104,13 @@ def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
 
 
 def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
-    """The calls whose message this fault hits. Those of the own role are no messages."""
+    """The calls whose message this fault hits. One to oneself is lost like any other, and never late."""
     return [
         each
         for each in ended
         if each.details.get("via") == _CALLS.get(str(fault.message), "nothing that is recorded")
         and fault.role in (None, each.role)
-        and each.details.get("to") != each.role
+        and (fault.kind == "Drop" or each.details.get("to") != each.role)
     ]
 
 

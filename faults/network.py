@@ -173,8 +173,6 @@ def _check(faults: Mapping[int, Fault], places: Mapping[str, dict[str, str]]) ->
         assert fault.role is not None
         for name in (fault.role, fault.peer or fault.role):
             _place(places, name)
-        if fault.role == fault.peer:
-            raise NetworkError(f"fault {number}: {fault.kind}'s role and peer must differ, got {fault.role!r} twice")
         if fault.kind == "Slow":
             first = shaped.setdefault(fault.role, number)
             if first != number:

@@ -15,6 +15,8 @@ from pathlib import Path
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 
+_PROC = Path("/proc")
+
 # What ends by itself has this long to do so (seconds).
 GRACE = 2.0
 
@@ -45,12 +47,17 @@ def _left(before: set[int]) -> list[str]:
 
 def _children() -> set[int]:
     """This process's, in other sessions than its own."""
-    found, own = set(), os.getsid(0)
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    found: set[int] = set()
+    own = os.getsid(0)
+    if not _PROC.is_dir():
+        return found
+    for entry in _PROC.iterdir():
         with suppress(OSError):  # it has ended meanwhile
-            _, parent, _, session = map(str, path.read_text().rpartition(")")[2].split()[:4])
+            if not entry.name.isdigit():
+                continue
+            _, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(parent) == os.getpid() and int(session) != own:
-                found.add(int(path.parent.name))
+                found.add(int(entry.name))
     return found
 
 

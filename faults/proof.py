@@ -27,13 +27,26 @@ def fired(run: Run) -> Proof:
     for number, fault in enumerate(run.plan.faults):
         if fault.place == "message":
             unseen += [str(fault)] if proof.get(number) is None else []
-        elif not _often_enough(fault, counts[number]):
+        elif not _often_enough(run, fault, counts[number]):
             wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number, fault)}")
+        elif _hits(run, number) not in (None, counts[number]):
+            wrong.append(
+                f"{fault} fired {counts[number]} times, wanted {_hits(run, number)}, the calls that it has hit"
+            )
     if wrong:
         return False, "; ".join(wrong)
     if unseen:
         return None, f"{', '.join(unseen)}: left no evidence"
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
+
+
+def _hits(run: Run, number: int) -> int | None:
+    """The calls that it has hit, as callers say, where each must have arrived: all lived, no fault came before."""
+    fault = run.plan.faults[number]
+    alone = len(run.plan.at("call")) == 1 and fault.place == "call" and fault.kind != "Order"
+    if not alone or not all(end.returned for end in run.ends.values()):
+        return None
+    return sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke")) or None
 
 
 def _why_not(run: Run, number: int, fault: Fault) -> str:
@@ -79,8 +92,13 @@ def _once(fault: Fault) -> bool:
     return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
 
 
-def _often_enough(fault: Fault, count: int) -> bool:
-    return count == 1 if _once(fault) else count >= 1
+def _often_enough(run: Run, fault: Fault, count: int) -> bool:
+    """Once is once each time that RPC starts for the role which decides, since everything counts anew then."""
+    if not _once(fault):
+        return count >= 1
+    roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])
+    starts = Counter(event.role for event in run.timeline.of("start"))
+    return 1 <= count <= max(1, *(starts[str(role)] for role in roles))
 
 
 def _wanted(fault: Fault) -> str:

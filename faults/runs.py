@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from faults import record
+from faults.certainty import raised_there
 from faults.checks import Judgement, judge
 from faults.ledger import Timeline, read
 from faults.orphans import adopting
@@ -75,7 +76,7 @@ def run(
 
 
 def _end(outcome: Outcome, ended: float) -> End:
-    bases = _bases(outcome.type) if isinstance(outcome, Raised) else ()
+    bases = _bases(raised_there(outcome.message) or outcome.type) if isinstance(outcome, Raised) else ()
     return End(type(outcome).__name__, str(outcome), ended, bases)
 
 

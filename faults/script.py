@@ -25,10 +25,8 @@ from faults.plan import Plan, PlanError
 from faults.record import End, Run
 from faults.runs import leaks
 from faults.scope import prepared
+from faults.uncaught import COMMAND
 from reference.outcome import Exited, Killed
-
-# The name of the command itself among the ends.
-COMMAND = "+command"
 
 
 def run_script(
@@ -49,9 +47,11 @@ def run_script(
         process = subprocess.Popen(command, env=_environment(place), start_new_session=True)
         try:
             end = _wait(process, deadline)
+            # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.
+            orphans = left() if end.kind in ("Returned", "Exited") else []
         finally:
             _end(process)
-        orphans = left()
+        orphans = orphans or left()
     timeline = read(place)
     record.write(
         place,

@@ -199,15 +199,20 @@ class Agent:
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
         self.attendance.heard(self.observers[ob_id - 1])
+        record = self.records[ob_id - 1]
+        if len(record.actions) > len(record.rewards):
+            return record.actions[-1]  # still without its reward: the same call came twice
         try:
-            return act(self.policy, state, self.records[ob_id - 1], self.dtype)
+            return act(self.policy, state, record, self.dtype)
         except Exception as error:  # not the observer's fault, whose call it is
             raise RuntimeError(f"the policy failed: {type(error).__name__}: {error}") from error
 
     def report_reward(self, ob_id: int, reward: float) -> None:
-        """The reward of that observer's last action. Called by that observer."""
+        """The reward of that observer's last action; a call that came twice counts once. Called by that observer."""
         self.attendance.heard(self.observers[ob_id - 1])
-        self.records[ob_id - 1].rewards.append(reward)
+        record = self.records[ob_id - 1]
+        if len(record.rewards) < len(record.actions):
+            record.rewards.append(reward)
 
     def run_episode(self, n_steps: int) -> None:
         """One episode of every observer, at once.

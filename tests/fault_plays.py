@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,8 @@ from torch.distributed.rpc.internal import _InternalRPCPickler
 from torch.futures import Future
 
 from faults import delivery, hook
+from faults.moment import Moment
+from reference.progress import log_step
 
 HERE = f"{__name__}:"
 
@@ -54,6 +57,24 @@ def activate(folder: str, role: str) -> None:
     """Put a plan to work on an idle role; its own counts begin again too."""
     forget()
     hook.activate(folder, role)
+
+
+def await_ends() -> None:
+    """Until the end of every call of this role is written: that comes a moment after its caller has its answer."""
+    desk = delivery.Desk.open
+    assert desk is not None
+    due = time.monotonic() + 10
+    while True:
+        events = Counter(json.loads(line)["event"] for line in desk.ledger.path.read_text().splitlines())
+        if events["invoke"] == events["ok"] + events["fail"] + events["info"]:
+            return
+        assert time.monotonic() < due, events
+        threading.Event().wait(0.002)
+
+
+def deactivate() -> None:
+    await_ends()
+    hook.deactivate()
 
 
 def nothing() -> None:
@@ -186,9 +207,16 @@ def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:
     return WAYS[way].make(to, x, timeout)
 
 
-def calls(way: str, to: str, count: int, timeout: float = 10.0) -> list[Answer]:
-    """So many calls in one way, one after the other, of 1, 2, ...; each must be the square plus the number."""
-    return [answer(lambda x=x: call(way, to, x, timeout)) for x in range(1, count + 1)]
+def calls(way: str, to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[Answer]:
+    """So many calls in one way, one after the other, of 1, 2, ...: each gives the square plus the number.
+
+    Only those in ``short`` have the ``timeout``, if it says which; the others have time.
+    """
+
+    def one(x: int) -> Answer:
+        return answer(lambda: call(way, to, x, timeout if x in short or not short else 10.0))
+
+    return [one(x) for x in range(1, count + 1)]
 
 
 def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]:
@@ -339,3 +367,47 @@ def call_briefly() -> None:
 
 def refer_to_oneself() -> None:
     rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
+
+
+def three_calls() -> None:
+    assert [each.value for each in calls("rpc_sync", "b", 3)] == [2, 6, 12]
+
+
+def leak_a_context() -> None:
+    context = dist_autograd.context()
+    context.__enter__()
+    kept.append(context)
+    rpc.rpc_sync("b", function, args=(torch.ones(2, requires_grad=True),))
+
+
+def keep_a_reference() -> None:
+    kept.append(rpc.remote("b", Till))
+    assert kept[0].rpc_sync().method(1) == 2
+
+
+def keep_a_cycle() -> None:
+    till = rpc.remote("b", Till)
+    assert till.rpc_sync().method(1) == 2
+    cycle: list[Any] = [till]
+    cycle.append(cycle)
+
+
+def steps_and_calls() -> None:
+    for number in (1, 2):
+        log_step(number, 2, 0.0)
+        rpc.rpc_sync("b", function, args=(number,))
+
+
+def listen(folder: str, role: str) -> None:
+    """A ``before``: write down each moment as it is announced, through the door that faults of a process take."""
+    prepare = hook.processes.prepare
+
+    def prepare_and_listen(plan: Any, role: str, place: Any, ledger: Any, announcer: Any) -> Any:
+        call = f"call:{HERE}function"
+        for text in ("up", "step:1", "step:2", f"{call}#1", f"{call}#2", "shutdown"):
+            moment = Moment.parse(f"{text}@{role}")
+            announcer.subscribe(moment, partial(ledger.write, "announced", moment=str(moment)))
+        return prepare(plan, role, place, ledger, announcer)
+
+    hook.processes.prepare = prepare_and_listen  # type: ignore[assignment]
+    hook.install(folder, role)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -19,7 +20,7 @@ PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
 AMOUNTS = (1, 10, 100)
 
 # Seconds until a till gives up a call.
-TIMEOUT = 0.5
+TIMEOUT = 1.0
 
 _paid: list[int] = []
 _kept: list[object] = []
@@ -49,6 +50,20 @@ def careful() -> int:
     """Any payment that fails ends it."""
     for amount in AMOUNTS:
         _pay(amount)
+    return _total()
+
+
+def strictly_pay(amount: int) -> None:
+    assert amount not in _paid, amount
+    _paid.append(amount)
+
+
+def strict() -> int:
+    """The shop takes no amount twice, and says so by an error of its own."""
+    for amount in AMOUNTS:
+        rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
+        if amount == 10:
+            rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
     return _total()
 
 
@@ -96,6 +111,17 @@ def mortal() -> int:
         raise
 
 
+def touchy() -> int:
+    """Cannot stand an answer that takes as long as a sweep's delay."""
+    rpc.rpc_sync("shop", total)  # the first call connects
+    for amount in AMOUNTS:
+        start = time.monotonic()
+        _pay(amount)
+        if time.monotonic() - start >= 0.2:
+            raise TimeoutError("too slow")
+    return _total()
+
+
 def untidy() -> int:
     """Leaves a process, in a session of its own."""
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
@@ -114,6 +140,17 @@ def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
     if not values:
         return None
     return ("equal" if values[0] == sum(AMOUNTS) else "wrong"), f"{values[0]} in the till"
+
+
+def half() -> int:
+    """One of two tills."""
+    _pay(1)
+    _pay(10)
+    return _total()
+
+
+def two_tills() -> Subject:
+    return Subject("two tills", {"shop": shop, "till1": half, "till2": half}, TIMEOUT)
 
 
 def subject(till: Callable[[], object]) -> Subject:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import signal
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from faults import hook, ledger, occurrence
+from faults import ledger, occurrence
 from faults.plan import Plan
 from faults.scope import prepared, scope
 from reference.outcome import Killed, Overdue, RoleFailed
@@ -24,8 +23,8 @@ from reference.world import World, launch
 from tests import fault_plays as shop
 
 HERE = shop.HERE
-SECONDS = 0.12
-TIMEOUT = 0.25
+SECONDS = 0.1
+TIMEOUT = 0.2
 FORMS = [*((way, "b") for way in shop.WAYS), ("rpc_sync", "a"), ("remote", "a"), ("asynchronous", "a"), ("proxy", "a")]
 
 
@@ -56,28 +55,28 @@ EFFECTS = (
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with launch(["a", "b", "c", "d"], deadline=150) as world:
+    with launch(["a", "b", "c", "d"], deadline=900) as world:
         yield world
 
 
-def played(world: World, folder: Path, plan: str | Plan, caller: str, play: Any, *args: Any) -> Any:
-    """What ``play`` gives on ``caller`` under the plan, which all four roles have."""
-    begin(world, folder, plan)
+def played(world: World, folder: Path, plan: str, caller: str, play: Any, *args: Any) -> Any:
+    """What ``play`` gives on ``caller`` under the plan, which a and b have."""
+    begin(world, folder, plan, "ab")
     try:
         return world.call(caller, play, *args)
     finally:
-        end(world)
+        end(world, "ab")
 
 
-def begin(world: World, folder: Path, plan: str | Plan) -> None:
-    place = prepared(plan if isinstance(plan, Plan) else Plan.parse(plan), folder)
-    for role in world.pids:
+def begin(world: World, folder: Path, plan: str, roles: str = "abcd") -> None:
+    place = prepared(Plan.parse(plan), folder)
+    for role in roles:
         world.call(role, shop.activate, str(place), role)
 
 
-def end(world: World) -> None:
-    for role in world.pids:
-        world.call(role, hook.deactivate)
+def end(world: World, roles: str = "abcd") -> None:
+    for role in roles:
+        world.call(role, shop.deactivate)
 
 
 def executed(world: World, name: str) -> int:
@@ -91,8 +90,10 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     # A `remote` to oneself that is never answered: see TestOwnReference.
     effects = EFFECTS[:-2] if (way, to) == ("remote", "a") else EFFECTS
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
-    first, *hurt, last = played(world, tmp_path, plan, "a", shop.calls, way, to, len(effects) + 2, TIMEOUT)
-    assert (first.value, last.value) == (2, (len(effects) + 2) * (len(effects) + 3))
+    lost = [nth for nth, each in enumerate(effects, 2) if each.text == TIMED_OUT]
+    count = len(effects) + 2
+    first, *hurt, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
+    assert (first.value, last.value) == (2, count * count + count)
     for number, (effect, seen) in enumerate(zip(effects, hurt, strict=True), 2):
         # torch keeps a type only of what the function itself raises, not of what a callback of its future does.
         callback = "asynchronous" in way and "Raise side=reply" in effect.fault
@@ -134,7 +135,7 @@ def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) ->
 @pytest.mark.parametrize("way", ["rpc_sync", "remote", "asynchronous", "proxy", "helper"])
 def test_crash(tmp_path: Path, when: str, way: str) -> None:
     plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
-    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=30, **arguments) as world:
+    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
         first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
         assert world.wait()["b"] == Killed(signal.SIGKILL)
     assert first.value == 2
@@ -251,11 +252,11 @@ class TestThreads:
         plan = Plan.parse(f"{fault} site={HERE}{function}")
         with (
             scope(plan, tmp_path, ["a", "b"]) as arguments,
-            launch(["a", "b"], deadline=30, options={"num_worker_threads": 1}, **arguments) as world,
+            launch(["a", "b"], deadline=100, options={"num_worker_threads": 1}, **arguments) as world,
         ):
             seconds = world.call("a", shop.seconds_of_another_call, function, "b")
         assert len(ledger.read(tmp_path).of("fired")) == 1
-        assert (seconds > 0.5) if blocks else (seconds < 0.3)
+        assert (seconds >= 0.5) if blocks else (seconds < 0.5)
 
 
 def ends(folder: Path) -> dict[str, tuple[str, str]]:
@@ -319,18 +320,21 @@ class TestLedger:
     @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
     def test_a_dead_callee(self, tmp_path: Path, options: dict[str, Any]) -> None:
         """Killed in mid-call, then dead, then dead for one who has never called it."""
-        plan = Plan.parse(f"Crash site={HERE}function when=before role=b; Duplicate site={HERE}never")
+        plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
         with (
             scope(plan, tmp_path, "abc") as arguments,
-            launch(["a", "b", "c"], deadline=30, options=options, **arguments) as world,
+            launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
         ):
-            world.call("b", shop.calls, "rpc_sync", "c", 1, 5.0)
-            world.call("b", shop.calls, "static", "c", 1, 5.0)
-            a = world.call("a", shop.calls, "of_class", "c", 1, 5.0)
+            world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
+            world.call("a", shop.calls, "static", "c", 1, 5.0)
+            world.call("b", shop.calls, "of_class", "c", 1, 5.0)
+            for role in "ab":
+                world.call(role, shop.await_ends)
         found = ends(tmp_path)
-        print(found, a)
-        assert found["function"][0] == "info"
-        assert found["Till.static"][0] == "info"
+        assert [found[name][0] for name in ("function", "Till.static", "Till.of_class")] == ["info", "info", "fail"]
+        assert "eof" in found["function"][1].lower()
+        assert found["Till.static"][1] == found["function"][1]  # torch remembers it
+        assert "ECONNREFUSED" in found["Till.of_class"][1]
 
 
 @pytest.mark.parametrize("way", ["str.upper", "operator", "partial", "script"])
@@ -350,7 +354,7 @@ def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None
     try:
         (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
     finally:
-        end(world)
+        end(world, "a")
     assert "a fault hit tests.fault_plays:function, but its callee has no plan installed" in answer.text
 
 
@@ -368,8 +372,11 @@ class TestOwnReference:
     @pytest.mark.parametrize("side", ["request", "reply"])
     def test_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
         plan = Plan.parse(f"Drop site={HERE}function side={side}")
-        with scope(plan, tmp_path) as arguments, launch({"a": shop.refer_to_oneself}, deadline=2, **arguments) as world:
-            overdue = world.wait()["a"]
+        with scope(plan, tmp_path) as arguments, launch(["a"], deadline=100, **arguments) as world:
+            world.call("a", shop.nothing)
+            with pytest.raises(RoleFailed):
+                world.call("a", shop.refer_to_oneself, deadline=1)
+            overdue = world.outcomes["a"]
         assert isinstance(overdue, Overdue)
         assert "in refer_to_oneself" in overdue.stacks
         assert len(ledger.read(tmp_path).of("fired")) == 1
@@ -383,13 +390,12 @@ class TestShutdown:
             plan = Plan.parse(f"Drop site={HERE}function side=reply")
             with (
                 scope(plan, tmp_path / str(number), "ab") as arguments,
-                launch({"a": play, "b": shop.nothing}, deadline=30, **arguments) as world,
+                launch({"a": play, "b": shop.nothing}, deadline=100, **arguments) as world,
             ):
                 world.wait()
             timeline = ledger.read(tmp_path / str(number))
             end = max(each.time for each in timeline.of("left"))
             seconds.append(end - min(each.time for each in timeline.of("shutdown") if each.role == "a"))
-        print(seconds)
         assert seconds[0] < 0.7
         assert 0.7 < seconds[1] < 3
 
@@ -398,11 +404,10 @@ class TestShutdown:
         plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
         with (
             scope(plan, tmp_path, "ab") as arguments,
-            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=30, **arguments) as world,
+            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=100, **arguments) as world,
         ):
-            start = time.monotonic()
             outcomes = world.wait()
-            print(time.monotonic() - start, outcomes, world.log("b"))
+            assert world.log("b") == ""
         assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
 
 

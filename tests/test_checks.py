@@ -105,8 +105,19 @@ class TestRecord:
         assert check("record", replace(found, ends={**found.ends, "+command": RETURNED})).holds is True
 
     def test_two_runs_in_one_folder(self) -> None:
-        assert check("record", run("seed=0", STARTS[0])).text == "a: of 2 runs"
-        assert check("record", run("seed=0", STARTS[0])).holds is None
+        """It was written down as one, and then written on; or nobody wrote it down."""
+        later = Event("a", "start", 9.0, {"pid": 3})
+        assert check("record", run("seed=0", later, seconds=8.0)).text == "a: of 2 runs"
+        assert check("record", run("seed=0", later, seconds=8.0)).holds is None
+        assert check("record", run("seed=0", later, complete=False)).text.startswith("a: of 2 runs, no run.json")
+
+    def test_a_role_that_a_program_plays_twice(self) -> None:
+        again = replace(STARTS[0], time=3.0)
+        assert check("record", run("seed=0", again, seconds=8.0)).holds is True
+        assert "2 runs" not in check("record", run("seed=0", again, complete=False)).text
+
+    def test_ends_of_nobody(self) -> None:
+        assert judge(run(ends={})).verdict == "unknown"
 
 
 class TestBound:
@@ -155,6 +166,23 @@ class TestErrors:
         assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "clean error"
         assert judge(run("seed=0", ends={"+command": exited})).verdict == "wrong"
 
+    def test_what_ended_a_process_of_a_script(self) -> None:
+        """Its status does not say. One that plays no role may tell only of those that do."""
+        failed = End("Exited", "exited with status 1", 102.0)
+
+        def verdict(plan: str, bases: dict[str, str], end: End = failed) -> str:
+            raised = [Event(role, "raised", 2.0, {"bases": [each], "error": each}) for role, each in bases.items()]
+            return judge(run(plan, fired(), *raised, ends={"+command": end})).verdict
+
+        assert verdict(DROP, {"a": "AssertionError"}) == "wrong"
+        assert verdict(DROP, {"a": "RuntimeError"}) == "clean error"
+        assert verdict(RAISE, {"a": "KeyError"}) == "clean error"
+        assert verdict(DROP, {"+command": "AssertionError"}) == "wrong"
+        assert verdict(DROP, {"+command": "AssertionError", "a": "RuntimeError"}) == "clean error"
+        assert verdict(CRASH, {"+command": "AssertionError"}) == "clean error"
+        assert verdict(DROP, {"a": "AssertionError"}, RETURNED) == "wrong"
+        assert verdict(DROP, {"+command": "AssertionError"}, RETURNED) == "returned"
+
 
 class TestLeft:
     def left(self, **counts: int) -> Event:
@@ -176,11 +204,26 @@ class TestFired:
         twice = check("fired", run(DROP, fired(), fired()))
         assert (twice.holds, twice.text) == (False, f"{DROP} fired 2 times, wanted 1 (recorded calls of it: none)")
 
+    def test_once_each_time_that_rpc_starts_for_the_role(self) -> None:
+        again = replace(STARTS[0], time=3.0)
+        assert check("fired", run(DROP, fired(), again, fired(), seconds=5.0)).holds is True
+        assert check("fired", run(DROP, fired(), replace(STARTS[1], time=3.0), fired(), seconds=5.0)).holds is False
+
     @pytest.mark.parametrize("occurrence", ["every=true", "chance_percent=50", "nth=1"])
     def test_at_least_once_where_several_calls_may_be_meant(self, occurrence: str) -> None:
         plan = f"Drop site=shop:pay {occurrence} side=reply"
         assert check("fired", run(plan, fired(), fired())).holds is True
         assert check("fired", run(plan)).holds is False
+
+    def test_every_call_that_was_hit_where_nobody_died(self) -> None:
+        """The callers say which calls they have sent in envelopes: a callee that opens one of two has lost one."""
+        plan = "Drop site=shop:pay every=true side=reply"
+        sent = Event("a", "invoke", 1.0, {"site": "shop:pay", "nth": 1, "faults": [0]})
+        assert check("fired", run(plan, sent, sent, fired(), fired())).holds is True
+        lost = check("fired", run(plan, sent, sent, fired()))
+        assert (lost.holds, lost.text) == (False, f"{plan} fired 1 times, wanted 2, the calls that it has hit")
+        died = {"a": RETURNED, "b": KILLED}
+        assert check("fired", run(plan, sent, sent, fired(), ends=died)).holds is True
 
     def test_each_of_several(self) -> None:
         plan = f"{DROP}; {CRASH}"

@@ -26,8 +26,7 @@ from tests.fault_tables import ROOT, fields_table, shapes_table
 
 
 def manual() -> str:
-    whole, part = (ROOT / "docs" / name for name in ("faults.md", "faults-plan.part.md"))
-    return (whole if whole.exists() else part).read_text()
+    return (ROOT / "docs" / "faults.md").read_text()
 
 
 def test_the_tables_agree_with_the_fault() -> None:

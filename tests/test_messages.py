@@ -14,6 +14,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 from faults import messages
+from faults.certainty import first_line
 from faults.fields import MESSAGES
 from faults.ledger import Event, Timeline
 from faults.plan import Plan, PlanError
@@ -178,11 +179,12 @@ def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -
 
 
 def test_what_passes_the_agent(tmp_path: Path) -> None:
-    """Calls to oneself, and calls with gradients within a context of distributed autograd."""
+    """Calls with gradients within a context of distributed autograd; a call to oneself does not."""
     with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
         context = started.call("a", plays.call_in_context)
         assert [value for _, value in context.values()] == [2.0, 1]
         assert started.call("a", plays.python_call)["first"][1].startswith(LOST_TEXTS[0])
+        assert started.call("a", plays.call_oneself)[1].startswith(LOST_TEXTS[0])
 
 
 def test_only_the_named_role_is_hurt_but_every_role_has_the_agent(tmp_path: Path) -> None:
@@ -275,6 +277,17 @@ class TestEvidence:
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
         assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
+
+    def test_a_lost_call_whose_message_begins_a_new_line(self) -> None:
+        """Then the ledger's line ends with the words of the error, without the blank that follows them."""
+        error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
+        assert error.endswith(" for")
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
+
+    def test_a_lost_call_to_oneself(self) -> None:
+        """The agent loses it; late it never is."""
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
+        assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
 
     def test_another_error_proves_nothing(self) -> None:
         error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"

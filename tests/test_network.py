@@ -429,7 +429,6 @@ class TestRefusals:
         [
             ("Partition role=z direction=in", "no role 'z' in the network, wanted one of a, b"),
             ("Reset role=a peer=z", "no role 'z' in the network, wanted one of a, b"),
-            ("Reset role=a peer=a", "fault 0: Reset's role and peer must differ, got 'a' twice"),
             (
                 "Slow role=a kbit_per_second=1; Slow role=a kbit_per_second=2",
                 "faults 0 and 1: a role can be Slow once in a plan, got 'a' twice",

@@ -35,6 +35,12 @@ RUNS = [
     (plays.careless, LOST, "wrong", "101 in the till"),
     (plays.retrying, UNANSWERED, "wrong", "121 in the till"),
     (plays.clumsy, LOST, "wrong", "till raised AttributeError: 'NoneType'"),
+    (
+        plays.strict,
+        DELAY.replace("pay", "strictly_pay"),
+        "wrong",
+        "till raised RuntimeError: AssertionError: On ",
+    ),
     (plays.mortal, LOST, "wrong", "till was killed by SIGKILL"),
     (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
@@ -90,7 +96,7 @@ class TestUnknown:
         judgement = judge(record.read(tmp_path))
         assert (judgement.verdict, judgement.status) == ("unknown", 2)
         marks = {check.name: check.holds for check in judgement.checks}
-        assert marks.pop("fired") is True  # this much the ledgers tell
+        assert marks.pop("fired") is marks.pop("effect") is True  # this much the ledgers tell
         assert set(marks.values()) == {None}
         assert "by the ledgers shop, till shut RPC down, nobody did not" in str(judgement)
 
@@ -120,6 +126,25 @@ def test_what_is_left_is_ended(tmp_path: Path) -> None:
     assert not leaks(found.timeline)
 
 
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("run.json", '{"ends": {}, "bound": null}'),
+        ("run.json", '{"ends": {"till": {"kind": "Raised", "text": null, "time": null, "bases": []}}}'),
+        ("till.jsonl", '{"event": "fired", "time": 1, "fault": 0}'),
+        ("till.jsonl", '{"event": "failed", "time": 1, "why": "it"}'),
+    ],
+)
+def test_what_no_run_writes_is_refused_in_a_line(
+    file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(Plan.parse(f"{LOST}; Pause role=till at=up@till seconds=1").to_json())
+    (tmp_path / file).write_text(text)
+    assert main(["check", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+
+
 def _words(pid: int) -> bytes:
     return Path(f"/proc/{pid}/cmdline").read_bytes()
 
@@ -130,4 +155,4 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     subject = plays.subject(plays.careful)
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
-    assert recorded.bound == bound_of(subject) == 11.0
+    assert recorded.bound == bound_of(subject) == 12.0

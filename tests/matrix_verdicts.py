@@ -1,0 +1,185 @@
+"""What each cell of the matrix has to come to, and, where it is an error, who has to say what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+EQUAL, ERROR = "equal", "clean error"
+
+# Nobody has to give up: so long that a busy machine does not make them (seconds).
+PATIENT = 10.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """``ends``: role to a pattern of its end; ``reason``: why there is no such cell, or why it is as it is.
+
+    ``verdict``: empty where there is no such cell; ``timeout``: seconds that roles wait for each other.
+    """
+
+    verdict: str
+    ends: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    timeout: float = 1.0
+
+
+Row = dict[str, Expected]
+
+
+def equal(*kinds: str) -> Row:
+    return dict.fromkeys(kinds, Expected(EQUAL, timeout=PATIENT))
+
+
+def error(*kinds: str, reason: str = "", timeout: float = 1.0, **ends: str) -> Row:
+    return dict.fromkeys(kinds, Expected(ERROR, ends, reason, timeout))
+
+
+def none(*kinds: str, reason: str) -> Row:
+    return dict.fromkeys(kinds, Expected("", reason=reason))
+
+
+LATE = r"RPCErr:1:RPC ran for more than set timeout"
+LOST = r"RPCErr:2:Send attempt failed intentionally"
+UNMADE = r"RRef creation via rpc.remote\(\) timed out"
+KILLED = r"^was killed by SIGKILL$"
+# One transport or channel says it so, another one so; and it depends on who notices first.
+GONE = (
+    r"(eof|EOF|EPIPE: broken pipe|ECONNRESET|ECONNABORTED|ECONNREFUSED|pipe closed|[Cc]onnection refused"
+    r"|process_vm_readv: No such process)"
+)
+REMOTE_GONE = rf"({LATE}|{GONE}|On WorkerInfo)"  # `rpc.remote` to the dead does not raise: who fetches waits
+
+CRASHES = ("Crash before", "Crash after", "Crash at step")
+PARTITIONS = ("Partition out", "Partition in", "Partition both")
+# Nothing is lost by these, or it is sent again, or it happens twice: the result is the twin's.
+HARMLESS = (
+    *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
+    *("Partition healed", "Lossy", "Slow"),
+)
+_ONE_CALLER = none("Order", reason="one role makes all calls")
+_ONE_THREAD = none("Order", reason="the agent has one RPC thread: who waits there for its turn keeps the others out")
+_NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
+
+VERDICTS: Mapping[str, Row] = {
+    "rpc_basics": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", caller=r"RuntimeError: FaultError: .*dest_worker"),
+        **error("Drop request", "Drop reply", *PARTITIONS, caller=LATE),
+        **error(*CRASHES, dest_worker=KILLED, caller=GONE),
+        **error("Crash at call", caller=KILLED, dest_worker=r"PeerLost: caller was killed"),
+        **error("Drop message", caller=LOST, dest_worker=r"PeerLost: caller raised"),
+        **error("Reset", caller=GONE),
+        **_ONE_CALLER,
+        **_NO_STEP,
+    },
+    "rref_dataflow": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", worker0=r"FaultError: On WorkerInfo.*worker4"),
+        **error("Drop request", "Drop reply", *PARTITIONS, "Reset", worker0=rf"({LATE}|{GONE})"),
+        **error(
+            "Duplicate",
+            worker0=r"Misrouted: step 1: worker3 received 4 payloads, wanted 2",
+            reason="it counts what crosses the network, and a second fetch is one too many",
+        ),
+        **error(*CRASHES, worker3=KILLED, worker0=REMOTE_GONE),
+        **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: .*worker0 was killed"),
+        **error(
+            "Delay message",
+            worker0=r"NotMeasured: worker3 counted -?\d+ bytes.*is this TCP",
+            timeout=3.0,
+            reason="the faulty agent does not take the tutorial's own transport, and it says so",
+        ),
+        **error("Drop message", worker0=UNMADE),
+        **_ONE_CALLER,
+        **_NO_STEP,
+    },
+    "dist_autograd": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", worker0=r"RuntimeError: FaultError: .*worker1"),
+        **error("Drop request", "Drop reply", *PARTITIONS, worker0=LATE),
+        **error(*CRASHES, worker1=KILLED, worker0=GONE),
+        **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: worker0 was killed"),
+        **error("Drop message", worker0=UNMADE),
+        **error("Reset", worker0=GONE),
+        **_ONE_CALLER,
+    },
+    "parameter_server": {
+        **equal(*HARMLESS, "Order"),
+        **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
+        **error("Drop request", "Drop reply", *PARTITIONS, worker1=LATE, ps=r"MissingWorker: .*from worker1"),
+        **error(*CRASHES, ps=KILLED, worker1=GONE),
+        **error("Crash at call", worker1=KILLED, ps=r"MissingWorker: .*from worker1 \(sent 1 of 3\)"),
+        **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),
+        **error("Reset", worker1=GONE, ps=r"MissingWorker: .*from worker1"),
+    },
+    "batch_parameter_server": {
+        **equal(*HARMLESS, "Order"),
+        **error("Raise request", "Raise reply", ps=r"RoundFailed: round \d: trainer1 failed: .*FaultError"),
+        **error("Drop request", "Drop reply", *PARTITIONS, ps=r"RoundFailed: round \d: nothing for .* from trainer1"),
+        **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),
+        **error("Crash at call", trainer1=KILLED, ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
+        **error("Drop message", ps=rf"RoundFailed: round 0: trainer1 failed: .*{LOST}"),
+        **error("Reset", ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
+    },
+    "sharded_parameter_server": {
+        **equal(*HARMLESS, "Order"),
+        **error("Raise request", "Raise reply", ps1=r"RoundFailed: trainer1 failed: ps1: .*FaultError"),
+        **error("Drop request", "Partition out", "Partition both", ps1=r"RoundFailed: .*ps1: .* from trainer1"),
+        **error("Drop reply", "Partition in", ps1=rf"RoundFailed: trainer1 failed: ps1: {LATE}"),
+        **error(*CRASHES, ps1=KILLED, trainer1=r"PeerLost: ps1 was killed"),
+        **error("Crash at call", trainer1=KILLED, ps1=rf"RoundFailed: trainer1 failed: {GONE}"),
+        **error("Drop message", ps1=rf"(RoundFailed: trainer1 failed: .*)?{LOST}"),
+        **error("Reset", ps1=rf"RoundFailed: trainer1 failed: .*{GONE}"),
+    },
+    "reinforce": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", agent=r"ParticipantFailed: observer1 failed: FaultError"),
+        **error("Drop request", "Drop reply", *PARTITIONS, agent=r"ParticipantFailed: .*observer1"),
+        **error(*CRASHES, agent=KILLED, observer1=r"PeerLost: agent was killed"),
+        **error("Crash at call", observer1=KILLED, agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
+        **error("Drop message", agent=rf"ParticipantFailed: observer1 failed: .*{LOST}"),
+        **error("Reset", agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
+        **_ONE_THREAD,
+    },
+    "batch_reinforce": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", agent=r"AgentFailed: observer1 failed: .*FaultError"),
+        **error("Drop request", "Drop reply", *PARTITIONS, agent=r"AgentFailed: .*observer1"),
+        **error(*CRASHES, agent=KILLED, observer1=r"PeerLost: agent was killed"),
+        **error("Crash at call", observer1=KILLED, agent=rf"AgentFailed: observer1 failed: {GONE}"),
+        **error("Drop message", agent=rf"AgentFailed: observer1 failed: .*{LOST}"),
+        **error("Reset", agent=rf"AgentFailed: observer1 failed: {GONE}"),
+        **_ONE_THREAD,
+    },
+    "rnn": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", trainer=r"RuntimeError: FaultError: .*ps", ps=r"PeerLost: trainer"),
+        **error("Drop request", "Drop reply", *PARTITIONS, trainer=LATE),
+        **error(*CRASHES, ps=KILLED, trainer=GONE),
+        **error("Crash at call", trainer=KILLED, ps=r"PeerLost: trainer was killed"),
+        **error("Drop message", trainer=UNMADE),
+        **error("Reset", trainer=GONE),
+        **_ONE_CALLER,
+    },
+    "pipeline": {
+        **equal(*HARMLESS),
+        **error("Raise request", "Raise reply", master=r"RuntimeError: FaultError: .*worker"),
+        **error("Drop request", "Drop reply", *PARTITIONS, master=LATE),
+        **error(*CRASHES, worker1=KILLED, master=REMOTE_GONE),
+        **error("Crash at call", master=KILLED, worker1=r"PeerLost: master was killed"),
+        **error("Drop message", master=LOST),
+        **error("Reset", master=REMOTE_GONE),
+        **_ONE_CALLER,
+    },
+    "hybrid_ddp": {
+        **equal(*HARMLESS, "Order"),
+        **error("Raise request", "Raise reply", ps=r"StepFailed: step \d: trainer1 failed: .*FaultError"),
+        **error("Drop request", "Drop reply", ps=rf"StepFailed: step \d: .*trainer1 failed: .*{LATE}"),
+        **error(*PARTITIONS, ps=r"StepFailed: step \d: .*trainer1"),
+        **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),
+        **error("Crash at call", trainer1=KILLED, ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
+        **error("Drop message", ps=rf"StepFailed: step 0: trainer1 failed: .*{LOST}"),
+        **error("Reset", ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
+    },
+}

@@ -1,0 +1,45 @@
+"""Pays to itself and checks what it has paid. Knows nothing of faults.
+
+python strict.py here | twice | process | spawn
+"""
+
+import multiprocessing
+import sys
+import tempfile
+from pathlib import Path
+
+import torch.multiprocessing as mp
+from torch.distributed import rpc
+
+paid = []
+
+
+def pay(amount):
+    paid.append(amount)
+    return sum(paid)
+
+
+def play(_=0):
+    paid.clear()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "rendezvous").as_uri()
+        options = rpc.TensorPipeRpcBackendOptions(init_method=place, rpc_timeout=1)
+        rpc.init_rpc("till", rank=0, world_size=1, rpc_backend_options=options)
+        rpc.rpc_sync("till", pay, (1,))
+        total = rpc.rpc_sync("till", pay, (10,))
+        assert total == 11, total
+        rpc.shutdown()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] in ("here", "twice"):
+        play()
+    if sys.argv[1] == "twice":
+        play()
+    if sys.argv[1] == "process":
+        process = multiprocessing.get_context("spawn").Process(target=play)
+        process.start()
+        process.join()
+        sys.exit(process.exitcode)
+    if sys.argv[1] == "spawn":
+        mp.spawn(play, nprocs=1)

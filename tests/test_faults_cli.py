@@ -1,0 +1,199 @@
+"""``python -m faults`` as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from faults.cli import main, read_plan
+from faults.plan import Plan, PlanError
+from tests.processes import children_of, descendants_of, left_after
+
+SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
+DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
+RUN = ["run", "batch_parameter_server", "--plan"]
+
+
+def stored() -> list[str]:
+    """Runs in the folder for temporary files, which is the test's own."""
+    return [path.name for path in Path(tempfile.gettempdir()).glob("faults-*")]
+
+
+def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, DELAY, "--steps", "1", "--model", "mlp"]) == 0
+    said = capsys.readouterr()
+    assert "pass     fired: 1 of 1 faults\n" in said.out
+    assert said.out.splitlines()[-1] == "verdict: equal"
+    assert said.out.startswith("batch_parameter_server ")
+    assert "model=mlp" in said.out.splitlines()[0]
+    assert (said.err, stored()) == ("", [])
+
+
+def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, DELAY.replace("trainer1", "trainer9")]) == 1
+    said = capsys.readouterr()
+    assert "verdict: not fired" in said.out
+    assert "(recorded calls of it: 2 by trainer1, 2 by trainer2)" in said.out
+    assert "events:" in said.out
+    place = said.err.strip().removeprefix("stored in ")
+    assert stored() == [Path(place).name]
+    assert main(["check", place]) == 1
+    assert "verdict: not fired" in capsys.readouterr().out
+
+
+def test_a_plan_from_a_file_and_a_folder_that_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, place = tmp_path / "plan=1.txt", tmp_path / "run"
+    plan.write_text(f"{DELAY}\n")
+    for _ in range(2):  # the second takes the place of the first
+        assert main([*RUN, str(plan), "--dir", str(place)]) == 0
+    assert {path.name for path in place.iterdir()} >= {"plan.json", "run.json", "ps.jsonl", "ps.log"}
+    assert (Plan.from_json((place / "plan.json").read_text()), stored()) == (Plan.parse(DELAY), [])
+    capsys.readouterr()
+    assert main(["check", str(place)]) == 0
+    assert main(["check", str(place)]) == 0
+    assert capsys.readouterr().out.count("verdict: equal") == 2
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "batch_parameter_server", "--steps", "1"]) == 0
+    out = capsys.readouterr().out
+    assert f"{SITE} " in out
+    assert "trainer1 1, trainer2 1" in out
+    assert "torch.distributed" not in out
+
+
+BAD = [
+    (["fly"], "unknown command 'fly', wanted one of list, run"),
+    (["run"], "run what? wanted a tutorial's name first, got nothing"),
+    (["run", "--plan", "seed=0"], "run what?"),
+    (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
+    (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
+    (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
+    (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
+    (["run", "rnn", "--plan", "Melt role=ps"], "Melt"),
+    (["run", "rnn", "--plan", "Crash role=ps"], "needs either 'site' or 'at'"),
+    (["run", "rnn", "--plan", '{"faults": 1}'], "'faults' must be a list, got 1"),
+    (["run", "rnn", "--plan", "/dev"], "Is a directory"),
+    (["run", "rnn", "--plan", sys.executable], "it is not text"),
+    (["run", "rnn", "--deadline", "nan"], "wanted seconds, above 0"),
+    (["run", "rnn", "--deadline", "0"], "wanted seconds, above 0"),
+    (["run", "rnn", "--dir", "/dev/null/x"], "Not a directory"),
+    (["run", "--plan", "seed=0", "--script"], "--script what?"),
+    (["run", "--script", "no-such.py"], "--script no-such.py: no such file"),
+    (["run", "--script", "no-such-command"], "No such file or directory: 'no-such-command'"),
+    (["run", "--deadline", "-1", "--script", "x.py"], "wanted seconds, above 0"),
+    (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
+    (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "a network's faults need roles"),
+    (["sweep"], "sweep what?"),
+    (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
+    (["sweep", "rnn", "--kinds", "Delay,Melt"], "unknown kind 'Melt', wanted some of Delay request, Delay,"),
+    (["check"], "the following arguments are required: DIR"),
+    (["check", "/no/such"], "is not a run's folder"),
+    (["prepare"], "the following arguments are required: DIR"),
+    (["prepare", "x", "--plan", "Delay site=x"], "Delay"),
+    (["list", "resnet"], "unknown tutorial 'resnet'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each) for each, _ in BAD])
+def test_bad_input_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = children_of(os.getpid())
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+    assert said in err
+    assert (children_of(os.getpid()) - before, stored(), list(tmp_path.iterdir())) == (set(), [], [])
+
+
+def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
+    assert "nothing to sweep with --sites nowhere" in capsys.readouterr().err
+    assert stored() == []
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == main(["--help"]) == 0
+    assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 2
+    for arguments in (["run", "rnn", "--help"], ["sweep", "--help"], ["run", "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert "--deadline" in out
+    assert "sweep NAME --help" in out
+
+
+def test_plans_are_texts_or_files(tmp_path: Path) -> None:
+    file = tmp_path / "plan"
+    file.write_text(Plan.parse(DELAY).to_json())
+    assert read_plan(str(file)) == read_plan(DELAY) == read_plan(Plan.parse(DELAY).to_json()) == Plan.parse(DELAY)
+    assert read_plan('{"seed": 3}') == Plan(seed=3)
+    many = "; ".join([DELAY] * 100)  # longer than a file's name can be
+    assert len(read_plan(many).faults) == 100
+    with pytest.raises(PlanError, match="neither a plan nor a file"):
+        read_plan("x" * 5000)
+
+
+def test_prepare(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["prepare", "run", "--plan", DELAY]) == 0
+    assert capsys.readouterr().out == f"FAULTS_RUN={tmp_path / 'run'}\n"
+    assert main(["check", "run"]) == 1  # nobody ran it
+    assert "by the ledgers nobody shut RPC down" in capsys.readouterr().out
+
+
+LONG = {
+    "run": [*RUN, "seed=0", "--steps", "1000000"],
+    "script": [
+        "run",
+        "--script",
+        sys.executable,
+        "-c",
+        "import sys, threading; sys.stderr.write('x\\n'); threading.Event().wait()",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "by"), [*((name, signal.SIGINT) for name in LONG), ("script", signal.SIGTERM)], ids=str
+)
+def test_an_interrupt_leaves_nothing(name: str, by: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "faults", *LONG[name]]
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        started = _begun(process, tmp_path, name)
+        os.kill(process.pid, by)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert err.splitlines()[-1:] == ["interrupted"]
+    assert list(tmp_path.iterdir()) == []
+    assert left_after(started, 10) == set()  # the forkserver ends when it notices
+
+
+def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:
+    """Everything it has started, once that is at work: it says so, or a trainer's log grows."""
+    assert process.stderr is not None
+    if name == "script":
+        assert select.select([process.stderr], [], [], 60)[0]
+        assert process.stderr.readline() == "x\n"
+    else:
+        due = time.monotonic() + 60
+        while not any(b"step" in log.read_bytes() for log in place.glob("faults-*/trainer1.log")):
+            assert time.monotonic() < due
+            assert not select.select([process.stderr], [], [], 0.05)[0]  # it says nothing before its end
+    return descendants_of(process.pid)

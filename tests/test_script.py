@@ -1,0 +1,140 @@
+"""Programs of a user's own, which know nothing of faults: hurt without a change, and seen to their end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.autostart import VARIABLE
+from faults.plan import Plan, PlanError
+from faults.script import run_script
+from faults.uncaught import COMMAND
+
+SCRIPTS = Path(__file__).parent / "scripts"
+PAY = "__main__:pay role=till nth=2"
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program finds nothing of this project but by `run_script`."""
+    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def own(name: str, place: Path) -> str:
+    """A copy of a program, as it would lie anywhere."""
+    return str(shutil.copy(SCRIPTS / name, place / name))
+
+
+@pytest.mark.parametrize(
+    ("plan", "said", "verdict"),
+    [
+        ("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "returned"),
+        (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "returned"),
+        (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "returned"),
+        (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "clean error"),
+    ],
+)
+def test_spawned_processes(
+    plan: str, said: list[str], verdict: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, own("shop.py", tmp_path)]
+    found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60, bound=20)
+    out = capfd.readouterr().out
+    assert judgement.verdict == verdict, f"{judgement}\n{out}"
+    assert [line for line in said if line not in out] == [], out
+    assert ("takings" in out) == (verdict == "returned")
+    assert found.timeline.roles == ("shop", "till")  # also of an empty plan: its calls can be listed
+    assert [event.role for event in found.timeline.of("fired")] == ["shop"] * len(found.plan.faults)
+
+
+def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path)]
+    plan = Plan.parse("Duplicate site=__main__:greet role=worker1 nth=2")
+    _, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=20)
+    assert judgement.verdict == "returned", str(judgement)
+    assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("how", "fault", "verdict", "said"),
+    [
+        ("here", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("here", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
+        ("process", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("spawn", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
+        ("spawn", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
+        ("spawn", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
+        ("twice", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
+    ],
+)
+def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, said: str, tmp_path: Path) -> None:
+    """A program that finds its own result wrong, in whichever of its processes, has not ended cleanly."""
+    command = [sys.executable, own("strict.py", tmp_path), how]
+    _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
+    assert judgement.verdict == verdict, str(judgement)
+    assert said in str(judgement)
+
+
+def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:
+    """Verdict, end and leaks of a program without RPC."""
+    command = [sys.executable, "-c", text]
+    found, judgement = run_script(command, Plan.parse(plan), place, deadline=deadline, bound=5)
+    return judgement.verdict, found.ends[COMMAND].text, list(found.leaks)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "end"),
+    [
+        ("", "returned", "returned"),
+        ("import sys; sys.exit(3)", "wrong", "exited with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "wrong", "was killed by SIGKILL"),
+        ("import threading; threading.Event().wait()", "hung", "was overdue after 2 s"),
+    ],
+)
+def test_ends(text: str, verdict: str, end: str, tmp_path: Path) -> None:
+    assert python(text, tmp_path, deadline=2) == (verdict, end, [])
+
+
+def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
+    text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"
+    verdict, _, left = python(text.format(True), tmp_path)
+    assert verdict == "leaked"
+    assert len(left) == 1
+    assert left[0].startswith("sleep 1000 still runs (process ")
+    assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
+    # Also one that stays in the program's own session, which is ended with the program.
+    assert python(text.format(False), tmp_path)[0] == "leaked"
+
+
+def test_a_plan_that_nobody_carries_out(tmp_path: Path) -> None:
+    """Without RPC nothing fires, and that is a defect."""
+    assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "not fired"
+
+
+def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder, its own PYTHONPATH, and its own sitecustomize; nothing comes before its own modules."""
+    (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = (
+        "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
+        f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
+        f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
+        "assert 'faults.autostart' in sys.modules and 'torch' not in sys.modules; "
+        "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
+    )
+    assert python(text, tmp_path / "run") == ("returned", "returned", [])
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="need roles that are started by reference"):
+        python("", tmp_path / "a", "Partition role=till direction=both")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(FileNotFoundError):
+        run_script(["no-such-program"], Plan(), tmp_path / "b", deadline=5, bound=5)
+    assert VARIABLE not in os.environ
