@@ -1,4 +1,4 @@
-"""RRefs that are not made: the function raises, its call is lost or late; and those dropped before they are; torch 2.13."""
+"""RRefs whose function raises, or whose call is lost or late; and those dropped before they are made; torch 2.13."""
 
 from __future__ import annotations
 
