@@ -1,0 +1,348 @@
+"""What roles play in the tests of RRefs: each role holds RRefs by a key, passes them on, uses them and drops them."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+_held: dict[str, Any] = {}
+_changed = threading.Condition()
+_executed: list[str] = []
+_go = threading.Event()
+_entered = threading.Event()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A value, or an error's type and text; and the seconds it took."""
+
+    value: Any
+    error: str
+    text: str
+    seconds: float
+
+
+def seen(work: Callable[..., Any], *args: Any) -> Seen:
+    start = time.monotonic()
+    try:
+        value, error, text = work(*args), "", ""
+    except Exception as raised:
+        value, error, text = None, type(raised).__name__, str(raised)
+    return Seen(value, error, text, time.monotonic() - start)
+
+
+def counts() -> tuple[int, int, int]:
+    """What this role keeps: (owner RRefs, forks that others have of them, own ones that are not confirmed yet)."""
+    found = rpc._rref_context_get_debug_info()  # type: ignore[attr-defined]
+    return int(found["num_owner_rrefs"]), int(found["num_forks"]), int(found["num_pending_users"])
+
+
+# On an owner.
+
+
+class Node:
+    """An object of an owner, which may hold an RRef to another's."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+        self.other: Any = None
+
+    def get(self) -> int:
+        return self.value
+
+    def copied_late(self) -> Node:
+        """Not before `let_go`, at most 20 s."""
+        _entered.set()
+        assert _go.wait(20)
+        return Node(self.value)
+
+    def add(self, amount: int) -> int:
+        self.value += amount
+        return self.value
+
+
+def make(value: int) -> Node:
+    _executed.append("make")
+    return Node(value)
+
+
+def refuse() -> None:
+    _executed.append("refuse")
+    raise KeyError("no such thing")
+
+
+def refuse_with(kind: str) -> None:
+    raise {"ValueError": ValueError, "KeyError": KeyError, "Odd": Odd}[kind]("no such thing")
+
+
+class Odd(Exception):
+    """An exception type of one's own."""
+
+
+def make_late(value: int) -> Node:
+    """Not before `let_go`, at most 20 s."""
+    _entered.set()
+    assert _go.wait(20)
+    return make(value)
+
+
+def await_entered() -> bool:
+    return _entered.wait(10)
+
+
+def let_go() -> None:
+    _go.set()
+
+
+def executed() -> list[str]:
+    return _executed
+
+
+def value_of(rref: Any) -> int:
+    """The owner uses an RRef that it was sent."""
+    return int(rref.local_value().value)
+
+
+# Everybody.
+
+
+def hold(key: str, rref: Any) -> None:
+    with _changed:
+        _held[key] = rref
+        _changed.notify_all()
+
+
+def drop(key: str) -> None:
+    del _held[key]
+
+
+def create(key: str, owner: str, value: int, *, confirm: bool = True) -> None:
+    _held[key] = rpc.remote(owner, make, (value,))
+    if confirm:
+        _held[key].to_here()
+
+
+def create_own(key: str, value: Any) -> None:
+    """This role becomes the owner, without a call."""
+    _held[key] = rpc.RRef(value)
+
+
+def pass_on(key: str, to: str, timeout: float = 10.0) -> Seen:
+    return seen(lambda: rpc.rpc_sync(to, hold, (key, _held[key]), timeout=timeout))
+
+
+def fetch(key: str, timeout: float = 10.0) -> Seen:
+    """The value of the held RRef's object, by a copy."""
+    return seen(lambda: _held[key].to_here(timeout).value)
+
+
+def add_by_proxy(key: str, amount: int) -> Seen:
+    return seen(lambda: _held[key].rpc_sync(timeout=10).add(amount))
+
+
+def same(rref: Any) -> Any:
+    """An RRef there and back."""
+    return rref
+
+
+def holds(key: str) -> bool:
+    return key in _held
+
+
+def identity(key: str) -> dict[str, Any]:
+    """What the held RRef says of itself."""
+    rref = _held[key]
+    return {
+        "repr": repr(rref),
+        "is_owner": rref.is_owner(),
+        "owner": (rref.owner().name, rref.owner().id),
+        "owner_name": rref.owner_name(),
+        "confirmed": rref.confirmed_by_owner(),
+        "local_value": seen(lambda: rref.local_value().value),
+    }
+
+
+def pickled(way: str, key: str) -> Seen:
+    """The held RRef, outside RPC."""
+    ways: dict[str, Callable[[Any], Any]] = {
+        "pickle": pickle.dumps,
+        "copy": copy.copy,
+        "deepcopy": copy.deepcopy,
+        "torch.save": lambda rref: torch.save(rref, io.BytesIO()),
+    }
+    return seen(lambda: type(ways[way](_held[key])).__name__)
+
+
+def two_fetches(key: str) -> tuple[bool, bool, int, int]:
+    """(the same object twice, the owner's own object, the value of one after the other was changed, the owner's)."""
+    rref = _held[key]
+    first, second = rref.to_here(), rref.to_here()
+    second.add(1)
+    own = rref.is_owner() and first is rref.local_value()
+    return first is second, own, first.value, rref.rpc_sync().get()
+
+
+def there_and_back(key: str, by: str) -> dict[str, Any]:
+    rref = _held[key]
+    back = rpc.rpc_sync(by, same, (rref,))
+    return {
+        "is": back is rref,
+        "equal": back == rref,
+        "to itself": rref == _held[key],
+        "same owner": back.owner() == rref.owner(),
+        "same object": rref.is_owner() and back.local_value() is rref.local_value(),
+        "same repr": repr(back) == repr(rref),
+        "same value": back.to_here().value == rref.to_here().value,
+    }
+
+
+def owned_parameter(by: str) -> dict[str, Any]:
+    """An RRef of a parameter, made by its owner: here, back from elsewhere, and there."""
+    layer = torch.nn.Linear(2, 2)
+    rref = rpc.RRef(layer.weight)
+    back = rpc.rpc_sync(by, same, (rref,))
+    return {
+        "here": rref.local_value() is layer.weight,
+        "back": back.local_value() is layer.weight,
+        "there": rpc.rpc_sync(by, describe, (rref,)),
+    }
+
+
+def describe(rref: Any) -> tuple[str, bool, bool]:
+    """(type, requires_grad, is_leaf) of the fetched object."""
+    fetched = rref.to_here()
+    return type(fetched).__name__, fetched.requires_grad, fetched.is_leaf
+
+
+def trained(by: str) -> dict[str, list[float]]:
+    """The gradients that reach this owner's parameter when ``by`` works on it: through its RRef, and a fetched copy."""
+    found = {}
+    for name, function in (("proxy", scale_by_proxy), ("fetched", scale_fetched)):
+        holder = Holder()
+        with dist_autograd.context() as context:
+            scaled = rpc.rpc_sync(by, function, (rpc.RRef(holder),))
+            dist_autograd.backward(context, [scaled.sum()])
+            gradients = dist_autograd.get_gradients(context)
+            found[name] = gradients[holder.parameter].tolist() if holder.parameter in gradients else []
+    return found
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.parameter = torch.nn.Parameter(torch.ones(2))
+
+    def doubled(self) -> torch.Tensor:
+        return 2 * self.parameter
+
+    def get(self) -> torch.nn.Parameter:
+        return self.parameter
+
+
+def scale_by_proxy(rref: Any) -> torch.Tensor:
+    scaled: torch.Tensor = 3 * rref.rpc_sync().doubled()
+    return scaled
+
+
+def scale_fetched(rref: Any) -> torch.Tensor:
+    scaled: torch.Tensor = 6 * rref.rpc_sync().get()
+    return scaled
+
+
+def create_with(
+    key: str, owner: str, function: Callable[..., Any], argument: Any = None, timeout: float = 10.0
+) -> Seen:
+    """Begin, and do not look."""
+    args = () if argument is None else (argument,)
+    return seen(lambda: _held.__setitem__(key, rpc.remote(owner, function, args, timeout=timeout)))
+
+
+def created(key: str) -> Seen:
+    """Wait until the creation is confirmed, or has failed."""
+    return seen(lambda: _held[key]._get_future().wait())
+
+
+def create_and_drop(owner: str) -> None:
+    """Dropped before its owner can have confirmed it."""
+    rpc.remote(owner, make_late, (1,))
+
+
+def use_by_owner(key: str, owner: str) -> Seen:
+    return seen(lambda: rpc.rpc_sync(owner, value_of, (_held[key],), timeout=10))
+
+
+def tie(node: Any, other: Any) -> None:
+    """Runs on the owner of ``node``: its object holds another one from now on, or none."""
+    node.local_value().other = other
+
+
+def create_cycle(first: str, second: str) -> None:
+    """Two objects of two owners that hold each other; what this role held of them is dropped."""
+    one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
+    rpc.rpc_sync(first, tie, (one, two))
+    rpc.rpc_sync(second, tie, (two, one))
+
+
+def create_chain(first: str, second: str) -> None:
+    """The healthy counterpart: the first holds the second, and nobody the first."""
+    one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
+    rpc.rpc_sync(first, tie, (one, two))
+
+
+def collect() -> int:
+    return gc.collect()
+
+
+def use_after_shutdown(owner: str) -> dict[str, Seen]:
+    """The owner must shut down as well."""
+    user, own = rpc.remote(owner, make, (1,)), rpc.RRef(Node(2))
+    user.to_here()
+    rpc.shutdown()
+    return {
+        "to_here": seen(lambda: user.to_here(1)),
+        "proxy": seen(lambda: user.rpc_sync(timeout=1).get()),
+        "repr": seen(lambda: repr(user)[:9]),
+        "is_owner": seen(user.is_owner),
+        "owner_name": seen(user.owner_name),
+        "own local_value": seen(lambda: own.local_value().value),
+        "own to_here": seen(lambda: own.to_here().value),
+        "new": seen(lambda: repr(rpc.RRef(3))[:10]),
+        "remote": seen(lambda: repr(rpc.remote(owner, make, (1,)))),
+    }
+
+
+def own_copy_that_is_late() -> Seen:
+    """Upstream's program: the RRef that a slow method of this role's own object returns, asked for with a timeout."""
+    own = rpc.RRef(Node(1))
+    _held["own"] = own.remote(timeout=0.2).copied_late()
+    seen(lambda: _held["own"]._get_future().wait())
+    _go.set()
+    return seen(lambda: _held["own"].to_here(5).value)
+
+
+def pass_on_and_drop(key: str, to: str) -> None:
+    rpc.rpc_sync(to, hold, (key, _held[key]), timeout=10)
+    del _held[key]
+
+
+def await_held(key: str) -> float:
+    """Seconds until this role holds it, at most 10."""
+    begin = time.monotonic()
+    with _changed:
+        assert _changed.wait_for(lambda: key in _held, 10)
+    return time.monotonic() - begin
+
+
+def ask(peer: str) -> int:
+    answer: int = rpc.rpc_sync(peer, torch.add, (1, 1), timeout=10)
+    return answer
