@@ -1,0 +1,87 @@
+"""The gate: the healthy code passes, every mutant is killed by a test, and every promise has killed one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.checkout import copied
+from tests.mutants.mutant import Mutant, Stale
+from tests.mutants.trial import Trial, tried
+
+WORKERS = max(2, min(8, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
+
+
+class Unhealthy(RuntimeError):
+    """The killers do not all pass on the code as it is: nothing can be learnt from planting bugs."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    trial: Trial
+
+    @property
+    def killed(self) -> bool:
+        return self.trial.verdict == "killed"
+
+
+def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float:
+    """Run the killers on the code as it is; the seconds that took. Raises Unhealthy."""
+    begun = time.monotonic()
+    tests = list(dict.fromkeys(killers))
+    shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
+    with ThreadPoolExecutor(workers) as pool:
+        for trial in pool.map(lambda share: _on_copy(root, share), shares):
+            if trial.verdict != "survived":
+                why = ", ".join(trial.failed) or trial.said[-3000:]
+                raise Unhealthy(f"killers fail without any bug: {why}")
+            if trial.skipped:
+                raise Unhealthy(f"killers are skipped here: {', '.join(trial.skipped)}")
+    return time.monotonic() - begun
+
+
+def _on_copy(root: Path, tests: Sequence[str]) -> Trial:
+    with copied(root) as place:
+        return tried(place, tests, all_of_them=True)
+
+
+def trial_of(root: Path, mutant: Mutant) -> Trial:
+    """Plant one mutant in a copy of its own and run its killers there."""
+    with copied(root) as place:
+        try:
+            mutant.plant(place)
+        except Stale as error:
+            return Trial("stale", said=str(error))
+        return tried(place, mutant.killers)
+
+
+def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
+    """All of them, several at a time, as they end."""
+    pool = ThreadPoolExecutor(workers)
+    try:
+        running: dict[Future[Trial], Mutant] = {pool.submit(trial_of, root, each): each for each in mutants}
+        for future in as_completed(running):
+            yield Result(running[future], future.result())
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that must always hold. ``broken_in``: whether a trial shows that it was this that failed."""
+
+    name: str
+    broken_in: Callable[[Trial], bool]
+
+
+def unproven(promises: Iterable[Promise], results: Sequence[Result]) -> list[str]:
+    """The promises that have killed no mutant."""
+    killed = [result.trial for result in results if result.killed]
+    return [promise.name for promise in promises if not any(promise.broken_in(trial) for trial in killed)]
