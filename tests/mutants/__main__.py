@@ -72,7 +72,9 @@ def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool)
     idle = unproven(PROMISES, results) if whole else []
     for name in idle:
         print(f"KILLS NONE: {name}")
-    print(f"{len(results) - len(bad)} of {len(chosen)} mutants killed" + (f", {len(idle)} idle promises" if idle else ""))
+    print(
+        f"{len(results) - len(bad)} of {len(chosen)} mutants killed" + (f", {len(idle)} idle promises" if idle else "")
+    )
     return 1 if bad or idle else 0
 
 

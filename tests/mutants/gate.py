@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.mutants.checkout import copied
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import Trial, tried
+from tests.mutants.trial import Nursery, Trial, tried
 
 WORKERS = max(2, min(8, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
 
@@ -36,9 +39,10 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     """Run the killers on the code as it is; the seconds that took. Raises Unhealthy."""
     begun = time.monotonic()
     tests = list(dict.fromkeys(killers))
+    # By turns: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
-    with ThreadPoolExecutor(workers) as pool:
-        for trial in pool.map(lambda share: _on_copy(root, share), shares):
+    with _nurseries(workers) as (pool, nurseries):
+        for trial in pool.map(partial(_on_copy, nurseries, root), shares):
             if trial.verdict != "survived":
                 why = ", ".join(trial.failed) or trial.said[-3000:]
                 raise Unhealthy(f"killers fail without any bug: {why}")
@@ -47,30 +51,48 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     return time.monotonic() - begun
 
 
-def _on_copy(root: Path, tests: Sequence[str]) -> Trial:
-    with copied(root) as place:
-        return tried(place, tests, all_of_them=True)
-
-
-def trial_of(root: Path, mutant: Mutant) -> Trial:
-    """Plant one mutant in a copy of its own and run its killers there."""
-    with copied(root) as place:
-        try:
-            mutant.plant(place)
-        except Stale as error:
-            return Trial("stale", said=str(error))
-        return tried(place, mutant.killers)
-
-
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
     """All of them, several at a time, as they end."""
-    pool = ThreadPoolExecutor(workers)
-    try:
-        running: dict[Future[Trial], Mutant] = {pool.submit(trial_of, root, each): each for each in mutants}
+    with _nurseries(workers) as (pool, nurseries):
+        running: dict[Future[Trial], Mutant] = {
+            pool.submit(_on_copy, nurseries, root, each.killers, each): each for each in mutants
+        }
         for future in as_completed(running):
             yield Result(running[future], future.result())
+
+
+Nurseries = queue.SimpleQueue[Nursery]
+
+
+@contextmanager
+def _nurseries(workers: int) -> Iterator[tuple[ThreadPoolExecutor, Nurseries]]:
+    """Threads, and as many nurseries, of which each takes one for a while."""
+    made = [Nursery() for _ in range(workers)]
+    free: Nurseries = queue.SimpleQueue()
+    for nursery in made:
+        free.put(nursery)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool, free
     finally:
         pool.shutdown(cancel_futures=True)
+        for nursery in made:
+            nursery.close()
+
+
+def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
+    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+    with copied(root) as place:
+        try:
+            if mutant is not None:
+                mutant.plant(place)
+        except Stale as error:
+            return Trial("stale", said=str(error))
+        nursery = nurseries.get()
+        try:
+            return tried(nursery, place, tests, all_of_them=mutant is None)
+        finally:
+            nurseries.put(nursery)
 
 
 @dataclass(frozen=True)

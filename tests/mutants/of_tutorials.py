@@ -85,9 +85,7 @@ MUTANTS = (
         "        if result is not None:\n"
         "            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).\n"
         "            fut.set_result(result)\n",
-        "                self._next_round()\n"
-        "                fut.set_result(result)\n"
-        "        if result is not None:\n",
+        "                self._next_round()\n                fut.set_result(result)\n        if result is not None:\n",
         (f"{_OF_BATCH}::test_replies_are_made_outside_the_lock",),
         "every reply is pickled while the lock is held",
     ),

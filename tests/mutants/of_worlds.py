@@ -6,7 +6,9 @@ from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
 _WORLD = "tests/test_world.py"
-_KILLED = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them[kill_oneself-outcome4-a was killed by SIGKILL]"
+_KILLED = (
+    f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them[kill_oneself-outcome4-a was killed by SIGKILL]"
+)
 
 MUTANTS = (
     Mutant(
@@ -78,9 +80,7 @@ MUTANTS = (
         _SUPERVISOR,
         "        elif self._report is None or (code and isinstance(self._report, Returned)):",
         "        elif self._report is None and code:",
-        (
-            f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them[exit_0-outcome1-a exited with status 0]",
-        ),
+        (f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them[exit_0-outcome1-a exited with status 0]",),
         "a role that leaves with status 0 in the middle has no outcome of its own",
     ),
     Mutant(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -38,11 +40,57 @@ class Trial:
     said: str = ""
 
 
-def tried(place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
+class Nursery:
+    """Starts the processes of one worker, one after the other. See nursery.py."""
+
+    def __init__(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("nursery.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def run(self, place: Path, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
+        """Pytest's exit status in the copy at ``place``, None if it took longer (seconds); and what it printed."""
+        assert self.process.stdin is not None
+        log, due = place.parent / "log", time.monotonic() + limit
+        job = {"place": str(place), "arguments": list(arguments), "log": str(log)}
+        self.process.stdin.write(json.dumps(job).encode() + b"\n")
+        pid = self._number(due + 60)
+        status = self._number(due)
+        if pid is None or (status is None and self.process.poll() is not None):
+            raise RuntimeError("the process that starts pytest has ended")
+        if status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            self._number(time.monotonic() + 60)
+        return status, log.read_text(errors="replace") if log.exists() else ""
+
+    def _number(self, due: float) -> int | None:
+        """The next that it says; None if that takes longer, or it has ended."""
+        assert self.process.stdout is not None
+        ready = select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[0]
+        said = self.process.stdout.readline() if ready else b""
+        return int(said) if said else None
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
     """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
     limit = RUN_SECONDS * (10 if all_of_them else 1)
-    status, said = _run(_command(place, tests, report, all_of_them), place, limit)
+    status, said = nursery.run(place, _arguments(place, tests, report, all_of_them), limit)
     seconds = time.monotonic() - begun
     if status is None:
         return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")
@@ -52,39 +100,14 @@ def tried(place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Tr
     return Trial(verdict, failed, skipped, checks, seconds, said)
 
 
-def _command(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
-    options = [
+def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
+    return [
         *([] if all_of_them else ["-x"]),
         *("-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
         *(f"--timeout={TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
+        *tests,
     ]
-    return [sys.executable, "-m", "pytest", *options, *tests]
-
-
-def _run(command: Sequence[str], place: Path, limit: float) -> tuple[int | None, str]:
-    """The exit status, None if it took too long, and what was printed."""
-    environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
-    log = place.parent / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            cwd=place,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            status: int | None = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return status, log.read_text(errors="replace")
 
 
 def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:

@@ -1,0 +1,62 @@
+"""Processes like that of ``python -m pytest`` at the price of a fork: a script of its own, which has imported torch.
+
+It imports nothing of this project and nothing of pytest's: what it forks reads these from the copy in which it runs.
+Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says ``PID`` of the
+process that does it, and then its exit ``STATUS``, negative for a signal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import sys
+from contextlib import suppress
+
+# What takes long, and is the same in every copy.
+PRELOADED = (
+    "numpy",
+    "torch",
+    "torch.distributed.autograd",
+    "torch.distributed.optim",
+    "torch.distributed.rpc",
+    "torch.func",
+    "safetensors.torch",
+)
+
+
+def main() -> None:
+    for name in PRELOADED:
+        with suppress(ImportError):  # then the tests say so
+            importlib.import_module(name)
+    for line in sys.stdin:
+        job = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _become_pytest(**job)
+        _say(pid)
+        _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _say(number: int) -> None:
+    os.write(1, f"{number}\n".encode())
+
+
+def _become_pytest(place: str, arguments: list[str], log: str) -> None:
+    """In the new process, which leads a session of its own. Does not return."""
+    os.setsid()
+    os.chdir(place)
+    nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    for source, target in ((nothing, 0), (told, 1), (told, 2)):
+        os.dup2(source, target)
+    os.environ.update(PYTHONPATH=place, PYTHONDONTWRITEBYTECODE="1")
+    sys.dont_write_bytecode = True
+    sys.path[0] = place  # as for -m
+    sys.argv = ["pytest", *arguments]
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
