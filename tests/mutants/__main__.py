@@ -1,4 +1,4 @@
-"""``python -m tests.mutants [NAME ...]``: plant every bug (or these) and see each noticed. Exit status 1: one was not."""
+"""``python -m tests.mutants [NAME ...]``: plant each bug and see it noticed. Exit status 1: one was not."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from faults.countdown import left
@@ -72,14 +73,12 @@ def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool)
     idle = unproven(PROMISES, results) if whole else []
     for name in idle:
         print(f"KILLS NONE: {name}")
-    print(
-        f"{len(results) - len(bad)} of {len(chosen)} mutants killed" + (f", {len(idle)} idle promises" if idle else "")
-    )
+    print(f"{len(results) - len(bad)} of {len(chosen)} mutants killed, {len(idle)} promises killed none")
     return 1 if bad or idle else 0
 
 
 def _table(chosen: Sequence[Mutant], results: Sequence[Result]) -> Table:
-    table = Table(title=f"{len(chosen)} mutants")
+    table = Table(title=f"{len(chosen)} mutants")  # names of tests have brackets, which are no markup
     for column in ("mutant", "in", "killed by", "checks that failed"):
         table.add_column(column, overflow="fold")
     table.add_column("seconds", justify="right")
@@ -87,7 +86,7 @@ def _table(chosen: Sequence[Mutant], results: Sequence[Result]) -> Table:
     for mutant in chosen:
         trial = found[mutant.name]
         killer = trial.failed[0].removeprefix("tests/") if trial.verdict == "killed" else trial.verdict.upper()
-        table.add_row(mutant.name, mutant.file, killer, " ".join(trial.checks), f"{trial.seconds:.1f}")
+        table.add_row(mutant.name, mutant.file, escape(killer), " ".join(trial.checks), f"{trial.seconds:.1f}")
     return table
 
 

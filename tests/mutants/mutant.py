@@ -13,7 +13,7 @@ class Stale(ValueError):
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake, in words."""
+    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake."""
 
     name: str
     file: str

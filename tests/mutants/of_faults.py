@@ -1,4 +1,4 @@
-"""Bugs in the room `faults`: injectors that do not inject, ledgers that do not tell, plans that are not what was said."""
+"""Bugs in the room `faults`: injectors that do not inject, ledgers that do not tell, plans that say something else."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ MUTANTS = (
         "lost-request-executes",
         _DELIVERY,
         '                if fault.kind == "Drop":\n                    return Future()  # never',
-        '                if fault.kind == "Drop":\n                    function()\n                    return Future()  # never',
+        '                if fault.kind == "Drop":\n'
+        "                    function()\n                    return Future()  # never",
         (_LOST,),
         "a request that was lost is executed all the same",
     ),
@@ -109,8 +110,10 @@ MUTANTS = (
     Mutant(
         "fired-after-the-effect",
         _DELIVERY,
-        '                self.write("fired", number, fault, side="after")\n                os.kill(os.getpid(), signal.SIGKILL)',
-        '                os.kill(os.getpid(), signal.SIGKILL)\n                self.write("fired", number, fault, side="after")',
+        '                self.write("fired", number, fault, side="after")\n'
+        "                os.kill(os.getpid(), signal.SIGKILL)",
+        "                os.kill(os.getpid(), signal.SIGKILL)\n"
+        '                self.write("fired", number, fault, side="after")',
         (_CRASHED,),
         "who is killed cannot say any more that it was the plan",
     ),
@@ -182,7 +185,8 @@ MUTANTS = (
         "last-line-lost",
         _LEDGER,
         "                os.write(self._file, line.encode())",
-        '                self._held, line = line, getattr(self, "_held", "")\n                os.write(self._file, line.encode())',
+        '                self._held, line = line, getattr(self, "_held", "")\n'
+        "                os.write(self._file, line.encode())",
         (f"{_OF_LEDGER}::test_a_killed_writer_loses_no_whole_line",),
         "a ledger that buffers a line",
     ),
@@ -285,8 +289,8 @@ MUTANTS = (
     Mutant(
         "harmless-means-harmless",
         "faults/sweep.py",
-        '        return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed',
-        "        return self.judgement.passed",
+        'self.cell.harmless and self.judgement.verdict == "clean error" else',
+        'self.cell.harmless and self.judgement.verdict == "hung" else',
         ("tests/test_faults_sweep.py::test_a_harmless_fault_needs_no_error",),
         "a program that fails of a mere delay passes",
     ),

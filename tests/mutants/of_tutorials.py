@@ -56,7 +56,7 @@ MUTANTS = (
         _BATCH,
         "        with self.lock:\n            return copy.deepcopy(self.model)",
         "        with self.lock:\n            return self.model",
-        (f"{_OF_BATCH}::test_replies_are_snapshots",),
+        (f"{_OF_BATCH}::test_the_first_model_is_a_copy",),
         "the reply is the live model, which the next update changes while it is sent",
     ),
     Mutant(
@@ -134,8 +134,8 @@ MUTANTS = (
         _BATCH,
         '        ps.fail(f"{name} failed: {cause_of(error)}")',
         "        del error",
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[crash]",),
-        "a trainer's death is known, and the others wait on until their patience ends",
+        (f"{_OF_BATCH}::test_a_killed_trainer_is_named_at_once",),
+        "a trainer's death is known, and nobody is told whose it was",
     ),
     Mutant(
         "doubled-report",
@@ -351,6 +351,14 @@ MUTANTS = (
         "                results[name] = cause_of(error)",
         ("tests/test_attendance.py::test_a_failure_ends_the_wait_although_others_go_on",),
         "a participant's error is taken for its result",
+    ),
+    Mutant(
+        "failure-is-silence",
+        "reference/attendance.py",
+        '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
+        "                running.add(name)",
+        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
+        "who has failed is waited for until it was silent for too long",
     ),
     Mutant(
         "all-are-named",

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as xml
+from xml.etree import ElementTree
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     start proves nothing of the test.
     """
     failed, skipped, shown = [], [], []
-    for case in xml.parse(report).getroot().iter("testcase"):
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
         problems = [*case.findall("failure"), *_teardowns(case)]
         if problems:
             failed.append(_node_id(case))
@@ -127,11 +127,11 @@ def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     return tuple(dict.fromkeys(failed)), tuple(skipped), "\n".join(shown)
 
 
-def _teardowns(case: xml.Element) -> list[xml.Element]:
+def _teardowns(case: ElementTree.Element) -> list[ElementTree.Element]:
     return [each for each in case.findall("error") if (each.get("message") or "").startswith("failed on teardown")]
 
 
-def _node_id(case: xml.Element) -> str:
+def _node_id(case: ElementTree.Element) -> str:
     file, name = case.get("file") or "", case.get("name") or ""
     module = file.removesuffix(".py").replace("/", ".")
     inner = (case.get("classname") or "").removeprefix(module).strip(".")
