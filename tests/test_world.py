@@ -195,6 +195,10 @@ class TestCalls:
             assert world.call("a", plays.name_of, "b") == "b"
             assert world.wait() == {"a": Returned(None), "b": Returned(None)}
 
+    def test_ranks_follow_the_order_of_the_names(self) -> None:
+        with launch(["c", "a", "b"]) as world:
+            assert [world.call(name, plays.rank) for name in ("a", "b", "c")] == [1, 2, 0]
+
     def test_an_exception_leaves_the_role_in_service(self) -> None:
         with launch(["a"]) as world:
             with pytest.raises(RoleFailed, match=r"^a raised tests\.plays\.Unlucky: today$") as caught:

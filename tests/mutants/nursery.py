@@ -1,6 +1,6 @@
-"""Processes like that of ``python -m pytest`` at the price of a fork: a script of its own, which has imported torch.
+"""Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
 
-It imports nothing of this project and nothing of pytest's: what it forks reads these from the copy in which it runs.
+It imports nothing of this project: what it forks reads that from the copy in which it runs.
 Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says ``PID`` of the
 process that does it, and then its exit ``STATUS``, negative for a signal.
 """
@@ -14,8 +14,11 @@ import runpy
 import sys
 from contextlib import suppress
 
-# What takes long, and is the same in every copy.
+# The same in every copy.
 PRELOADED = (
+    "pytest",
+    "hypothesis",
+    "hypothesis.strategies",
     "numpy",
     "torch",
     "torch.distributed.autograd",
@@ -50,8 +53,7 @@ def _become_pytest(place: str, arguments: list[str], log: str) -> None:
     nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     for source, target in ((nothing, 0), (told, 1), (told, 2)):
         os.dup2(source, target)
-    os.environ.update(PYTHONPATH=place, PYTHONDONTWRITEBYTECODE="1")
-    sys.dont_write_bytecode = True
+    os.environ["PYTHONPATH"] = place
     sys.path[0] = place  # as for -m
     sys.argv = ["pytest", *arguments]
     runpy.run_module("pytest", run_name="__main__", alter_sys=True)

@@ -85,7 +85,7 @@ MUTANTS = (
         _CHECKS,
         'run.trace == "equal", f"',
         'run.trace is not None, f"',
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::TestTrace::test_only_the_twins",),
         "any trace is the twin's",
     ),
     Mutant(

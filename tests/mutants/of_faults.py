@@ -59,6 +59,14 @@ MUTANTS = (
         "another seed draws the same",
     ),
     Mutant(
+        "chance-drawn-anew",
+        _OCCURRENCE,
+        '    return int.from_bytes(digest[:8], "big") / 2**64',
+        '    return float(__import__("random").random())',
+        ("tests/test_calls.py::test_the_same_plan_twice_gives_the_same_facts",),
+        "the same plan hurts other calls each time",
+    ),
+    Mutant(
         "chance-in-shares",
         _OCCURRENCE,
         "nth) * 100 < fault.chance_percent",
@@ -187,7 +195,7 @@ MUTANTS = (
         "                os.write(self._file, line.encode())",
         '                self._held, line = line, getattr(self, "_held", "")\n'
         "                os.write(self._file, line.encode())",
-        (f"{_OF_LEDGER}::test_a_killed_writer_loses_no_whole_line",),
+        (f"{_OF_LEDGER}::test_a_line_is_there_as_soon_as_it_is_written",),
         "a ledger that buffers a line",
     ),
     Mutant(
@@ -227,7 +235,7 @@ MUTANTS = (
         _LEDGER,
         '        kept = ("fault", "kind", "site", "caller", "nth", "at")',
         '        kept = ("fault", "kind", "site", "caller", "nth", "at", "seconds", "pid")',
-        ("tests/test_calls.py::test_the_same_plan_twice_gives_the_same_facts",),
+        (f"{_OF_LEDGER}::test_facts_are_what_the_same_plan_gives_again",),
         "measured numbers are taken for what a plan determines",
     ),
     Mutant(
@@ -311,19 +319,11 @@ MUTANTS = (
         "a paused process stays paused",
     ),
     Mutant(
-        "one-thread-is-enough",
-        "faults/guardian.py",
-        "        return bool(threads) and all(",
-        "        return bool(threads) and any(",
-        ("tests/test_guardian.py::test_every_thread_counts",),
-        "a process counts as stopped when one of its threads has",
-    ),
-    Mutant(
         "guardian-in-the-roles-group",
         "faults/pause.py",
         "                start_new_session=True,",
         "                start_new_session=False,",
-        ("tests/test_processes.py::test_who_fired_is_killed_and_the_other_goes_on",),
+        ("tests/test_processes.py::test_pause_of_another_for_so_long",),
         "who kills the role that fired kills the guardian, and nobody continues the paused one",
     ),
     Mutant(
@@ -435,7 +435,7 @@ MUTANTS = (
         "faults/record.py",
         '    scratch = folder / f".{RUN}"',
         "    scratch = folder / RUN",
-        ("tests/test_record.py::test_it_is_written_whole_or_not_at_all",),
+        ("tests/test_record.py::test_who_reads_it_while_it_is_written_anew_reads_the_old_one",),
         "a launcher that dies while it writes leaves half a record",
     ),
 )

@@ -6,9 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
 _WORLD = "tests/test_world.py"
-_KILLED = (
-    f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them[kill_oneself-outcome4-a was killed by SIGKILL]"
-)
+_ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
+_KILLED = f"{_ENDS}[kill_oneself-outcome4-a was killed by SIGKILL]"
 
 MUTANTS = (
     Mutant(
@@ -102,10 +101,10 @@ MUTANTS = (
     Mutant(
         "outlives-its-launcher",
         "reference/link.py",
-        "                self._die()  # the launcher is gone, although something still holds its end of the pipe",
-        "                continue",
-        (f"{_WORLD}::TestNothingIsLeft::test_when_the_launching_process_is_killed",),
-        "roles go on without their launcher",
+        "prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)",
+        "prctl(_PR_SET_PDEATHSIG, 0)",
+        (f"{_WORLD}::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",),
+        "a stopped role goes on when its launcher is gone",
     ),
     Mutant(
         "one-seed-for-all",
@@ -124,14 +123,6 @@ MUTANTS = (
         "names of one length share their seed",
     ),
     Mutant(
-        "listens-everywhere",
-        _ROLE,
-        "    _open_log(post)\n    listen_on_loopback()\n",
-        "    _open_log(post)\n",
-        (f"{_WORLD}::TestProcesses::test_nothing_listens_beyond_loopback",),
-        "anybody on the network may connect and run code",
-    ),
-    Mutant(
         "folder-left",
         "reference/world.py",
         "    if not keep:\n        shutil.rmtree",
@@ -144,7 +135,7 @@ MUTANTS = (
         "reference/world.py",
         "    names = list(roles) if isinstance(roles, Mapping) else roles\n",
         "    names = sorted(roles)\n",
-        (f"{_WORLD}::test_returned",),
+        (f"{_WORLD}::TestCalls::test_ranks_follow_the_order_of_the_names",),
         "ranks follow the alphabet, not the order that was given",
     ),
     Mutant(

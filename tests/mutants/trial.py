@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from xml.etree import ElementTree
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 # A test that hangs is ended, and has failed, after so many seconds; the rest of the suite has a longer limit.
 TEST_SECONDS = 60
@@ -103,7 +103,8 @@ def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: b
 def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
     return [
         *([] if all_of_them else ["-x"]),
-        *("-q", "-n", "0", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
+        *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
+        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
         *(f"--timeout={TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,
