@@ -6,12 +6,13 @@ import ast
 import subprocess
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from faults.checks import CHECKS
-from tests.mutants import promises
+from tests.mutants import gate, promises, trial
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout, copied, files_of
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
@@ -93,6 +94,7 @@ def twice(a):
 
 TESTS = """
 import subprocess
+import threading
 
 import pytest
 
@@ -136,6 +138,11 @@ def test_with_made(made):
     assert add(0, 0) == 0
 
 
+def test_hangs():
+    if add(1, 2) != 3:
+        threading.Event().wait()
+
+
 def test_leaves_a_process():
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
     assert add(1, 2) == 3
@@ -167,8 +174,10 @@ def test_without_git(tmp_path: Path) -> None:
         files_of(tmp_path)
 
 
-def test_every_verdict(project: Path) -> None:
+def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the body or in what is left; everything else proves nothing."""
+    monkeypatch.setattr(trial, "TEST_SECONDS", 3)
+    monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     minus = ("return a + b", "return a - b")
     triple = ("return a * 2", "return a * 3")
     tried = [
@@ -181,10 +190,12 @@ def test_every_verdict(project: Path) -> None:
         mutant("import", "def add(a, b):", "def plus(a, b):"),
         mutant("unknown", *minus, "test_sums.py::test_nothing"),
         mutant("stale", "return a / b", "return a"),
+        mutant("slow", *minus, "test_sums.py::test_hangs"),
+        replace(mutant("hangs", *minus, "test_sums.py::test_hangs"), hangs=True),
         mutant("untidy", *minus, "test_sums.py::test_leaves_a_process"),
     ]
     found = {result.mutant.name: result.trial for result in trials(project, tried, workers=2)}
-    assert {name: (trial.verdict, trial.failed) for name, trial in found.items()} == {
+    assert {name: (each.verdict, each.failed) for name, each in found.items()} == {
         "killed": ("killed", ("test_sums.py::test_add",)),
         "judged": ("killed", ("test_sums.py::test_judged",)),
         "parameter": ("killed", ("test_sums.py::TestTwice::test_known[2]",)),
@@ -194,9 +205,11 @@ def test_every_verdict(project: Path) -> None:
         "import": ("broken", ()),
         "unknown": ("broken", ()),
         "stale": ("stale", ()),
+        "slow": ("broken", ("test_sums.py::test_hangs",)),
+        "hangs": ("killed", ("test_sums.py::test_hangs",)),
         "untidy": ("killed", ("test_sums.py::test_leaves_a_process",)),
     }
-    assert {name: trial.checks for name, trial in found.items() if trial.checks} == {"judged": ("trace",)}
+    assert {name: each.checks for name, each in found.items() if each.checks} == {"judged": ("trace",)}
     assert "occurs 0 times" in found["stale"].said
     assert _sleepers() == []
 
@@ -214,7 +227,8 @@ def _target(link: Path) -> str:
         return ""
 
 
-def test_healthy_killers_have_to_pass(project: Path) -> None:
+def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0
     with pytest.raises(Unhealthy, match=r"skipped here: test_sums\.py::test_skipped"):
         control(project, ["test_sums.py::test_add", "test_sums.py::test_skipped"], workers=1)

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tests.mutants.checkout import copied
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import Nursery, Trial, tried
+from tests.mutants.trial import PRELOADED, Nursery, Trial, tried
 
 WORKERS = max(2, min(8, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
 
@@ -67,7 +67,7 @@ Nurseries = queue.SimpleQueue[Nursery]
 @contextmanager
 def _nurseries(workers: int) -> Iterator[tuple[ThreadPoolExecutor, Nurseries]]:
     """Threads, and as many nurseries, of which each takes one for a while."""
-    made = [Nursery() for _ in range(workers)]
+    made = [Nursery(PRELOADED) for _ in range(workers)]
     free: Nurseries = queue.SimpleQueue()
     for nursery in made:
         free.put(nursery)
@@ -90,9 +90,12 @@ def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mut
             return Trial("stale", said=str(error))
         nursery = nurseries.get()
         try:
-            return tried(nursery, place, tests, all_of_them=mutant is None)
+            trial = tried(nursery, place, tests, all_of_them=mutant is None)
         finally:
             nurseries.put(nursery)
+    if mutant is not None and trial.hung and not mutant.hangs:  # as it also would where the machine is too slow
+        return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
+    return trial
 
 
 @dataclass(frozen=True)

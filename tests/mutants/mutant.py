@@ -13,7 +13,8 @@ class Stale(ValueError):
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake."""
+    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
+    ``hangs``: its killer is expected to wait in vain, and to be ended by the limit of every test."""
 
     name: str
     file: str
@@ -21,6 +22,7 @@ class Mutant:
     new: str
     killers: tuple[str, ...]
     models: str
+    hangs: bool = False
 
     def planted(self, text: str) -> str:
         """The file's text with the bug in it.

@@ -1,7 +1,7 @@
 """Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
 
 It imports nothing of this project: what it forks reads that from the copy in which it runs.
-Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says ``PID`` of the
+Imports what its arguments name. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says ``PID`` of the
 process that does it, and then its exit ``STATUS``, negative for a signal.
 """
 
@@ -14,23 +14,9 @@ import runpy
 import sys
 from contextlib import suppress
 
-# The same in every copy.
-PRELOADED = (
-    "pytest",
-    "hypothesis",
-    "hypothesis.strategies",
-    "numpy",
-    "torch",
-    "torch.distributed.autograd",
-    "torch.distributed.optim",
-    "torch.distributed.rpc",
-    "torch.func",
-    "safetensors.torch",
-)
-
 
 def main() -> None:
-    for name in PRELOADED:
+    for name in sys.argv[1:]:
         with suppress(ImportError):  # then the tests say so
             importlib.import_module(name)
     for line in sys.stdin:
