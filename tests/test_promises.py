@@ -20,10 +20,18 @@ APPLY = "reference.parameter_server:ParameterServer.apply_gradients"
 SOON, TIMEOUT = 4.0, 8.0
 
 
-def judged(name: str, plan: str, place: Path, *, bound: float | None = None, timeout: float = TIMEOUT) -> Judgement:
+def judged(
+    name: str,
+    plan: str,
+    place: Path,
+    *,
+    bound: float | None = None,
+    timeout: float = TIMEOUT,
+    deadline: float = 30,
+) -> Judgement:
     """``bound``: instead of the one that follows from the case's timeout."""
     subject = of_tutorial(quick(name, timeout=timeout))
-    found, judgement = run(subject, Plan.parse(plan), place, deadline=30, recorded=True)
+    found, judgement = run(subject, Plan.parse(plan), place, deadline=deadline, recorded=True)
     return judgement if bound is None else judge(replace(found, bound=bound))
 
 
@@ -68,5 +76,6 @@ def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> Non
 
 def test_who_is_silent_ends_nobodys_patience_but_the_cases(tmp_path: Path) -> None:
     """A worker that dies asynchronously is missed after the case's timeout."""
-    judgement = judged("parameter_server", f"Crash role=worker2 at=call:{APPLY}#2@worker2", tmp_path, timeout=0.5)
+    plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"
+    judgement = judged("parameter_server", plan, tmp_path, timeout=0.5, deadline=12)
     assert judgement.verdict == "clean error", str(judgement)

@@ -207,7 +207,7 @@ class TestCalls:
             assert world.call("a", plays.add, 1, 1) == 2
 
     def test_a_call_that_misses_its_deadline_ends_its_role(self) -> None:
-        with launch(["a", "b"], deadline=60) as world:
+        with launch(["a", "b"], deadline=15) as world:
             with pytest.raises(RoleFailed, match=r"^a was overdue$") as caught:
                 world.call("a", plays.wait_for_ever, deadline=1)
             assert isinstance(caught.value.outcome, Overdue)

@@ -1,8 +1,8 @@
 """Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
 
-It imports nothing of this project: what it forks reads that from the copy in which it runs.
-Imports what its arguments name. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says ``PID`` of the
-process that does it, and then its exit ``STATUS``, negative for a signal.
+It imports nothing of this project, only what its arguments name: what it forks reads the project from the copy in which
+it runs. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says the id
+of the process that does it, and then its exit status, negative for a signal.
 """
 
 from __future__ import annotations

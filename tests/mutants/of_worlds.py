@@ -39,7 +39,7 @@ MUTANTS = (
         _SUPERVISOR,
         '        if lost and all(seat.phase in ("starting", "finished") for seat in rest):',
         '        if lost and all(seat.phase == "starting" for seat in rest):',
-        (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
+        (_KILLED,),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
