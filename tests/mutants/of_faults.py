@@ -251,7 +251,7 @@ MUTANTS = (
         "faults/text.py",
         '    return f"{name}={shlex.quote(value)}"',
         '    return f"{name}={value}"',
-        ("tests/test_plan.py::test_both_forms_give_the_plan_back",),
+        ("tests/test_plan.py::test_a_printed_plan_goes_through_a_shell",),
         "a text with spaces cannot be pasted back",
     ),
     Mutant(
