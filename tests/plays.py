@@ -30,6 +30,10 @@ def name() -> str:
     return rpc.get_worker_info().name
 
 
+def rank() -> int:
+    return rpc.get_worker_info().id
+
+
 def name_of(peer: str) -> str:
     return rpc.rpc_sync(peer, name)
 

@@ -206,6 +206,19 @@ def test_replies_are_snapshots() -> None:
     assert [torch.equal(a, b) for a, b in zip(now, second, strict=True)] == [False] * 8
 
 
+def test_the_first_model_is_a_copy() -> None:
+    """Erratum S2.5 again: what `get_model` answers is sent while others may already update."""
+    server = BatchUpdateParameterServer(replace(SMALL, trainers=1))
+    try:
+        first = server.get_model()
+        then = [tensor.clone() for tensor in first.state_dict().values()]
+        for tensor in server.model.state_dict().values():
+            tensor.add_(1)
+        assert [torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True)] == [True] * 8
+    finally:
+        server.close()
+
+
 def a_reply_before_the_background_copy(case: Case) -> bool:
     """Runs on ps: the next report itself separates the model from the last reply."""
     server = BatchUpdateParameterServer(case)

@@ -142,6 +142,16 @@ class TestBound:
         assert check("bound", run(DROP, fired(), ends=slow)).holds is True
 
 
+class TestTrace:
+    def test_only_the_twins(self) -> None:
+        assert check("trace", run(trace="equal", difference="bits equal")).holds is True
+        wrong = check("trace", run(trace="wrong", difference="1 ULPs in weight"))
+        assert (wrong.holds, wrong.text) == (False, "1 ULPs in weight, wanted the twin's")
+
+    def test_none_is_no_wrong_one(self) -> None:
+        assert check("trace", run()).holds is True
+
+
 class TestErrors:
     @pytest.mark.parametrize("bases", [("AttributeError", "Exception"), ("KeyError", "LookupError"), ("x.Odd",)])
     def test_an_error_that_nobody_has_to_expect(self, bases: tuple[str, ...]) -> None:

@@ -89,6 +89,15 @@ def test_a_killed_writer_loses_no_whole_line(tmp_path: Path) -> None:
     assert read(tmp_path).torn in ({}, {"ps": 1})
 
 
+def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    """Also the last one, behind which nothing comes."""
+    ledger = Ledger(tmp_path, "ps")
+    for number in range(3):
+        ledger.write("up", number=number)
+        assert [event.details["number"] for event in read(tmp_path).of("up")] == list(range(number + 1))
+    ledger.close()
+
+
 def test_a_writer_killed_within_a_line(tmp_path: Path) -> None:
     assert killed_writer(tmp_path, "torn") == list(range(ACKNOWLEDGED))
     assert read(tmp_path).torn == {"ps": 1}

@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference import parameter_server
-from reference.outcome import Raised, Returned
+from reference.outcome import Raised
 from reference.parameter_server import (
     Case,
     MissingWorker,
@@ -28,7 +28,7 @@ from reference.parameter_server import (
 )
 from reference.trace import TraceError, compare
 from reference.world import launch
-from tests.runs import against_twin, play, run, run_in, twin
+from tests.runs import against_twin, run, run_in, twin
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
@@ -269,7 +269,12 @@ def test_on_cuda() -> None:
     assert against_twin(trace).equal
 
 
+def has_a_server() -> bool:
+    """Runs on ps."""
+    return parameter_server.global_ps_rref.rref is not None
+
+
 def test_the_module_forgets_its_server() -> None:
-    outcomes = play(Case(steps=1))
-    assert all(isinstance(outcome, Returned) for outcome in outcomes.values())
-    assert parameter_server.global_ps_rref.rref is None
+    with launch(["ps", "worker1"]) as world:
+        assert against_twin(run_in(world, Case(steps=1))).equal
+        assert not world.call("ps", has_a_server)

@@ -89,6 +89,7 @@ def test_pause_of_another_for_so_long(tmp_path: Path) -> None:
         healthy = started.call("a", plays.call, "b")
         started.call("a", plays.step)
         assert guardian.is_stopped(started.pids["b"])  # before `a` goes on
+        assert os.getsid(guardian_of(tmp_path)) == guardian_of(tmp_path)  # what ends `a`'s group does not end it
         hurt = started.call("a", plays.call, "b")
         assert left_after({guardian_of(tmp_path)}, 10) == set()
         assert not guardian.is_stopped(started.pids["b"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,13 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         stored(tmp_path / "other", leaks=[object()])
     assert not (tmp_path / "other" / record.RUN).exists()
     assert (tmp_path / record.RUN).read_text() == before
+
+
+def test_who_reads_it_while_it_is_written_anew_reads_the_old_one(tmp_path: Path) -> None:
+    with (stored(tmp_path) / record.RUN).open() as reader:
+        record.write(tmp_path, name="shop", ends={}, seconds=2.0)
+        assert json.loads(reader.read())["seconds"] == 1.0
+    assert record.read(tmp_path).seconds == 2.0
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"ends": 1}', '{"ends": {}, "odd": 1}', '{"name": "shop", "en'])

@@ -195,6 +195,10 @@ class TestCalls:
             assert world.call("a", plays.name_of, "b") == "b"
             assert world.wait() == {"a": Returned(None), "b": Returned(None)}
 
+    def test_ranks_follow_the_order_of_the_names(self) -> None:
+        with launch(["c", "a", "b"]) as world:
+            assert [world.call(name, plays.rank) for name in ("a", "b", "c")] == [1, 2, 0]
+
     def test_an_exception_leaves_the_role_in_service(self) -> None:
         with launch(["a"]) as world:
             with pytest.raises(RoleFailed, match=r"^a raised tests\.plays\.Unlucky: today$") as caught:
@@ -203,7 +207,7 @@ class TestCalls:
             assert world.call("a", plays.add, 1, 1) == 2
 
     def test_a_call_that_misses_its_deadline_ends_its_role(self) -> None:
-        with launch(["a", "b"], deadline=60) as world:
+        with launch(["a", "b"], deadline=15) as world:
             with pytest.raises(RoleFailed, match=r"^a was overdue$") as caught:
                 world.call("a", plays.wait_for_ever, deadline=1)
             assert isinstance(caught.value.outcome, Overdue)

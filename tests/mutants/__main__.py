@@ -1,0 +1,94 @@
+"""``python -m tests.mutants [NAME ...]``: plant each bug and see it noticed. Exit status 1: one was not."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from faults.countdown import left
+from tests.mutants.catalog import MUTANTS
+from tests.mutants.checkout import NoCheckout
+from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven
+from tests.mutants.mutant import Mutant
+from tests.mutants.promises import PROMISES
+
+ROOT = Path(__file__).parents[2]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants (default: all)")
+    parser.add_argument("--no-control", action="store_true", help="do not run the killers on the healthy code first")
+    options = parser.parse_args(arguments)
+    known = {each.name: each for each in MUTANTS}
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"no mutant {', '.join(unknown)}; wanted some of {', '.join(known)}")
+    chosen = [known[name] for name in options.names] or list(MUTANTS)
+    try:
+        if not options.no_control:
+            _say(f"the killers of {len(chosen)} mutants on the healthy code, which has to pass")
+            _say(f"it passes, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
+        results = _try(chosen)
+    except (Unhealthy, NoCheckout) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return _report(chosen, results, whole=not options.names)
+
+
+def _try(chosen: Sequence[Mutant]) -> list[Result]:
+    results: list[Result] = []
+    begun = time.monotonic()
+    for result in trials(ROOT, chosen, WORKERS):
+        results.append(result)
+        rest = left(len(results), len(chosen), time.monotonic() - begun, None)
+        _say(f"{len(results)} of {len(chosen)}: {result.mutant.name} {result.trial.verdict}, about {rest:.0f} s left")
+    return results
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool) -> int:
+    """The table, what went wrong, and the exit status."""
+    console = Console(width=None if sys.stdout.isatty() else 170)
+    console.print(_table(chosen, results))
+    bad = [result for result in results if not result.killed]
+    for result in bad:
+        mutant, trial = result.mutant, result.trial
+        print(f"{trial.verdict.upper()}: {mutant.name} ({mutant.models}): {', '.join(mutant.killers)}")
+        if trial.verdict != "survived":
+            print(trial.said[-2000:])
+    idle = unproven(PROMISES, results) if whole else []
+    for name in idle:
+        print(f"KILLS NONE: {name}")
+    print(f"{len(results) - len(bad)} of {len(chosen)} mutants killed, {len(idle)} promises killed none")
+    return 1 if bad or idle else 0
+
+
+def _table(chosen: Sequence[Mutant], results: Sequence[Result]) -> Table:
+    table = Table(title=f"{len(chosen)} mutants")  # names of tests have brackets, which are no markup
+    for column in ("mutant", "in", "killed by", "checks that failed"):
+        table.add_column(column, overflow="fold")
+    table.add_column("seconds", justify="right")
+    found = {result.mutant.name: result.trial for result in results}
+    for mutant in chosen:
+        trial = found[mutant.name]
+        killer = trial.failed[0].removeprefix("tests/") if trial.verdict == "killed" else trial.verdict.upper()
+        table.add_row(mutant.name, mutant.file, escape(killer), " ".join(trial.checks), f"{trial.seconds:.1f}")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,51 @@
+"""Copies of the checkout, in which bugs are planted; and nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+class NoCheckout(RuntimeError):
+    """Where git cannot say which files belong to the project."""
+
+
+def files_of(root: Path) -> list[str]:
+    """What is tracked, and what is new and not ignored. Raises NoCheckout."""
+    command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"]
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = getattr(error, "stderr", None) or str(error)
+        raise NoCheckout(f"{root} is no checkout of git: {' '.join(why.split())}") from error
+    return [name for name in dict.fromkeys(said.split("\0")) if name and (root / name).is_file()]
+
+
+@contextmanager
+def copied(root: Path) -> Iterator[Path]:
+    """A copy in a temporary folder. Whatever still runs in it afterwards is ended."""
+    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+    place = folder / "copy"
+    try:
+        for name in files_of(root):
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / name, place / name)
+        yield place
+    finally:
+        end_all_in(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_all_in(folder: Path) -> None:
+    """End the processes whose working directory lies in ``folder``: roles lead sessions of their own (Linux)."""
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError, ValueError):  # gone meanwhile, or somebody else's
+            place = Path(os.readlink(link))  # noqa: PTH115 (a Path would resolve what has been deleted)
+            if place.is_relative_to(folder) and int(link.parent.name) != os.getpid():
+                os.kill(int(link.parent.name), signal.SIGKILL)

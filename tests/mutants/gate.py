@@ -1,0 +1,112 @@
+"""The gate: the healthy code passes, every mutant is killed by a test, and every promise has killed one."""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tests.mutants.checkout import copied
+from tests.mutants.mutant import Mutant, Stale
+from tests.mutants.trial import PRELOADED, Nursery, Trial, tried
+
+WORKERS = max(2, min(8, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
+
+
+class Unhealthy(RuntimeError):
+    """The killers do not all pass on the code as it is: nothing can be learnt from planting bugs."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one mutant."""
+
+    mutant: Mutant
+    trial: Trial
+
+    @property
+    def killed(self) -> bool:
+        return self.trial.verdict == "killed"
+
+
+def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float:
+    """Run the killers on the code as it is; the seconds that took. Raises Unhealthy."""
+    begun = time.monotonic()
+    tests = list(dict.fromkeys(killers))
+    # By turns: killers of one file, which often take equally long, go to different workers.
+    shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
+    with _nurseries(workers) as (pool, nurseries):
+        for trial in pool.map(partial(_on_copy, nurseries, root), shares):
+            if trial.verdict != "survived":
+                why = ", ".join(trial.failed) or trial.said[-3000:]
+                raise Unhealthy(f"killers fail without any bug: {why}")
+            if trial.skipped:
+                raise Unhealthy(f"killers are skipped here: {', '.join(trial.skipped)}")
+    return time.monotonic() - begun
+
+
+def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
+    """All of them, several at a time, as they end."""
+    with _nurseries(workers) as (pool, nurseries):
+        running: dict[Future[Trial], Mutant] = {
+            pool.submit(_on_copy, nurseries, root, each.killers, each): each for each in mutants
+        }
+        for future in as_completed(running):
+            yield Result(running[future], future.result())
+
+
+Nurseries = queue.SimpleQueue[Nursery]
+
+
+@contextmanager
+def _nurseries(workers: int) -> Iterator[tuple[ThreadPoolExecutor, Nurseries]]:
+    """Threads, and as many nurseries, of which each takes one for a while."""
+    made = [Nursery(PRELOADED) for _ in range(workers)]
+    free: Nurseries = queue.SimpleQueue()
+    for nursery in made:
+        free.put(nursery)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield pool, free
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for nursery in made:
+            nursery.close()
+
+
+def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
+    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+    with copied(root) as place:
+        try:
+            if mutant is not None:
+                mutant.plant(place)
+        except Stale as error:
+            return Trial("stale", said=str(error))
+        nursery = nurseries.get()
+        try:
+            trial = tried(nursery, place, tests, all_of_them=mutant is None)
+        finally:
+            nurseries.put(nursery)
+    if mutant is not None and trial.hung and not mutant.hangs:  # as it also would where the machine is too slow
+        return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
+    return trial
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Something that must always hold. ``broken_in``: whether a trial shows that it was this that failed."""
+
+    name: str
+    broken_in: Callable[[Trial], bool]
+
+
+def unproven(promises: Iterable[Promise], results: Sequence[Result]) -> list[str]:
+    """The promises that have killed no mutant."""
+    killed = [result.trial for result in results if result.killed]
+    return [promise.name for promise in promises if not any(promise.broken_in(trial) for trial in killed)]

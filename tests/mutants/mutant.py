@@ -1,0 +1,50 @@
+"""One planted bug, as data: which text of which file is replaced by what, and which tests have to notice."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Stale(ValueError):
+    """A mutant that cannot be planted any more. Says which, and why."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
+    ``hangs``: its killer is expected to wait in vain, and to be ended by the limit of every test."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    killers: tuple[str, ...]
+    models: str
+    hangs: bool = False
+
+    def planted(self, text: str) -> str:
+        """The file's text with the bug in it.
+
+        Raises:
+            Stale: the text to replace is not there exactly once, or what comes out is no other program.
+        """
+        count = text.count(self.old)
+        if count != 1:
+            raise Stale(f"{self.name}: the text to replace occurs {count} times in {self.file}, wanted 1")
+        mutated = text.replace(self.old, self.new)
+        try:
+            same = ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(text))
+        except SyntaxError as error:
+            raise Stale(f"{self.name}: no Python, line {error.lineno}: {error.msg}") from error
+        if same:
+            raise Stale(f"{self.name}: the replacement changes nothing")
+        return mutated
+
+    def plant(self, root: Path) -> None:
+        """Into the copy of the checkout at ``root``. Raises Stale."""
+        path = root / self.file
+        if not path.is_file():
+            raise Stale(f"{self.name}: there is no {self.file}")
+        path.write_text(self.planted(path.read_text()))

@@ -1,0 +1,50 @@
+"""Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
+
+It imports nothing of this project, only what its arguments name: what it forks reads the project from the copy in which
+it runs. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says the id
+of the process that does it, and then its exit status, negative for a signal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import sys
+from contextlib import suppress
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        with suppress(ImportError):  # then the tests say so
+            importlib.import_module(name)
+    for line in sys.stdin:
+        job = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _become_pytest(**job)
+        _say(pid)
+        _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _say(number: int) -> None:
+    os.write(1, f"{number}\n".encode())
+
+
+def _become_pytest(place: str, arguments: list[str], log: str) -> None:
+    """In the new process, which leads a session of its own. Does not return."""
+    os.setsid()
+    os.chdir(place)
+    nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    for source, target in ((nothing, 0), (told, 1), (told, 2)):
+        os.dup2(source, target)
+    os.environ["PYTHONPATH"] = place
+    sys.path[0] = place  # as for -m
+    sys.argv = ["pytest", *arguments]
+    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

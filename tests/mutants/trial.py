@@ -1,0 +1,158 @@
+"""One run of some tests on one copy of the checkout, in a process of its own, and what it proves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+# A test that hangs is ended, and has failed, after so many seconds; without a bug, on a slow machine, it has longer.
+TEST_SECONDS, HEALTHY_TEST_SECONDS = 30, 150
+# A run that takes longer proves nothing (seconds).
+RUN_SECONDS, HEALTHY_RUN_SECONDS = 240, 2400
+
+# A check of faults/checks.py that does not hold, as a failing test shows it.
+_CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
+# How pytest-timeout fails a test.
+_HUNG = re.compile(r"Timeout \(?>\d")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``verdict``: 'killed' (a test failed), 'survived' (all passed) or 'broken' (nothing can be said of it).
+
+    ``failed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown; ``hung``:
+    whether it failed because it did not end.
+    """
+
+    verdict: str
+    failed: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    hung: bool = False
+    seconds: float = 0.0
+    said: str = ""
+
+
+# What takes long, and is the same in every copy.
+PRELOADED = (
+    "pytest",
+    "hypothesis",
+    "hypothesis.strategies",
+    "numpy",
+    "torch",
+    "torch.distributed.autograd",
+    "torch.distributed.optim",
+    "torch.distributed.rpc",
+    "torch.func",
+    "safetensors.torch",
+)
+
+
+class Nursery:
+    """Starts the processes of one worker, one after the other. See nursery.py."""
+
+    def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("nursery.py")), *preloaded],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def run(self, place: Path, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
+        """Pytest's exit status in the copy at ``place``, None if it took longer (seconds); and what it printed."""
+        assert self.process.stdin is not None
+        log, due = place.parent / "log", time.monotonic() + limit
+        job = {"place": str(place), "arguments": list(arguments), "log": str(log)}
+        self.process.stdin.write(json.dumps(job).encode() + b"\n")
+        pid = self._number(due + 60)
+        status = self._number(due)
+        if pid is None or (status is None and self.process.poll() is not None):
+            raise RuntimeError("the process that starts pytest has ended")
+        if status is None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+            self._number(time.monotonic() + 60)
+        return status, log.read_text(errors="replace") if log.exists() else ""
+
+    def _number(self, due: float) -> int | None:
+        """The next that it says; None if that takes longer, or it has ended."""
+        assert self.process.stdout is not None
+        ready = select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[0]
+        said = self.process.stdout.readline() if ready else b""
+        return int(said) if said else None
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
+    """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
+    begun, report = time.monotonic(), place.parent / "report.xml"
+    limit = HEALTHY_RUN_SECONDS if all_of_them else RUN_SECONDS
+    status, said = nursery.run(place, _arguments(place, tests, report, all_of_them), limit)
+    seconds = time.monotonic() - begun
+    if status is None:
+        return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")
+    failed, skipped, shown = _read(report) if report.exists() else ((), (), "")
+    verdict = {0: "survived", 1: "killed" if failed else "broken"}.get(status, "broken")
+    checks = tuple(dict.fromkeys(_CHECK.findall(shown)))
+    return Trial(verdict, failed, skipped, checks, bool(_HUNG.search(shown)), seconds, said)
+
+
+def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
+    return [
+        *([] if all_of_them else ["-x"]),
+        *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
+        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
+        *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
+        *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
+        *tests,
+    ]
+
+
+def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Which tests failed, which were skipped, and what the failed ones showed.
+
+    A test fails in its body or when what it has left is looked at, but not in its set-up: a bug that lets nothing
+    start proves nothing of the test.
+    """
+    failed, skipped, shown = [], [], []
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        problems = [*case.findall("failure"), *_teardowns(case)]
+        if problems:
+            failed.append(_node_id(case))
+            shown += [f"{each.get('message')}\n{each.text}" for each in problems]
+        elif case.find("skipped") is not None:
+            skipped.append(_node_id(case))
+    return tuple(dict.fromkeys(failed)), tuple(skipped), "\n".join(shown)
+
+
+def _teardowns(case: ElementTree.Element) -> list[ElementTree.Element]:
+    return [each for each in case.findall("error") if (each.get("message") or "").startswith("failed on teardown")]
+
+
+def _node_id(case: ElementTree.Element) -> str:
+    file, name = case.get("file") or "", case.get("name") or ""
+    module = file.removesuffix(".py").replace("/", ".")
+    inner = (case.get("classname") or "").removeprefix(module).strip(".")
+    return "::".join([file, *filter(None, inner.split(".")), name])
