@@ -7,7 +7,7 @@ import pytest
 from faults.header import lines
 
 # As the entry point is called, so that an installed package does not register it a second time.
-pytest_plugins = ["faults.pytest_plugin"]
+pytest_plugins = ["faults.pytest_plugin", "pytester"]
 
 
 def pytest_report_header() -> list[str]:

@@ -95,7 +95,8 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
     if not mine and mode != "all":
         yield
         return
-    scene = request.node.stash[_scene] = Scene(idles=list(config.stash[_idles]))
+    idles = config.stash[_idles]
+    scene = request.node.stash[_scene] = Scene(idles=[*idles])
     for idle in scene.idles:
         idle.begin()
     if mode == "off":
