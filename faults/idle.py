@@ -15,9 +15,9 @@ from reference.world import World, launch
 # Of the whole world, which lasts as long as the tests of its module (seconds).
 DEADLINE = 3600.0
 # How long a role may take to say that it is there (seconds).
-ANSWER = 10.0
+ANSWER = 20.0
 # How long RRefs may take to be given back: their messages are still under way (seconds).
-GRACE = 2.0
+GRACE = 10.0
 
 Counts = Mapping[str, Mapping[str, int]]
 

@@ -20,7 +20,7 @@ from typing import Any
 from faults.relatives import command, everybody, relatives
 
 # What is still there when a test ends has so long to go by itself (seconds).
-GRACE = 5.0
+GRACE = 10.0
 SHARED = Path("/dev/shm")
 
 # Something that is there, and its name for people.

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import faults.idle
 import faults.leaks
 from reference.world import launch
 from tests import plugin_plays as plays
 
-faults.leaks.GRACE = 0.5
+faults.leaks.GRACE = faults.idle.GRACE = 0.5
 pytestmark = pytest.mark.world("a", "b")
 kept = []
 
