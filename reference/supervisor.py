@@ -185,9 +185,20 @@ class Supervisor(threading.Thread):
             number = next(self._numbers)
             seat.calls[number] = (future, time.monotonic() + deadline)
         seat.send("call", number, work)
-        with contextlib.suppress(OSError):
-            self._waker.send_bytes(b"call")  # the nearest deadline may be this one
+        self._look_again()
         return future
+
+    def expire(self) -> None:
+        """Every deadline is now."""
+        with self._lock:
+            for seat in self._open():
+                seat.due = time.monotonic()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """The nearest deadline may be another one."""
+        with contextlib.suppress(OSError):
+            self._waker.send_bytes(b"look")
 
     def run(self) -> None:
         try:

@@ -65,6 +65,11 @@ class World:
         return {name: seat.outcome for name, seat in self._seats.items() if seat.outcome is not None}
 
     @property
+    def busy(self) -> bool:
+        """Whether a role still plays, or, of idle ones, has a call to answer."""
+        return any(seat.calls or not self._idle for seat in self._seats.values() if seat.outcome is None)
+
+    @property
     def ended(self) -> dict[str, float]:
         """When the roles that have ended so far did end (`time.monotonic`, seconds)."""
         return {name: seat.ended for name, seat in self._seats.items() if seat.ended is not None}
@@ -114,6 +119,12 @@ class World:
             file.seek(0 if tail is None else max(0, size - tail))
             return file.read().decode(errors="replace")
         return ""
+
+    def expire(self) -> dict[str, Outcome]:
+        """Take every role that has not ended for overdue now: each writes its stacks and is ended, within 6 s."""
+        self._supervisor.expire()
+        self._supervisor.wait()
+        return self.outcomes
 
     def close(self) -> None:
         """End every role that has not ended. Nothing is left: no process, no file unless a folder was given."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from reference.outcome import Killed, Raised
 from reference.pipeline import WORKERS, Case, make_shard, roles, train_locally
 from reference.trace import TraceError, compare
 from reference.vision import resnet50
-from reference.world import World, launch
+from reference.world import World
 from tests.runs import against_twin, play, run, run_in
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 64, "image_h": 64, "num_classes": 10}
@@ -34,10 +33,7 @@ def test_resnet50_equals_its_twin(num_split: int) -> None:
     assert len(trace.tensors) == 161 + 2 * (1 + 161 + 161 + 159)
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["master", *WORKERS], deadline=170, options={"num_worker_threads": 64}) as world:
-        yield world
+pytestmark = pytest.mark.world("master", *WORKERS, options={"num_worker_threads": 64})
 
 
 @pytest.mark.parametrize("num_split", [1, 2, 3, 4, 7, 32])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,21 @@ from reference.corpus import Corpus, read_text
 from reference.outcome import Outcome, Raised
 from reference.rnn import Case, EmbeddingTable, loss_of, train_locally
 from reference.trace import Trace, compare
-from reference.world import World, launch
+from reference.world import World
 from tests.runs import against_twin, play, run, run_in
 
 SMALL = Case(steps=6, batches=4, nlayers=2, nhid=4, lr=0.5, timeout=20)
 LEARNS = Case(ninp=32, nhid=64, nlayers=1, dropout=0.0, lr=2.0, steps=300, record="ends")
 
-
-@pytest.fixture(scope="module")
-def idle() -> Iterator[World]:
-    with launch(["ps", "trainer"], deadline=150) as world:
-        yield world
+pytestmark = pytest.mark.world("ps", "trainer")
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("nlayers", [1, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_equals_its_twin(idle: World, dropout: float, nlayers: int, dtype: str) -> None:
+def test_equals_its_twin(world: World, dropout: float, nlayers: int, dtype: str) -> None:
     """In one world after another: what the processes drew before does not matter."""
-    trace = run_in(idle, replace(SMALL, dropout=dropout, nlayers=nlayers, dtype=dtype, seed=nlayers))
+    trace = run_in(world, replace(SMALL, dropout=dropout, nlayers=nlayers, dtype=dtype, seed=nlayers))
     assert against_twin(trace).equal
     parameters = 1 + 4 * nlayers + 2
     assert len(trace.tensors) == parameters + SMALL.steps * (1 + 2 * parameters)
@@ -48,8 +44,8 @@ def test_equals_its_twin_in_a_world_of_its_own() -> None:
     assert against_twin(run(Case())).equal
 
 
-def test_a_run_is_reproducible(idle: World) -> None:
-    assert compare(run_in(idle, SMALL), run_in(idle, SMALL)).equal
+def test_a_run_is_reproducible(world: World) -> None:
+    assert compare(run_in(world, SMALL), run_in(world, SMALL)).equal
 
 
 def test_dropout_masks_change_from_step_to_step_and_with_the_seed() -> None:
@@ -97,12 +93,12 @@ def _path(part: str, rest: str) -> str:
     return f"initial/rnn/{rest}" if part == "rnn" else f"initial/decoder/decoder.{rest}"
 
 
-def test_it_is_plain_training(idle: World) -> None:
+def test_it_is_plain_training(world: World) -> None:
     """Loss and data are those of a program that shares no code with this one; float64, rounding only."""
     case = replace(SMALL, dropout=0.0, dtype="float64", steps=9)
     wanted = plain_training(case)
     torch.testing.assert_close(
-        torch.tensor(run_in(idle, case).losses(), dtype=torch.float64),
+        torch.tensor(run_in(world, case).losses(), dtype=torch.float64),
         torch.tensor(wanted, dtype=torch.float64),
         rtol=1e-13,
         atol=0,
@@ -115,9 +111,9 @@ def entropy(tokens: torch.Tensor) -> float:
     return float(-(shares[shares > 0] * shares[shares > 0].log()).sum())
 
 
-def test_it_learns_more_than_frequencies(idle: World) -> None:
+def test_it_learns_more_than_frequencies(world: World) -> None:
     corpus = Corpus(read_text())
-    losses = run_in(idle, LEARNS).losses()
+    losses = run_in(world, LEARNS).losses()
     targets = torch.stack([corpus.batch(i, LEARNS.sequence, LEARNS.batch_size)[1] for i in range(LEARNS.batches)])
     assert losses[0] > math.log(corpus.ntoken) * 0.95
     assert sum(losses[-5:]) / 5 < entropy(targets.flatten()) / 5
@@ -261,8 +257,8 @@ def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]
     )
 
 
-def test_another_text(idle: World, tmp_path: Path) -> None:
+def test_another_text(world: World, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(bytes(range(256)))
-    trace: Trace = run_in(idle, replace(SMALL, text=str(tmp_path / "text"), batch_size=4))
+    trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), batch_size=4))
     assert trace.tensors["initial/emb_table/encoder.weight"].shape == (256, SMALL.ninp)
     assert against_twin(trace).equal

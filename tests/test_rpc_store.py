@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,11 +16,7 @@ from reference.rpc_store import RpcStore, process_group
 from reference.world import World, launch
 from tests.plays import listening_addresses
 
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["ps", "a", "b"], deadline=100) as world:
-        yield world
+pytestmark = pytest.mark.world("ps", "a", "b")
 
 
 def meet(store: RRef[Any], rank: int, timeout: float) -> tuple[torch.Tensor, list[str], bool]:

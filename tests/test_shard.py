@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,15 +15,12 @@ from torch.distributed.rpc import RRef
 
 from reference.outcome import Raised, RoleFailed
 from reference.shard import DistPipeline, SequentialShard, Shard
-from reference.world import World, launch
+from reference.world import World
 
 WORKERS = ("worker1", "worker2")
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with launch(["master", *WORKERS], deadline=120) as world:
-        yield world
+pytestmark = pytest.mark.world("master", *WORKERS)
 
 
 class Noted(nn.Module):

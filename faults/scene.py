@@ -1,0 +1,113 @@
+"""What belongs to one test: its plan, its worlds, its folder; and what of it a failing test prints."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
+    from faults.idle import Idle
+    from faults.planned import Planned
+    from reference.world import World
+
+# How much of the timeline and of each log is printed (lines).
+LINES = 30
+
+
+@dataclass
+class Scene:
+    """One test's. ``keep``: where its folder is copied to when it has failed."""
+
+    plan: Planned | None = None
+    folder: Path | None = None
+    idles: list[Idle] = field(default_factory=list)
+    worlds: list[World] = field(default_factory=list)
+    failed: bool = False
+    keep: Path | None = None
+
+    def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
+        """The fixture ``fresh_world``: `reference.world.launch`, under the test's plan if it has one.
+
+        ``healthy``: without the plan. Raises what `launch` and `Planned.arguments` do.
+        """
+        from faults.planned import together
+        from reference.world import launch
+
+        assert self.folder is not None
+        number = len(self.worlds)
+        arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
+        if self.plan is not None and not healthy:
+            arguments = together(arguments, self.plan.arguments(list(roles)))
+        self.worlds.append(launch(roles, **arguments))
+        return self.worlds[-1]
+
+    def close(self) -> None:
+        """End the fresh worlds."""
+        for world in self.worlds:
+            world.close()
+
+    def sections(self) -> Iterator[tuple[str, str]]:
+        """Title and text of each part of a failing test's report. Roles that are busy are ended for their stacks."""
+        stacks = [section for name, world in self._worlds() for section in _stacks(name, world)]
+        if self.plan is not None:
+            yield "faults: plan", str(self.plan)
+            if text := self.plan.not_fired():
+                yield "faults: not fired", text
+            yield _last("faults: timeline", "events", str(self.plan.timeline()).splitlines())
+        for name, world in self._worlds():
+            for role, text in (world.logs() if world in self.idles else _logs(world)).items():
+                yield _last(f"faults: log of {name}{role}", "lines", text.splitlines())
+        yield from stacks
+
+    def save(self) -> None:
+        """Copy the folder, and the logs of an idle world, to ``keep``."""
+        if self.keep is None:
+            return
+        if self.folder is not None:
+            shutil.copytree(self.folder, self.keep, dirs_exist_ok=True)
+        for idle in self.idles:
+            for role, text in idle.logs().items():
+                (self.keep / f"{role}.log").write_text(text)
+
+    def _worlds(self) -> list[tuple[str, Any]]:
+        """With what comes before a role's name: nothing for the first."""
+        found = [*self.idles, *self.worlds]
+        return [(f"world {number}, " if number > 1 else "", world) for number, world in enumerate(found, 1)]
+
+
+def _logs(world: World) -> dict[str, str]:
+    return {role: world.log(role) for role in world.pids}
+
+
+def _stacks(name: str, world: Any) -> Iterator[tuple[str, str]]:
+    from reference.outcome import Overdue
+
+    outcomes = world.expire() if world.busy else world.outcomes
+    for role, outcome in outcomes.items():
+        if isinstance(outcome, Overdue):
+            yield f"faults: stacks of {name}{role}", outcome.stacks
+        else:
+            yield f"faults: end of {name}{role}", str(outcome)
+
+
+def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
+    text = "\n".join(lines[-LINES:]) or "(empty)"
+    return (f"{title}, the last {LINES} of {len(lines)} {what}" if len(lines) > LINES else title), text
+
+
+def place_for(folder: str | os.PathLike[str], test: str) -> Path:
+    """A new folder for this test in that one. Raises OSError: it cannot be made."""
+    name = re.sub(r"[^\w.-]+", "_", test)[-150:]
+    for number in itertools.count(1):
+        place = Path(folder) / (name if number == 1 else f"{name}-{number}")
+        with suppress(FileExistsError):  # of an earlier run, or of another one that goes on beside this
+            place.mkdir(parents=True)
+            return place
+    raise AssertionError("unreachable")

@@ -1,0 +1,58 @@
+"""What roles do in the tests of the pytest plugin."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+_kept: list[Any] = []
+
+
+def double(x: Any) -> Any:
+    return x + x
+
+
+def ask(peer: str) -> int:
+    answer: int = rpc.rpc_sync(peer, double, args=(21,), timeout=5)
+    return answer
+
+
+def ask_and_say(peer: str) -> int:
+    print(f"asking {peer}")
+    return ask(peer)
+
+
+def keep_an_rref(peer: str) -> None:
+    _kept.append(rpc.remote(peer, double, args=(1,)))
+    _kept[-1].to_here()
+
+
+def keep_an_rref_in_garbage(peer: str) -> None:
+    """Only the collector finds it."""
+    circle: list[Any] = [rpc.remote(peer, double, args=(1,))]
+    circle[0].to_here()
+    circle.append(circle)
+
+
+def keep_a_context(peer: str) -> None:
+    context = dist_autograd.context()
+    context.__enter__()
+    _kept.append(context)
+    rpc.rpc_sync(peer, double, args=(torch.ones(2, requires_grad=True),))
+
+
+def kept() -> int:
+    return len(_kept)
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+def hang_in_this_function() -> None:
+    threading.Event().wait()

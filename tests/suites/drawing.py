@@ -1,0 +1,17 @@
+"""What Hypothesis draws. Run by test_pytest_plugin.py."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+drawn = []
+
+
+@settings(max_examples=20, database=None)
+@given(st.integers())
+def collect(value):
+    drawn.append(value)
+
+
+def test_drawn():
+    collect()
+    print("drawn", drawn)

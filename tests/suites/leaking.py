@@ -1,0 +1,115 @@
+"""Tests that leave something, each beside one that does not. Run by test_pytest_plugin.py."""
+
+import multiprocessing.shared_memory
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+import faults.idle
+import faults.leaks
+from reference.world import launch
+from tests import plugin_plays as plays
+
+faults.leaks.GRACE = faults.idle.GRACE = 0.5
+pytestmark = pytest.mark.world("a", "b")
+kept = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cleared():
+    """Before everything else goes: this suite's own leaks."""
+    yield
+    while kept:
+        kept.pop()()
+
+
+def process():
+    child = subprocess.Popen(["sleep", "60"])
+    return lambda: (child.kill(), child.wait())
+
+
+def orphan():
+    pid = int(subprocess.run(["sh", "-c", "sleep 61 >&- 2>&- & echo $!"], stdout=subprocess.PIPE, check=True).stdout)
+    return lambda: os.kill(pid, signal.SIGKILL)
+
+
+def thread():
+    over = threading.Event()
+    planted = threading.Thread(target=over.wait, name="planted")
+    planted.start()
+    return lambda: (over.set(), planted.join())
+
+
+def descriptor():
+    return Path(os.devnull).open().close
+
+
+def memory():
+    planted = multiprocessing.shared_memory.SharedMemory(f"planted_{os.urandom(4).hex()}", create=True, size=8)
+    return lambda: (planted.close(), planted.unlink())
+
+
+def file():
+    place = tempfile.mkdtemp(prefix="world-planted")
+    return lambda: Path(place).rmdir()
+
+
+def role(folder=None):
+    return launch(["a"], folder=folder).close
+
+
+def test_process():
+    kept.append(process())
+
+
+def test_orphan():
+    kept.append(orphan())
+
+
+def test_thread():
+    kept.append(thread())
+
+
+def test_descriptor():
+    kept.append(descriptor())
+
+
+def test_memory():
+    kept.append(memory())
+
+
+def test_file():
+    kept.append(file())
+
+
+def test_role(tmp_path):
+    kept.append(role(tmp_path))
+
+
+@pytest.mark.parametrize("make", [process, orphan, thread, descriptor, memory, file, role])
+def test_given_back(make):
+    make()()
+
+
+@pytest.mark.leaves("processes", "files")
+def test_allowed():
+    kept.extend([process(), file()])
+
+
+def test_rref(world):
+    world.call("a", plays.keep_an_rref, "b")
+
+
+def test_context(world):
+    """Also: the world with the leak has been replaced."""
+    assert world.call("a", plays.kept) == 0
+    world.call("a", plays.keep_a_context, "b")
+
+
+def test_an_rref_that_only_garbage_holds(world):
+    world.call("a", plays.keep_an_rref_in_garbage, "b")
