@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.junit import node_id
+
 # A test that hangs is ended, and has failed, after so many seconds; without a bug, on a slow machine, it has longer.
 TEST_SECONDS, HEALTHY_TEST_SECONDS = 30, 150
 # A run that takes longer proves nothing (seconds).
@@ -140,19 +142,12 @@ def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         problems = [*case.findall("failure"), *_teardowns(case)]
         if problems:
-            failed.append(_node_id(case))
+            failed.append(node_id(case))
             shown += [f"{each.get('message')}\n{each.text}" for each in problems]
         elif case.find("skipped") is not None:
-            skipped.append(_node_id(case))
+            skipped.append(node_id(case))
     return tuple(dict.fromkeys(failed)), tuple(skipped), "\n".join(shown)
 
 
 def _teardowns(case: ElementTree.Element) -> list[ElementTree.Element]:
     return [each for each in case.findall("error") if (each.get("message") or "").startswith("failed on teardown")]
-
-
-def _node_id(case: ElementTree.Element) -> str:
-    file, name = case.get("file") or "", case.get("name") or ""
-    module = file.removesuffix(".py").replace("/", ".")
-    inner = (case.get("classname") or "").removeprefix(module).strip(".")
-    return "::".join([file, *filter(None, inner.split(".")), name])
