@@ -19,6 +19,8 @@ from tests.rref_plays import Seen, counts
 GONE = ("EPIPE: broken pipe (", "EOF: end of file (", "ECONNRESET: connection reset by peer (", "pipe closed (")
 LATE = "RPCErr:1:RPC ran for more than set timeout ("
 NOT_STARTED = "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first."
+# RPC counts its timeouts in whole milliseconds, rounded down: one may end so much too early (seconds).
+EARLY = 0.001
 # What happens at once, with room for a busy machine (seconds); RPC's own limit would be 60.
 AT_ONCE = 2.0
 

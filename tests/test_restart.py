@@ -108,7 +108,7 @@ def test_a_restarted_process_cannot_come_back() -> None:
         assert fresh.call("b", plays.ask, "a").value == 2.0
 
 
-@pytest.mark.xfail(reason="pytorch 40936: nobody can come back into a world of RPC", strict=True)
+@pytest.mark.xfail(reason="pytorch 40936: nobody can come back into a world of RPC", strict=True, raises=AssertionError)
 def test_a_restarted_process_comes_back() -> None:
     with idle("ab") as world, idle("zb") as fresh:
         met = survivor_and_restarted(world, fresh, None)

@@ -101,7 +101,7 @@ def test_gradients_reach_a_parameter_through_its_owners_method(world: World) -> 
     assert world.call("a", plays.trained, "b") == {"proxy": [6.0, 6.0], "fetched": []}
 
 
-@pytest.mark.xfail(reason="pytorch 86525: an nn.Parameter is detached on its way", strict=True)
+@pytest.mark.xfail(reason="pytorch 86525: an nn.Parameter is detached on its way", strict=True, raises=AssertionError)
 def test_gradients_reach_a_parameter_that_was_fetched(world: World) -> None:
     assert world.call("a", plays.trained, "b")["fetched"] == [6.0, 6.0]
 
