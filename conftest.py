@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from faults.header import lines
+from tests.spread import place, spreading
 
 # As the entry point is called, so that an installed package does not register it a second time.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]
@@ -29,7 +31,15 @@ def pytest_report_header() -> list[str]:
     return lines()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With ``-n`` and no ``--dist``."""
+    return spreading(config, log) if config.getvalue("dist") == "load" else None
+
+
+@pytest.hookimpl(tryfirst=True)  # a random order comes after this
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=place)
     for item in items:
         if item.get_closest_marker("kills_launcher"):
             item.add_marker(pytest.mark.leaves("files"))
