@@ -17,7 +17,7 @@ from faults.ledger import Timeline, read
 from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import End, Run
-from faults.scope import scope
+from faults.scope import check_roles, scope
 from faults.subject import Subject
 from reference.outcome import Outcome, Raised
 from reference.world import launch
@@ -48,6 +48,7 @@ def run(
         WorldError, PlanError, NetworkError: it cannot start.
     """
     names, place = list(subject.roles), Path(folder)
+    check_roles(plan, names)
     bound = bound_of(subject)
     lasting = sum(fault.seconds or 0.0 for fault in plan.faults)
     with scope(plan, place, names, record=recorded) as arguments, adopting() as left:

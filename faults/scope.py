@@ -36,6 +36,19 @@ def scope(
         yield arguments
 
 
+def check_roles(plan: Plan, roles: Sequence[str]) -> None:
+    """Whether everybody that the plan names is one of ``roles``: else it could only be found not to have fired.
+
+    Raises:
+        PlanError: somebody is not.
+    """
+    for fault in plan.faults:
+        named = [fault.role, *(fault.roles or ()), fault.moment.role if fault.moment else None]
+        strange = [name for name in named if name is not None and name not in roles]
+        if strange:
+            raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
+
+
 def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     """The run's folder, with its plan and nothing of an earlier run.
 

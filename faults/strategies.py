@@ -6,6 +6,9 @@
 Every plan that comes out is valid; nothing is filtered. A failing plan shrinks towards fewer faults, gentler kinds
 (`GENTLE`), the first site and role, earlier calls (``nth``), smaller sizes, and the seed 0. Needs hypothesis, which
 nothing else in `faults` does.
+
+What a plan asks may still never happen: two `Order` faults of one site can contradict each other, and the roles of an
+`Order` meet only if their calls go to one callee. Give only such sites, or replace those faults (`Fault` is plain data).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from faults import record
 from faults.checks import DEFECTS, Judgement, judge
 from faults.cli import main
-from faults.plan import Plan
+from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.runs import bound_of, leaks, run
 from tests import subject_plays as plays
@@ -45,9 +45,9 @@ RUNS = [
     (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
     (plays.careful, LOST.replace("nth=2", "nth=4"), "not fired", "(recorded calls of it: 3 by till)"),
-    (plays.careful, LOST.replace("role=till", "role=baker"), "not fired", "baker nth=2 side=request fired 0 times"),
+    (plays.careful, LOST.replace("role=till", "role=shop"), "not fired", "shop nth=2 side=request fired 0 times"),
     (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of it: none)"),
-    (plays.careful, "Crash role=baker at=up@till", "not fired", "fired 0 times, wanted 1"),
+    (plays.careful, "Crash role=shop at=step:9@till", "not fired", "fired 0 times, wanted 1"),
 ]
 
 
@@ -156,3 +156,11 @@ def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_
     recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
     assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
     assert recorded.bound == bound_of(subject) == 12.0
+
+
+def test_a_role_that_nobody_plays_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    subject = plays.subject(plays.careful)
+    with pytest.raises(PlanError) as refused:
+        run(subject, Plan.parse("Crash role=baker at=up@till"), tmp_path / "run")
+    assert str(refused.value) == "Crash role=baker at=up@till: no role baker; wanted some of shop, till"
+    assert not (tmp_path / "run").exists()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from faults import hook
-from faults.plan import Plan
-from faults.scope import prepared, scope
+from faults.plan import Plan, PlanError
+from faults.scope import check_roles, prepared, scope
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 
@@ -26,3 +28,20 @@ def test_arguments_of_launch(tmp_path: Path) -> None:
         assert list(arguments) == ["before"]
         before = arguments["before"]
         assert (before.func, before.args, before.keywords) == (hook.install, (tmp_path.resolve(),), {"record": True})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Drop site=shop:pay role=c nth=1 side=reply",
+        "Order site=shop:pay roles=a,c nth=1 seconds=1.0",
+        "Crash role=a at=up@c",
+        "Drop message=PYTHON_CALL role=c times=1",
+        "Partition role=c at=up@a direction=both",
+    ],
+)
+def test_who_plays_no_role_is_refused_by_name(text: str) -> None:
+    with pytest.raises(PlanError) as refused:
+        check_roles(Plan.parse(text), ["a", "b"])
+    assert str(refused.value) == f"{text}: no role c; wanted some of a, b"
+    check_roles(Plan.parse(text), ["a", "b", "c"])
