@@ -8,7 +8,7 @@ Every plan that comes out is valid; nothing is filtered. A failing plan shrinks 
 nothing else in `faults` does.
 
 What a plan asks may still never happen: two `Order` faults of one site can contradict each other, and the roles of an
-`Order` meet only if their calls go to one callee. Give only such sites, or replace those faults (`Fault` is plain data).
+`Order` meet only if their calls go to one callee. Give only such sites, or replace those faults.
 """
 
 from __future__ import annotations
