@@ -38,7 +38,7 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, DELAY.replace("nth=1", "nth=9")]) == 1
+    assert main([*RUN, DELAY.replace("trainer1", "trainer1 nth=9")]) == 1
     said = capsys.readouterr()
     assert "verdict: not fired" in said.out
     assert "(recorded calls of it: 2 by trainer1, 2 by trainer2)" in said.out
