@@ -37,6 +37,7 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert (said.err, stored()) == ("", [])
 
 
+@pytest.mark.leaves("files")  # the run that is stored
 def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, DELAY.replace("trainer1", "trainer1 nth=9")]) == 1
     said = capsys.readouterr()

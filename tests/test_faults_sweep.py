@@ -110,6 +110,7 @@ def test_what_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
 OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None}
 
 
+@pytest.mark.leaves("files")  # a defect's run is stored
 @pytest.mark.parametrize(
     ("till", "kinds", "status", "counts"),
     [
