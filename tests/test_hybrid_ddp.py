@@ -21,7 +21,7 @@ from reference.trace import Trace, TraceError, compare
 from reference.verify import judge
 from reference.world import launch
 from tests.plays import listening_addresses
-from tests.runs import against_twin, play, run, run_in
+from tests.runs import against_twin, end_of, play, run, run_in
 from tests.test_cli import torchrun
 
 SMALL = Case(steps=4, batch_size=8, timeout=20)
@@ -208,7 +208,7 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
 
 
 def test_a_stopped_trainer_is_named() -> None:
-    ps = play(replace(SMALL, timeout=1), before=stop_trainer2, deadline=20)["ps"]
+    ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=stop_trainer2, limit=20)
     assert isinstance(ps, Raised)
     assert "trainer1 failed: " in ps.message
     assert ps.message.endswith("nothing for 6.0 s from trainer2")
