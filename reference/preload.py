@@ -1,9 +1,8 @@
-"""What the forkserver imports once, so that every role starts with it. Import this nowhere else."""
+"""What the forkserver imports first, so that every role starts with it. Import this nowhere else."""
 
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import signal
 
@@ -37,9 +36,3 @@ if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
 import torch.distributed.rpc  # noqa: E402, F401
 
 import reference.role  # noqa: E402, F401
-from reference import TUTORIALS  # noqa: E402
-
-for _tutorial in TUTORIALS:
-    __import__(f"reference.{_tutorial}")
-
-gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection

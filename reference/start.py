@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reference import wire
+from reference import TUTORIALS, wire
 from reference.outcome import WorldError
 from reference.role import Post, main
 from reference.supervisor import Seat
@@ -85,6 +85,16 @@ def packed(what: str, value: object) -> bytes:
         ) from error
 
 
+def preloaded() -> list[str]:
+    """What the forkserver imports, once: of the tutorials those that are loaded here, which take it up to 2 s.
+
+    ``torch._dynamo`` takes a second of these; torch imports it when a process makes its first optimizer.
+    """
+    tutorials = [f"reference.{name}" for name in TUTORIALS if f"reference.{name}" in sys.modules]
+    optimizing = ["torch._dynamo"] if tutorials else []
+    return ["reference.preload", *optimizing, *tutorials, "reference.preloaded", "__main__"]
+
+
 def start(post: Post) -> Seat:
     """Fork one role from the forkserver."""
     try:
@@ -93,7 +103,7 @@ def start(post: Post) -> Seat:
         raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
     try:
         process = _context.Process(target=main, args=(post, theirs), name=post.name)
-        _context.set_forkserver_preload(["reference.preload", "__main__"])
+        _context.set_forkserver_preload(preloaded())
         process.start()
     except (EOFError, ConnectionError) as error:
         ours.close()

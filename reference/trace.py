@@ -172,5 +172,10 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
             raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
         if left.is_complex() or left.layout != torch.strided or right.layout != torch.strided:
             raise TraceError(f"{name}: not a plain tensor of real numbers")
-        if left.isnan().any() or right.isnan().any():
+        if _holds_nan(left) or _holds_nan(right):
             raise TraceError(f"{name}: holds NaN")
+
+
+def _holds_nan(tensor: torch.Tensor) -> bool:
+    """By the least element, which is NaN if any is: unlike a tensor of answers, that needs no memory."""
+    return tensor.is_floating_point() and tensor.numel() > 0 and bool(tensor.amin().isnan())

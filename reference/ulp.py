@@ -10,11 +10,16 @@ import torch
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def _ordered(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Elements as unsigned integers in the order of the numbers they stand for; -0.0 lies just below 0.0."""
+def _bits(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Elements as unsigned integers of their own bits."""
     width = tensor.element_size()
     signed = tensor.detach().cpu().contiguous().view(_INTEGERS[width]).numpy().reshape(-1)
-    bits = signed.view(f"u{width}")
+    return signed.view(f"u{width}")
+
+
+def _ordered(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Elements as unsigned integers in the order of the numbers they stand for; -0.0 lies just below 0.0."""
+    width, bits = tensor.element_size(), _bits(tensor)
     top = bits.dtype.type(1 << (8 * width - 1))
     if not tensor.dtype.is_floating_point:
         return bits ^ top if tensor.dtype.is_signed else bits
@@ -26,7 +31,7 @@ def ulps(a: torch.Tensor, b: torch.Tensor) -> int:
 
     Both have one shape and one dtype (any real one) and hold no NaN. Integers count as they are.
     """
-    left, right = _ordered(a), _ordered(b)
-    if not left.size:
+    if np.array_equal(_bits(a), _bits(b)):  # as it should be: much quicker to see than to measure
         return 0
+    left, right = _ordered(a), _ordered(b)
     return int((np.maximum(left, right) - np.minimum(left, right)).max())

@@ -3,7 +3,7 @@
     with launch(roles(case), deadline=60) as world:
         outcomes = world.wait()        # {"ps": Returned(...), "trainer1": Returned(...), ...}
 
-Roles come from one forkserver that has torch and the tutorials loaded. A function that is sent to a role is
+Roles come from one forkserver that has torch and its launcher's tutorials loaded. A function that is sent to a role is
 named, not copied: it must stand at the top of a module that the role can import.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reference.case import Case
@@ -10,12 +10,23 @@ from reference.outcome import Outcome
 from reference.trace import Comparison, Trace, compare
 from reference.verify import trace_of, tutorial
 from reference.world import World, launch
+from tests.processes import left_after
 
 
 def play(case: Case, deadline: float = 60, **arguments: Any) -> dict[str, Outcome]:
     """The outcomes of a world of its own."""
     with launch(tutorial(case.tutorial()).roles(case), deadline=deadline, **arguments) as world:
         return world.wait()
+
+
+def end_of(role: str, playing: Mapping[str, Callable[[], object]], *, limit: float, **arguments: Any) -> Outcome:
+    """How ``role`` ends of itself, within ``limit`` seconds; then the others are ended, also one that never would.
+
+    For a world in which somebody is stopped: `World.wait` would wait for that one until the deadline.
+    """
+    with launch(playing, deadline=2 * limit, **arguments) as world:
+        assert not left_after({world.pids[role]}, limit), f"{role} still plays after {limit} s"
+    return world.outcomes[role]
 
 
 def run(case: Case, **arguments: Any) -> Trace:

@@ -32,7 +32,7 @@ from reference.outcome import Outcome, Raised, Returned, RoleFailed
 from reference.trace import Trace, TraceError, compare
 from reference.world import World, launch
 from tests import arrivals
-from tests.runs import against_twin, run, run_in, twin
+from tests.runs import against_twin, end_of, play, run, run_in, twin
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
@@ -394,14 +394,14 @@ class Doomed:
         Trainer.gradients = doomed  # type: ignore[method-assign]
 
 
-def doomed(case: Case, number: int) -> dict[str, Outcome]:
-    with launch(roles(case), before=Doomed("trainer2", number), deadline=6) as world:
-        return world.wait()
+def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
+    """How ps ends, which says who was lost."""
+    return end_of("ps", roles(case), limit=limit, before=Doomed(trainer, signal.SIGSTOP))
 
 
 def test_a_killed_trainer_is_named_at_once() -> None:
     """Long before the round's limit of 20 s."""
-    ps = doomed(SMALL, signal.SIGKILL)["ps"]
+    ps = play(SMALL, before=Doomed("trainer2", signal.SIGKILL), deadline=6)["ps"]
     assert isinstance(ps, Raised)
     assert ps.type == FAILED
     assert ps.message.startswith("round 1: trainer2 failed: ")
@@ -409,16 +409,14 @@ def test_a_killed_trainer_is_named_at_once() -> None:
 
 def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
     """Erratum S2.7: in the published form the others wait until the RPC timeout, and learn no name."""
-    ps = doomed(replace(SMALL, timeout=1.5), signal.SIGSTOP)["ps"]
+    ps = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=6)
     assert isinstance(ps, Raised)
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer2")
 
 
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     """Nobody else is there whose call could end with the round."""
-    case = replace(SMALL, trainers=1, timeout=1.5)
-    with launch(roles(case), before=Doomed("trainer1", signal.SIGSTOP), deadline=15) as world:
-        ps = world.wait()["ps"]
+    ps = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=15)
     assert isinstance(ps, Raised)
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
 

@@ -36,6 +36,6 @@ def own_value_under(plan: str, folder: Path, deadline: float) -> Outcome:
 def test_an_own_rref_that_is_never_made_is_waited_for_for_ever(tmp_path: Path) -> None:
     """torch 2.13: `remote`'s timeout of 0.2 s passes, `local_value` has none, and the role ends at the deadline."""
     assert own_value_under("seed=0", tmp_path / "healthy", 60) == Returned(42)
-    lost = own_value_under(f"Drop site={__name__}:make role=a nth=1 side=request", tmp_path / "lost", 5)
+    lost = own_value_under(f"Drop site={__name__}:make role=a nth=1 side=request", tmp_path / "lost", 2)
     assert isinstance(lost, Overdue)
     assert "in own_value" in lost.stacks

@@ -602,18 +602,20 @@ def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
-    """Three processes are two trainers and their server, and they compute what the twin does."""
+    """Four processes are three trainers and their server, and they compute what the twin does.
+
+    The trainers' own process group, too, needs nothing from a launcher.
+    """
     file = tmp_path / "trace"
-    options = "--model convnet --image-w 8 --image-h 8 --steps 2 --save"
-    done = torchrun(3, "run", "batch_parameter_server", *options.split(), str(file))
+    done = torchrun(4, "run", "hybrid_ddp", "--steps", "2", "--save", str(file))
     assert done.returncode == 0, done.stderr
     trace = Trace.load(file)
-    module = tutorial("batch_parameter_server")
-    assert trace.case == module.Case(model="convnet", image_w=8, image_h=8, steps=2, trainers=2)
+    module = tutorial("hybrid_ddp")
+    assert trace.case == module.Case(steps=2, trainers=3)
     assert str(compare(trace, module.train_locally(trace.case, trace))) == f"bits equal in {len(trace.tensors)} tensors"
     losses = trace.losses()
     assert done.stdout.splitlines() == [
-        "batch_parameter_server: 3 roles, 2 steps",
+        "hybrid_ddp: 4 roles, 2 steps",
         f"  mean loss {losses[0]:.6g} at the first step, {losses[1]:.6g} at the last",
         f"saved {len(trace.tensors)} tensors to {file}",
     ]
@@ -621,12 +623,12 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
 
 def test_torchrun_with_a_wrong_number_of_processes() -> None:
     """Every rank that comes so far says the same line, before RPC starts; no traceback of ours."""
-    done = torchrun(4, "run", "rref_dataflow")
+    done = torchrun(2, "run", "rref_dataflow")
     assert done.returncode != 0
     assert done.stdout == ""
     # Not by lines: torchrun's processes write unbuffered, so that one's line may begin before another's ends.
     said = re.findall(r"error: .*?worker4", done.stderr)
-    assert set(said) == {"error: torchrun started 4 processes, wanted 5: worker0, worker1, worker2, worker3, worker4"}
+    assert set(said) == {"error: torchrun started 2 processes, wanted 5: worker0, worker1, worker2, worker3, worker4"}
     assert "reference/cli.py" not in done.stderr
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +16,11 @@ from reference import hybrid_ddp
 from reference.case import CaseError
 from reference.hybrid_ddp import Case, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
-from reference.trace import Trace, TraceError, compare
+from reference.trace import TraceError, compare
 from reference.verify import judge
 from reference.world import launch
 from tests.plays import listening_addresses
-from tests.runs import against_twin, play, run, run_in
-from tests.test_cli import torchrun
+from tests.runs import against_twin, end_of, play, run, run_in
 
 SMALL = Case(steps=4, batch_size=8, timeout=20)
 EXACT = replace(
@@ -208,19 +206,10 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
 
 
 def test_a_stopped_trainer_is_named() -> None:
-    ps = play(replace(SMALL, timeout=1), before=stop_trainer2, deadline=20)["ps"]
+    ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=stop_trainer2, limit=20)
     assert isinstance(ps, Raised)
     assert "trainer1 failed: " in ps.message
     assert ps.message.endswith("nothing for 6.0 s from trainer2")
-
-
-def test_under_torchrun(tmp_path: Path) -> None:
-    """The rendezvous needs nothing from the launcher."""
-    done = torchrun(3, "run", "hybrid_ddp", "--steps", "3", "--save", str(tmp_path / "trace"))
-    assert done.returncode == 0, done.stderr
-    trace = Trace.load(tmp_path / "trace")
-    assert trace.case == Case(steps=3, trainers=2)
-    assert against_twin(trace).equal
 
 
 def test_roles() -> None:

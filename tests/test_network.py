@@ -55,7 +55,7 @@ def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
     """How two roles end that do nothing, on a network that is hurt before they start."""
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())
     before = partial(plays.enter_network, folder)
-    options = {**Network.options, "rpc_timeout": 2}
+    options = {**Network.options, "rpc_timeout": 1}
     roles = dict.fromkeys("ab", plays.name)
     with Network("ab", folder), launch(roles, before=before, options=options, deadline=deadline) as world:
         return {role: type(outcome).__name__ for role, outcome in world.wait().items()}
@@ -125,13 +125,13 @@ class TestPartition:
         A request that got through was executed. One that did not is executed when the network has healed, long after
         its caller was told of a timeout: TCP has kept it.
         """
-        plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=4"
+        plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=2.5"
         with hurt(tmp_path, plan) as world:
             assert answered(ask(world, "a", "b"), "b", 5)
             assert world.call("b", plays.announce, 1) < 1
-            assert timed_out(world.call("a", plays.count_at, "b", 1.0), 1)
+            assert timed_out(world.call("a", plays.count_at, "b", 0.5), 0.5)
             assert world.call("b", plays.counted) == executed
-            assert timed_out(ask(world, "b", "a", 1.0), 1)
+            assert timed_out(ask(world, "b", "a", 0.5), 0.5)
             for caller, callee in (("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")):
                 assert answered(ask(world, caller, callee), callee, 5)
             for caller, callee in (("a", "b"), ("b", "a")):  # each end sends again by a clock of its own
@@ -144,7 +144,7 @@ class TestPartition:
         assert receipt["kind"] == "Partition"
         assert receipt["packets"] > 1
         assert receipt["bytes"] > 100
-        assert 4 <= events(tmp_path, "healed")[0].details["seconds"] < 10
+        assert 2.5 <= events(tmp_path, "healed")[0].details["seconds"] < 10
 
     def test_from_everybody_until_the_network_is_left(self, tmp_path: Path) -> None:
         with hurt(tmp_path, "Partition role=a direction=both at=step:1@b") as world:
@@ -165,7 +165,7 @@ class TestPartition:
 
     def test_from_the_start_until_the_deadline(self, tmp_path: Path) -> None:
         """``rpc_timeout`` does not limit the start: nobody is up, and the world's deadline ends everybody."""
-        assert ends(tmp_path, "Partition role=b direction=both", 5) == {"a": "Overdue", "b": "Overdue"}
+        assert ends(tmp_path, "Partition role=b direction=both", 2.5) == {"a": "Overdue", "b": "Overdue"}
         assert told(tmp_path) == ONCE
 
     def test_others_are_not_counted(self, tmp_path: Path) -> None:

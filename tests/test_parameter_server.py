@@ -28,7 +28,7 @@ from reference.parameter_server import (
 )
 from reference.trace import TraceError, compare
 from reference.world import launch
-from tests.runs import against_twin, run, run_in, twin
+from tests.runs import against_twin, end_of, run, run_in, twin
 
 
 @pytest.mark.parametrize("staleness", [0, 1])
@@ -202,7 +202,7 @@ class Quitter(RunWorker):
 
 
 class Sleeper(RunWorker):
-    """A worker that never does anything."""
+    """A worker that never does anything; as ps, one that serves calls but makes no server."""
 
     def __call__(self) -> None:
         threading.Event().wait()
@@ -215,9 +215,7 @@ def zeros() -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize(("kind", "sent"), [(Quitter, 1), (Sleeper, 0)])
 def test_a_missing_worker_is_named(kind: type[RunWorker], sent: int) -> None:
     case = Case(workers=2, steps=3, timeout=1.5)
-    with launch({**roles(case), "worker2": kind(case, "worker2")}, deadline=4) as world:
-        outcomes = world.wait()
-    ps = outcomes["ps"]
+    ps = end_of("ps", {**roles(case), "worker2": kind(case, "worker2")}, limit=4)
     assert isinstance(ps, Raised)
     assert ps.type == f"{MissingWorker.__module__}.MissingWorker"
     assert ps.message == f"nothing for 1.5 s from worker2 (sent {sent} of 3)"
@@ -239,19 +237,9 @@ def test_only_the_silent_are_named() -> None:
 
 def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     case = Case(timeout=1)
-    with launch({"ps": sleep, "worker1": RunWorker(case, "worker1")}, deadline=15) as world:
-        outcome = world.wait()["worker1"]
+    outcome = end_of("worker1", {"ps": Sleeper(case, "ps"), "worker1": RunWorker(case, "worker1")}, limit=15)
     assert isinstance(outcome, Raised)
     assert "no parameter server on this role after 1.0 s" in outcome.message
-
-
-def sleep() -> None:
-    """A ps that serves calls but makes no server."""
-    rpc.rpc_sync("ps", wait_a_little, timeout=10)
-
-
-def wait_a_little() -> None:
-    threading.Event().wait(3)
 
 
 def test_workers_compute_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

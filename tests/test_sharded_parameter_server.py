@@ -30,7 +30,7 @@ from reference.sharded_parameter_server import (
 )
 from reference.trace import Trace
 from reference.world import launch
-from tests.runs import against_twin, run
+from tests.runs import against_twin, end_of, run
 
 SMALL = Case(
     servers=3, model="convnet", trainers=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
@@ -197,27 +197,32 @@ class Doomed:
         setattr(kind, method, doomed)
 
 
-def doomed(case: Case, role: str, number: int, deadline: float = 8) -> dict[str, Outcome]:
-    with launch(roles(case), before=Doomed(role, number), deadline=deadline) as world:
+def killing(case: Case, role: str) -> dict[str, Outcome]:
+    with launch(roles(case), before=Doomed(role, signal.SIGKILL), deadline=8) as world:
         return world.wait()
+
+
+def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
+    """How ps1 ends, which says who was lost."""
+    return end_of("ps1", roles(case), limit=limit, before=Doomed(role, signal.SIGSTOP))
 
 
 @pytest.mark.parametrize(("role", "said"), [("trainer2", "trainer2 failed: "), ("ps2", r"trainer\d failed: ps2: ")])
 def test_who_is_killed_is_named_at_once(role: str, said: str) -> None:
     """Long before the round's limit of 20 s."""
-    ps1 = doomed(SMALL, role, signal.SIGKILL)["ps1"]
+    ps1 = killing(SMALL, role)["ps1"]
     assert isinstance(ps1, Raised)
     assert ps1.type == FAILED
     assert re.match(said, ps1.message), ps1.message
 
 
 def test_a_killed_first_server_ends_everybody() -> None:
-    outcomes = doomed(SMALL, "ps1", signal.SIGKILL)
+    outcomes = killing(SMALL, "ps1")
     assert {name for name, outcome in outcomes.items() if isinstance(outcome, Raised)} == outcomes.keys() - {"ps1"}
 
 
 def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
-    ps1 = doomed(replace(SMALL, timeout=1.5), "trainer2", signal.SIGSTOP)["ps1"]
+    ps1 = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=8)
     assert isinstance(ps1, Raised)
     assert ps1.type == FAILED
     assert re.fullmatch(r"trainer[13] failed: ps[123]: round 1: nothing for 1.5 s from trainer2", ps1.message)
@@ -225,13 +230,13 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
 
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     """Nobody else is there to end and to say so."""
-    ps1 = doomed(replace(SMALL, trainers=1, timeout=1.5), "trainer1", signal.SIGSTOP, deadline=20)["ps1"]
+    ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
     assert isinstance(ps1, Raised)
     assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
 
 
 def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
-    ps1 = doomed(replace(SMALL, timeout=1.5), "ps2", signal.SIGSTOP, deadline=15)["ps1"]
+    ps1 = end_with_a_stopped(replace(SMALL, timeout=1.5), "ps2", limit=15)
     assert isinstance(ps1, Raised)
     assert ps1.type == FAILED
     assert re.match(r"trainer\d failed: ps2: RPCErr:1:", ps1.message), ps1.message

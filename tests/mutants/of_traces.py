@@ -35,8 +35,8 @@ MUTANTS = (
     Mutant(
         "nan-equals-nan",
         _TRACE,
-        "        if left.isnan().any() or right.isnan().any():",
-        "        if left.isnan().any() != right.isnan().any():",
+        "        if _holds_nan(left) or _holds_nan(right):",
+        "        if _holds_nan(left) != _holds_nan(right):",
         (f"{_OF_TRACE}::test_compare_refuses_nan",),
         "two runs that both broke are equal",
     ),

@@ -1,0 +1,5 @@
+"""What the forkserver imports last of all. Import this nowhere else."""
+
+import gc
+
+gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection
