@@ -39,6 +39,24 @@ def keep_an_rref_in_garbage(peer: str) -> None:
     circle.append(circle)
 
 
+def _too_late(future: Any) -> None:
+    raise ValueError("too late")
+
+
+def fail_beside_an_rref(peer: str) -> None:
+    rref = rpc.remote(peer, double, args=(1,))
+    future = rref._get_future().then(_too_late)
+    future.wait()
+
+
+def caught_beside_an_rref(peer: str) -> str:
+    try:
+        fail_beside_an_rref(peer)
+    except Exception as error:
+        return str(error)
+    return "nothing"
+
+
 def keep_a_context(peer: str) -> None:
     context = dist_autograd.context()
     context.__enter__()
@@ -54,5 +72,10 @@ def process_id() -> int:
     return os.getpid()
 
 
+def hang_in_this_thread() -> None:
+    threading.Event().wait()
+
+
 def hang_in_this_function() -> None:
+    threading.Thread(target=hang_in_this_thread, daemon=True).start()
     threading.Event().wait()

@@ -24,7 +24,7 @@ def test_not_fired(plan, world):
 
 
 def test_overdue(fresh_world):
-    world = fresh_world({"a": plays.hang_in_this_function, "b": plays.process_id}, deadline=1.5)
+    world = fresh_world({"a": plays.hang_in_this_function, "b": plays.process_id}, deadline=1)
     assert isinstance(world.wait()["b"], Returned)
 
 
@@ -32,7 +32,7 @@ def test_call_overdue(world):
     world.call("a", plays.hang_in_this_function, deadline=0.5)
 
 
-@pytest.mark.timeout(2)
+@pytest.mark.timeout(1)
 def test_timeout(world):
     world.call("a", plays.hang_in_this_function)
 
