@@ -146,7 +146,7 @@ def _work(work: bytes) -> Outcome:
 def _let_go(error: BaseException | None) -> None:
     """Forget the frames of work that failed.
 
-    A future of torch keeps the exception that it failed with, this its frames, and one of those often the future: a
+    A future of torch keeps the exception that it was given, this its frames, and one of those often the future: a
     circle that no collector sees, with everything that the work held, RRefs and so objects on other roles too.
     """
     while error is not None:

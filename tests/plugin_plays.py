@@ -39,13 +39,12 @@ def keep_an_rref_in_garbage(peer: str) -> None:
     circle.append(circle)
 
 
-def _too_late(future: Any) -> None:
-    raise ValueError("too late")
-
-
 def fail_beside_an_rref(peer: str) -> None:
+    """What is raised is the future's own exception."""
     rref = rpc.remote(peer, double, args=(1,))
-    future = rref._get_future().then(_too_late)
+    rref.to_here()
+    future: torch.futures.Future[int] = torch.futures.Future()
+    future.set_exception(ValueError("too late"))
     future.wait()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.fields import KINDS
 from faults.plan import Plan
 
 ROOT = Path(__file__).parent.parent
@@ -90,12 +91,12 @@ def test_who_is_held_to_what_it_leaves(run: Run, arguments: list[str], held: lis
 
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
     result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
-    result.assert_outcomes(passed=3, failed=5)
+    result.assert_outcomes(passed=3, failed=5, errors=1)
     for name in ("overdue", "call_overdue", "timeout"):
         assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and what the stacks may take
     text = result.stdout.str()
     fault = "Raise site=tests.plugin_plays:double role=a nth=1 side=request error=ValueError text='no sale'"
-    assert text.count(f" faults: plan {'-' * 10}") == 2
+    assert text.count(f" faults: plan {'-' * 10}") == 3
     assert part(result, "faults: plan") == [fault]
     assert str(Plan.parse(fault)) == fault
     timeline = part(result, "faults: timeline")
@@ -106,13 +107,16 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
     assert part(result, "faults: log of a") == ["asking b"]
     assert "ValueError: no sale" in part(result, "faults: log of b")
-    # By the world's deadline, by a call's, by pytest-timeout: b's in the last two, as it waits for a call.
+    # By the world's deadline, by a call's, by pytest-timeout; b's in the last two, where it waits for work.
     assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
     for function in ("hang_in_this_function", "hang_in_this_thread"):
         assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
+    late = "faults of a message have to be there when RPC starts: wanted a fresh world, got idle"
+    assert part(result, "ERROR at setup of test_too_late") == [late]
     kept = sorted(path.name for path in (pytester.path / "kept").iterdir())
     assert kept == [
-        f"test_failing.py_test_{name}" for name in ("call_overdue", "not_fired", "overdue", "timeout", "wrong")
+        f"test_failing.py_test_{name}"
+        for name in ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
     ]
     files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
     assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
@@ -146,8 +150,6 @@ def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) ->
         "unknown_leak": "a test leaves some of processes, threads, descriptors, memory, files, rrefs, contexts, "
         "got process",
         "roles_that_cannot_be[world0]": "role names must differ, got a, a",
-        "too_late_for_messages[world0]": "faults of a message have to be there when RPC starts: wanted a fresh world, "
-        "got idle",
     }
     result.assert_outcomes(errors=len(wanted))
     for name, line in wanted.items():

@@ -34,9 +34,3 @@ def test_unknown_leak(run_dir):
 @pytest.mark.parametrize("world", [["a", "a"]], indirect=True)
 def test_roles_that_cannot_be(world):
     pass
-
-
-@pytest.mark.plan("Drop message=RREF_USER_DELETE role=a times=1")
-@pytest.mark.parametrize("world", [["a"]], indirect=True)
-def test_too_late_for_messages(world, plan):
-    pass
