@@ -35,10 +35,12 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     return start
 
 
-def part(result: pytest.RunResult, title: str) -> list[str]:
-    """The lines below the first heading of this title, up to the next one."""
+def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:
+    """The lines below the first heading of this title, behind that of the test ``of``, up to the next heading."""
     lines = result.stdout.lines
-    starts = [n for n, line in enumerate(lines) if re.fullmatch(rf"[-_]+ {re.escape(title)} [-_]+", line)]
+    heading = rf"[-_]+ {re.escape(title)} [-_]+"
+    begin = next((n for n, line in enumerate(lines) if of and re.fullmatch(rf"_+ {of} _+", line)), 0)
+    starts = [n for n, line in enumerate(lines) if n >= begin and re.fullmatch(heading, line)]
     assert starts, (title, result.stdout.str())
     rest = lines[starts[0] + 1 :]
     end = next(n for n, line in enumerate([*rest, "=" * 10]) if re.match(r"[-_=]{5,}|[-_=]+ .* [-_=]+$", line))
@@ -97,16 +99,16 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     text = result.stdout.str()
     fault = "Raise site=tests.plugin_plays:double role=a nth=1 side=request error=ValueError text='no sale'"
     assert text.count(f" faults: plan {'-' * 10}") == 3
-    assert part(result, "faults: plan") == [fault]
+    assert part(result, "faults: plan", "test_wrong") == [fault]
     assert str(Plan.parse(fault)) == fault
-    timeline = part(result, "faults: timeline")
+    timeline = part(result, "faults: timeline", "test_wrong")
     assert all(re.match(r" *\d+\.\d{4}  [ab]  \w+", line) for line in timeline)
     assert any(re.search(r"  b  fired  .* fault=0 kind=Raise", line) for line in timeline)
     unfired = fault.replace("nth=1", "nth=7")
     calls = "(recorded calls of it: 1 by a)"
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
-    assert part(result, "faults: log of a") == ["asking b"]
-    assert "ValueError: no sale" in part(result, "faults: log of b")
+    assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
+    assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
     # By the world's deadline, by a call's, by pytest-timeout; b's in the last two, where it waits for work.
     assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
     for function in ("hang_in_this_function", "hang_in_this_thread"):
