@@ -50,9 +50,10 @@ class Idle:
     def left(self, besides: Collection[str] = ()) -> list[str]:
         """After a test: what its roles keep more than before, once what is under way has come; nothing of a world
         that has lost a role, which keeps some for good."""
-        due, counts = time.monotonic() + GRACE, self._counts(collect=True)
+        due, counts = time.monotonic() + GRACE, self._counts()
         while counts is not None and _more(self._before, counts) and time.monotonic() < due:
-            counts = self._counts()  # a round trip to every role; no clock
+            # A round trip to every role; no clock. A handler may have ended, and its frames be garbage, only now.
+            counts = self._counts(collect=True)
         if counts is None:
             self._spoilt = True
             return []

@@ -20,6 +20,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,9 @@ class Ledger:
         except OSError as error:
             wanted = f"wanted a folder in which role {role!r} can write"
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
+        # As a file of Python's does: one that nobody has any more is closed.
+        self._release = weakref.finalize(self, os.close, self._file)
+        self._release.atexit = False
         # Also where a finalizer that the collector runs in the middle of `write` writes too.
         self._lock = threading.RLock()
         if os.fstat(self._file).st_size:
@@ -60,9 +64,8 @@ class Ledger:
     def close(self) -> None:
         """Later events, of calls that are still under way, go nowhere."""
         with self._lock:
-            if self._file is not None:
-                os.close(self._file)
             self._file = None
+            self._release()
 
 
 def _boot() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import multiprocessing.util
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ MARKERS = (
 _scene = pytest.StashKey[Scene]()
 _idles = pytest.StashKey[list[Any]]()  # of `Idle`
 _mark = pytest.StashKey[str]()
+_temporary = pytest.StashKey[str]()  # where temporary files go, so that another run's are not taken for this one's
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,7 +51,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
-    _plan_of(config.option.faults_plan or "seed=0")
+    try:
+        Plan.parse(config.option.faults_plan or "seed=0")
+    except PlanError as error:
+        raise pytest.UsageError(f"--faults-plan: {error}") from None
     if leaks_of(config) not in LEAKS:
         raise pytest.UsageError(f"faults_leaks must be one of {', '.join(LEAKS)}, got {leaks_of(config)!r}")
     seed = _seed_text(config)
@@ -77,14 +81,13 @@ def _seed_text(config: pytest.Config) -> str:
     return str(config.option.faults_seed or config.getini("faults_seed"))
 
 
-def _plan_of(text: object) -> Plan:
-    """Raises pytest.UsageError: not a plan, in one line."""
-    if not isinstance(text, str):
-        raise pytest.UsageError(f"the plan of a test is a text, got {text!r}")
+@contextmanager
+def _one_line(*errors: type[Exception]) -> Iterator[None]:
+    """A test that asks for what cannot be fails with the error's text alone."""
     try:
-        return Plan.parse(text)
-    except PlanError as error:
-        raise pytest.UsageError(str(error)) from None
+        yield
+    except errors as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
 @pytest.fixture(autouse=True)
@@ -102,18 +105,27 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
     if mode == "off":
         yield
         return
+    allowed = _allowed(request.node)
     multiprocessing.util.get_temp_dir()  # its sockets stay where paths are short
-    before, tempfile.tempdir = tempfile.tempdir, str(_folder(request, "temporary"))
+    if _temporary not in config.stash:
+        config.stash[_temporary] = str(_folder(request, "temporary"))
+    before, tempfile.tempdir = tempfile.tempdir, config.stash[_temporary]
     try:
         accounting = Accounting(KINDS, config.stash[_mark])
         yield
-        allowed = {kind for mark in request.node.iter_markers("leaves") for kind in mark.args}
         besides = {*allowed, "descriptors"} if scene.failed else allowed  # its traceback holds on to what it had open
         left = [line for idle in scene.idles for line in idle.left(besides)] + accounting.left(besides)
     finally:
         tempfile.tempdir = before
     if left:
         pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)
+
+
+def _allowed(item: pytest.Item) -> set[str]:
+    allowed = {kind for mark in item.iter_markers("leaves") for kind in mark.args}
+    if unknown := allowed - set(KINDS):
+        pytest.fail(f"a test leaves some of {', '.join(KINDS)}, got {', '.join(sorted(unknown))}", pytrace=False)
+    return allowed
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +153,12 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
     mark = request.node.get_closest_marker("world")
     roles = getattr(request, "param", mark.args if mark else ())
     if not roles:
-        raise pytest.UsageError('no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter')
-    idle = idle_world(list(roles), **(mark.kwargs if mark else {}))
+        wanted = 'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter'
+        pytest.fail(f"no roles: {wanted}", pytrace=False)
+    from reference.outcome import WorldError
+
+    with _one_line(WorldError):
+        idle = idle_world(list(roles), **(mark.kwargs if mark else {}))
     yield idle
     idle.close()
     request.config.stash[_idles].remove(idle)
@@ -175,15 +191,19 @@ def plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Planned]:
 
     mark = request.node.get_closest_marker("plan")
     text = request.config.option.faults_plan or (mark and (*mark.args, None)[0])
-    if text is None:
-        raise pytest.UsageError('no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT')
-    options = dict(mark.kwargs) if mark else {}
-    activate = options.pop("activate", True)
+    if not isinstance(text, str):
+        wanted = 'wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
+        pytest.fail(f"no plan: {wanted}{f', got {text!r}' if text is not None else ''}", pytrace=False)
+    options = {"unseen": False, "activate": True, **(mark.kwargs if mark else {})}
+    if unknown := options.keys() - {"unseen", "activate"}:
+        pytest.fail(f"a plan's mark takes unseen and activate, got {', '.join(sorted(unknown))}", pytrace=False)
     scene = request.node.stash[_scene]
-    planned = scene.plan = Planned(_plan_of(text), run_dir, **options)
+    with _one_line(PlanError):
+        planned = scene.plan = Planned(Plan.parse(text), run_dir, unseen=options["unseen"])
     try:
-        if activate and "world" in request.fixturenames and scene.idles:
-            planned.activate(scene.idles[-1])
+        if options["activate"] and "world" in request.fixturenames and scene.idles:
+            with _one_line(PlanError):
+                planned.activate(scene.idles[-1])
         yield planned
     finally:
         planned.close()

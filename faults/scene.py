@@ -54,7 +54,10 @@ class Scene:
             world.close()
 
     def sections(self) -> Iterator[tuple[str, str]]:
-        """Title and text of each part of a failing test's report. Roles that are busy are ended for their stacks."""
+        """Title and text of each part of a failing test's report.
+
+        Where a role is busy, or was overdue, all of its world are ended for their stacks.
+        """
         stacks = [section for name, world in self._worlds() for section in _stacks(name, world)]
         if self.plan is not None:
             yield "faults: plan", str(self.plan)
@@ -89,7 +92,8 @@ def _logs(world: World) -> dict[str, str]:
 def _stacks(name: str, world: Any) -> Iterator[tuple[str, str]]:
     from reference.outcome import Overdue
 
-    outcomes = world.expire() if world.busy else world.outcomes
+    overdue = any(isinstance(outcome, Overdue) for outcome in world.outcomes.values())
+    outcomes = world.expire() if world.busy or overdue else world.outcomes
     for role, outcome in outcomes.items():
         if isinstance(outcome, Overdue):
             yield f"faults: stacks of {name}{role}", outcome.stacks

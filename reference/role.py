@@ -138,7 +138,20 @@ def _work(work: bytes) -> Outcome:
         function, args = wire.loads(work)
         return Returned(function(*args))
     except Exception as error:
-        return raised(error)
+        outcome = raised(error)
+        _let_go(error)
+        return outcome
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Forget the frames of work that failed.
+
+    A future of torch keeps the exception that it was given, this its frames, and one of those often the future: a
+    circle that no collector sees, with everything that the work held, RRefs and so objects on other roles too.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _open_log(post: Post) -> None:

@@ -39,6 +39,23 @@ def keep_an_rref_in_garbage(peer: str) -> None:
     circle.append(circle)
 
 
+def fail_beside_an_rref(peer: str) -> None:
+    """What is raised is the future's own exception."""
+    rref = rpc.remote(peer, double, args=(1,))
+    rref.to_here()
+    future: torch.futures.Future[int] = torch.futures.Future()
+    future.set_exception(ValueError("too late"))
+    future.wait()
+
+
+def caught_beside_an_rref(peer: str) -> str:
+    try:
+        fail_beside_an_rref(peer)
+    except Exception as error:
+        return str(error)
+    return "nothing"
+
+
 def keep_a_context(peer: str) -> None:
     context = dist_autograd.context()
     context.__enter__()
@@ -54,5 +71,10 @@ def process_id() -> int:
     return os.getpid()
 
 
+def hang_in_this_thread() -> None:
+    threading.Event().wait()
+
+
 def hang_in_this_function() -> None:
+    threading.Thread(target=hang_in_this_thread, daemon=True).start()
     threading.Event().wait()

@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from faults.fields import KINDS
+from faults.plan import Plan
 
 ROOT = Path(__file__).parent.parent
 SUITES = Path(__file__).parent / "suites"
@@ -33,19 +35,28 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     return start
 
 
-def part(result: pytest.RunResult, title: str) -> list[str]:
-    """The lines below the first heading of this title, up to the next one."""
+def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:
+    """The lines below the first heading of this title, behind that of the test ``of``, up to the next heading."""
     lines = result.stdout.lines
-    starts = [n for n, line in enumerate(lines) if re.fullmatch(rf"[-_]+ {re.escape(title)} [-_]+", line)]
+    heading = rf"[-_]+ {re.escape(title)} [-_]+"
+    begin = next((n for n, line in enumerate(lines) if of and re.fullmatch(rf"_+ {of} _+", line)), 0)
+    starts = [n for n, line in enumerate(lines) if n >= begin and re.fullmatch(heading, line)]
     assert starts, (title, result.stdout.str())
     rest = lines[starts[0] + 1 :]
     end = next(n for n, line in enumerate([*rest, "=" * 10]) if re.match(r"[-_=]{5,}|[-_=]+ .* [-_=]+$", line))
     return rest[:end]
 
 
+def seconds(result: pytest.RunResult, test: str) -> float:
+    """How long its call took, from ``--durations=0 -vv``."""
+    found = re.search(rf"^([\d.]+)s call .*::{test}$", result.stdout.str(), re.MULTILINE)
+    assert found is not None, result.stdout.str()
+    return float(found[1])
+
+
 def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
     result = run("leaking", "--faults-leaks=all")
-    result.assert_outcomes(passed=18, errors=9)
+    result.assert_outcomes(passed=20, errors=10)
     wanted = {
         "process": [r"process \d+: sleep 60"],
         "orphan": [r"process \d+: sleep 61"],
@@ -56,6 +67,10 @@ def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> 
         "role": [r"process \d+: .*", r"thread world", r"file descriptor .*"],
         "rref": ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"],
         "context": ["a keeps num_autograd_contexts=1, was 0", "b keeps num_autograd_contexts=1, was 0"],
+        "an_rref_beside_a_failure_that_was_caught": [
+            "b keeps num_owner_rrefs=1, was 0",
+            "b keeps num_forks=1, was 0",
+        ],
     }
     for name, forms in wanted.items():
         first, *lines = part(result, f"ERROR at teardown of test_{name}")
@@ -65,35 +80,46 @@ def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> 
         assert all(any(re.fullmatch(form, line) for form in forms) for line in lines), (forms, lines)
 
 
-def test_a_suite_that_does_not_ask_is_not_held_to_anything(run: Run) -> None:
-    """By default only tests with the fixtures are; here those of RRefs."""
-    result = run("leaking")
-    result.assert_outcomes(passed=18, errors=2)
-    assert run("leaking", "--faults-leaks=off", "-k", "rref").parseoutcomes() == {"passed": 2, "deselected": 16}
+@pytest.mark.parametrize(
+    ("arguments", "held"),
+    [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],
+)
+def test_who_is_held_to_what_it_leaves(run: Run, arguments: list[str], held: list[str]) -> None:
+    """Of two that leave something, one with a fixture. ``all`` is shown above."""
+    result = run("asking", *arguments)
+    result.assert_outcomes(passed=2, errors=len(held))
+    for name in held:
+        assert part(result, f"ERROR at teardown of test_{name}")[0] == "left by this test:"
 
 
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
-    begin = time.monotonic()
-    result = run("failing", "--faults-keep", "kept")
-    assert time.monotonic() - begin < 90  # five tests fail, each within its own bound, on a busy machine too
-    result.assert_outcomes(passed=3, failed=5)
+    result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
+    result.assert_outcomes(passed=3, failed=5, errors=1)
+    for name in ("overdue", "call_overdue", "timeout"):
+        assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and what the stacks may take
     text = result.stdout.str()
     fault = "Raise site=tests.plugin_plays:double role=a nth=1 side=request error=ValueError text='no sale'"
-    assert text.count(f" faults: plan {'-' * 10}") == 2
-    assert re.search(rf"-+ faults: plan -+\n{re.escape(fault)}\n-+ faults: timeline -+\n", text)
-    timeline = part(result, "faults: timeline")
+    assert text.count(f" faults: plan {'-' * 10}") == 3
+    assert part(result, "faults: plan", "test_wrong") == [fault]
+    assert str(Plan.parse(fault)) == fault
+    timeline = part(result, "faults: timeline", "test_wrong")
     assert all(re.match(r" *\d+\.\d{4}  [ab]  \w+", line) for line in timeline)
-    assert any(re.search(r"  b  fired  fault=0 kind=Raise", line) for line in timeline)
+    assert any(re.search(r"  b  fired  .* fault=0 kind=Raise", line) for line in timeline)
     unfired = fault.replace("nth=1", "nth=7")
     calls = "(recorded calls of it: 1 by a)"
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
-    assert "asking b" in text
-    assert text.count("in hang_in_this_function") == 3  # by the world's deadline, a call's, and pytest-timeout's
-    assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 4
+    assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
+    assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
+    # By the world's deadline, by a call's, by pytest-timeout; b's in the last two, where it waits for work.
+    assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
+    for function in ("hang_in_this_function", "hang_in_this_thread"):
+        assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
+    late = "faults of a message have to be there when RPC starts: wanted a fresh world, got idle"
+    assert part(result, "ERROR at setup of test_too_late") == [late]
     kept = sorted(path.name for path in (pytester.path / "kept").iterdir())
     assert kept == [
-        f"test_failing.py_{name}"
-        for name in ("test_call_overdue", "test_not_fired", "test_overdue", "test_timeout", "test_wrong")
+        f"test_failing.py_test_{name}"
+        for name in ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
     ]
     files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
     assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
@@ -101,16 +127,10 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
         assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(place)}\n", text)
 
 
-def test_the_plan_of_the_command_line_comes_first(run: Run) -> None:
-    """The same tests: the healthy plan makes the failing one pass, and the other has nothing that could not fire."""
-    result = run("failing", "--faults-plan", "seed=3", "-k", "wrong or not_fired")
-    result.assert_outcomes(passed=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--faults-plan", "Frob x=1"], "ERROR: unknown 'kind' 'Frob', wanted one of Delay, Raise, Drop, *"),
+        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
         (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, got '-1'"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],
@@ -119,6 +139,24 @@ def test_options_that_mean_nothing(run: Run, arguments: list[str], message: str)
     result = run("plain", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
+
+
+def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) -> None:
+    result = run("misused")
+    no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
+    wanted = {
+        "no_roles": 'no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
+        "no_plan": no_plan,
+        "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
+        "no_text": f"{no_plan}, got 7",
+        "unknown_option": "a plan's mark takes unseen and activate, got unsen",
+        "unknown_leak": "a test leaves some of processes, threads, descriptors, memory, files, rrefs, contexts, "
+        "got process",
+        "roles_that_cannot_be[world0]": "role names must differ, got a, a",
+    }
+    result.assert_outcomes(errors=len(wanted))
+    for name, line in wanted.items():
+        assert part(result, f"ERROR at setup of test_{name}") == [line]
 
 
 def installed(pytester: pytest.Pytester, name: str) -> None:
@@ -165,10 +203,14 @@ def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None
     pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=4)
 
 
-def test_in_two_workers_of_xdist(run: Run) -> None:
-    result = run("failing", "-n", "2", "--faults-leaks=all", "-k", "wrong or replaced or dies or fires")
-    result.assert_outcomes(passed=3, failed=1)
-    assert "faults: timeline" in result.stdout.str()
+def test_in_two_workers_of_xdist_with_a_plan_of_the_command_line(run: Run) -> None:
+    """It comes first: two tests have the answer that they want, and the one that waits for its own fault fails."""
+    plan = "Delay site=tests.plugin_plays:double role=a nth=1 side=reply seconds=0.01"
+    chosen = "wrong or not_fired or replaced or dies or fires"
+    result = run("failing", "-n", "2", "--faults-leaks=all", "-k", chosen, "--faults-plan", plan)
+    result.assert_outcomes(passed=4, failed=1)
+    assert part(result, "faults: plan") == [plan]
+    assert any("fired" in line and "kind=Delay" in line for line in part(result, "faults: timeline"))
     assert result.stdout.str().count("faults: seed 0") == 1
 
 

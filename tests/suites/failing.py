@@ -23,8 +23,13 @@ def test_not_fired(plan, world):
     assert world.call("a", plays.ask, "b") == 42
 
 
+@pytest.mark.plan("Drop message=RREF_USER_DELETE role=a times=1")
+def test_too_late(plan, world):
+    """For a message's fault."""
+
+
 def test_overdue(fresh_world):
-    world = fresh_world({"a": plays.hang_in_this_function, "b": plays.process_id}, deadline=1.5)
+    world = fresh_world({"a": plays.hang_in_this_function, "b": plays.process_id}, deadline=1)
     assert isinstance(world.wait()["b"], Returned)
 
 
@@ -32,7 +37,7 @@ def test_call_overdue(world):
     world.call("a", plays.hang_in_this_function, deadline=0.5)
 
 
-@pytest.mark.timeout(2)
+@pytest.mark.timeout(1)
 def test_timeout(world):
     world.call("a", plays.hang_in_this_function)
 

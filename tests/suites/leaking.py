@@ -12,10 +12,11 @@ import pytest
 
 import faults.idle
 import faults.leaks
+from reference.outcome import RoleFailed
 from reference.world import launch
 from tests import plugin_plays as plays
 
-faults.leaks.GRACE = faults.idle.GRACE = 0.5
+faults.leaks.GRACE = faults.idle.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
 kept = []
 
@@ -113,3 +114,14 @@ def test_context(world):
 
 def test_an_rref_that_only_garbage_holds(world):
     world.call("a", plays.keep_an_rref_in_garbage, "b")
+
+
+def test_an_rref_beside_a_future_that_failed(world):
+    """The future keeps its exception, this its frames, and one of them the RRef and the future."""
+    with pytest.raises(RoleFailed):
+        world.call("a", plays.fail_beside_an_rref, "b")
+
+
+def test_an_rref_beside_a_failure_that_was_caught(world):
+    """A circle that nobody cuts: it stays for good."""
+    assert "too late" in world.call("a", plays.caught_beside_an_rref, "b")

@@ -1,0 +1,36 @@
+"""Tests that ask for what there is not. Run by test_pytest_plugin.py."""
+
+import pytest
+
+
+def test_no_roles(world):
+    pass
+
+
+def test_no_plan(plan):
+    pass
+
+
+@pytest.mark.plan("Frob x=1")
+def test_unknown_kind(plan):
+    pass
+
+
+@pytest.mark.plan(7)
+def test_no_text(plan):
+    pass
+
+
+@pytest.mark.plan("seed=1", unsen=True)
+def test_unknown_option(plan):
+    pass
+
+
+@pytest.mark.leaves("process")
+def test_unknown_leak(run_dir):
+    pass
+
+
+@pytest.mark.parametrize("world", [["a", "a"]], indirect=True)
+def test_roles_that_cannot_be(world):
+    pass
