@@ -129,7 +129,8 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
-    undo.callback(replace_everywhere(api._finalize_shutdown, partial(_finalize, api._finalize_shutdown, ledger)))
+    undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
+    api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 
 
 def _leave(announcer: Announcer, ledger: Ledger) -> None:
@@ -158,11 +159,27 @@ def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
     """Put ``new`` in the place of ``original`` in every module that has it; what is returned puts it back."""
     _exchange(original, new)
     # Looked for again: a module that was imported meanwhile may have got hold of the new one.
-    return partial(_exchange, new, original)
+    return partial(_exchange, new, original, original.__name__)
 
 
-def _exchange(old: Any, new: Any) -> None:
+def _exchange(old: Any, new: Any, name: str | None = None) -> None:
+    """``name``: under which ``old`` was defined."""
+    name = name or old.__name__
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", {})
-        for name in [name for name, value in list(names.items()) if value is old]:
-            names[name] = new
+        for each in _names_of(old, names) if _may_rename(module) else [name] if names.get(name) is old else ():
+            names[each] = new
+
+
+def _names_of(value: Any, names: dict[str, Any]) -> list[str]:
+    return [name for name, each in list(names.items()) if each is value]
+
+
+def _may_rename(module: Any) -> bool:
+    """Whether it may have a function of torch's under another name. To look into all of torch and of Python's library
+    takes every role 20 ms, and copies of their pages."""
+    package = str(getattr(module, "__name__", "")).partition(".")[0]
+    return package not in _OF_OTHERS
+
+
+_OF_OTHERS = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}

@@ -13,6 +13,9 @@ from faults import hook, network
 from faults.ledger import SUFFIX
 from faults.plan import Plan, PlanError
 from faults.record import RUN
+from reference import start
+
+start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
 
 
 @contextmanager

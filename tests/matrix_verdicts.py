@@ -107,7 +107,9 @@ VERDICTS: Mapping[str, Row] = {
     "parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
-        **error("Drop request", "Drop reply", *PARTITIONS, worker1=LATE, ps=r"MissingWorker: .*from worker1"),
+        # Both wait as long: who gives up first ends the world, and its network with it.
+        **error("Drop request", "Drop reply", worker1=LATE, ps=r"MissingWorker: .*from worker1"),
+        **error(*PARTITIONS, worker1=rf"({LATE}|{GONE})", ps=r"MissingWorker: .*from worker1"),
         **error(*CRASHES, ps=KILLED, worker1=GONE),
         **error("Crash at call", worker1=KILLED, ps=r"MissingWorker: .*from worker1 \(sent 1 of 3\)"),
         **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),

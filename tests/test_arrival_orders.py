@@ -78,9 +78,9 @@ def test_arrival(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
 
 
 def test_the_order_decides_bits(world: World, tmp_path: Path) -> None:
-    """Or nothing above could fail: of 24 orders, added as they arrive, many differ."""
+    """Or nothing above could fail: of 8 of the 24 orders, added as they arrive, many differ."""
     found = set()
-    for order in ORDERS[-24:]:
+    for order in ORDERS[-24::3]:
         trace, _ = run_under(world, case_of(4, "arrival"), plan_of(order), tmp_path)
         found.add(trace.tensors["0000/gradient/0.weight"].numpy().tobytes())
     assert len(found) > 3

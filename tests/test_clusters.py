@@ -36,6 +36,9 @@ for table in ("tcp", "tcp6"):
 """
 
 
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[tuple[Host, Host]]:
     """Skips where namespaces are not permitted, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""

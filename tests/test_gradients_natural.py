@@ -64,6 +64,7 @@ def test_pipeline_of_linear_layers(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
+@pytest.mark.long
 @on("pipeline")
 @examples(2, case=resnets())
 def test_pipeline_of_resnet50(world: World, case: Any) -> None:

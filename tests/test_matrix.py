@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from faults.checks import Judgement
 from faults.fields import SHAPES
-from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import Run
 from faults.runs import run
@@ -25,52 +23,20 @@ from tests.networks import require
 
 # Seconds: far beyond what any cell takes, also on a machine with much else to do.
 DEADLINE = 150.0
-# How many of the cells that mostly wait are run beside each other, each in a world of its own.
-AT_ONCE = 3
 
 
-def run_cell(cell: Cell, folder: Path) -> tuple[Run, Judgement]:
-    subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
-    return run(subject, Plan.parse(cell.plan), folder, deadline=DEADLINE)
+def marks(cell: Cell) -> list[pytest.MarkDecorator]:
+    """A network's cells last: packets are late, or lost until a limit."""
+    return [pytest.mark.long] if cell.place == "network" else []
 
 
-def waits(cell: Cell) -> bool:
-    """Whether its roles spend most of the run waiting for what is late or lost."""
-    return cell.place in ("message", "network") or cell.kind.startswith("Drop")
-
-
-@pytest.fixture(scope="module")
-def waiting(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Future[tuple[Run, Judgement]]]:
-    """By name, the runs of one tutorial's cells that wait, as many of them as are wanted: `AT_ONCE` at a time."""
-    params = [getattr(item, "callspec", None) for item in request.session.items]
-    chosen = [each.params["cell"] for each in params if each and each.params.get("waiting") == request.param]
-    if any(cell.place == "network" for cell in chosen):
-        require()
-    folder = tmp_path_factory.mktemp(request.param)
-    with adopting(), ThreadPoolExecutor(AT_ONCE) as pool:  # each adopts, too, and gives back what it found
-        return {cell.name: pool.submit(run_cell, cell, folder / cell.name) for cell in chosen}
-
-
-def judge_cell(cell: Cell, found: Run, judgement: Judgement) -> None:
-    assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
-
-
-@pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name) for cell in cells() if not waits(cell)])
+@pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])
 def test_cell(cell: Cell, tmp_path: Path) -> None:
-    if "Partition" in cell.plan:
+    if cell.place == "network" or "Partition" in cell.plan:
         require()
-    judge_cell(cell, *run_cell(cell, tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("waiting", "cell"),
-    [pytest.param(cell.tutorial, cell, id=cell.name) for cell in cells() if waits(cell)],
-    indirect=["waiting"],
-)
-def test_cell_that_waits(cell: Cell, waiting: dict[str, Future[tuple[Run, Judgement]]]) -> None:
-    judge_cell(cell, *waiting[cell.name].result())
+    subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
+    found, judgement = run(subject, Plan.parse(cell.plan), tmp_path, deadline=DEADLINE)
+    assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
 
 
 def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:

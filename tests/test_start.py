@@ -17,14 +17,14 @@ LOADED = "sorted(__import__('sys').modules.keys() & {names}), __import__('gc').g
 with launch(["a"]) as world:
     print(world.call("a", eval, LOADED))
 """
-NAMES = {"reference.rnn", "reference.pipeline", "reference.role", "torch._dynamo", "torchvision"}
+NAMES = {"reference.rnn", "reference.pipeline", "reference.role", "torch._dynamo", "torchvision", "faults.hook"}
 
 
 @pytest.mark.parametrize(
     ("tutorial", "wanted"),
     [
         ("reference.rnn", ["reference.rnn", "reference.role", "torch._dynamo"]),
-        ("reference", ["reference.role"]),
+        ("faults.scope", ["faults.hook", "reference.role"]),
     ],
 )
 def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted: list[str]) -> None:

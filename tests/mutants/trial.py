@@ -124,6 +124,7 @@ def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: b
 def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
     return [
         *([] if all_of_them else ["-x"]),
+        *("-m", ""),  # whatever the project's default leaves out
         *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
         *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
         *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
