@@ -253,8 +253,8 @@ class TestDead:
         run.assert_failed("round 1: trainer2 failed: ")
         for name in OTHERS:
             last = run.calls(name)[-1]
-            if last.details["nth"] == 1:  # its launcher, which has heard of the loss as well, has ended it first
-                assert last.event == "ok"
+            if last.event == "ok":  # its launcher, which has heard of the loss as well, has ended it first
+                assert last.details["nth"] == 1
                 continue
             why = str(last.details["error"])
             if last.event == "fail":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,7 +38,6 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert (said.err, stored()) == ("", [])
 
 
-@pytest.mark.leaves("files")  # the run that is stored
 def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*RUN, DELAY.replace("trainer1", "trainer1 nth=9")]) == 1
     said = capsys.readouterr()
@@ -48,6 +48,7 @@ def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFix
     assert stored() == [Path(place).name]
     assert main(["check", place]) == 1
     assert "verdict: not fired" in capsys.readouterr().out
+    shutil.rmtree(place)
 
 
 def test_a_plan_from_a_file_and_a_folder_that_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from argparse import Namespace
 from collections import Counter
 from pathlib import Path
@@ -110,7 +111,6 @@ def test_what_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
 OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None}
 
 
-@pytest.mark.leaves("files")  # a defect's run is stored
 @pytest.mark.parametrize(
     ("till", "kinds", "status", "counts"),
     [
@@ -134,6 +134,7 @@ def test_the_exit_status_and_the_table(
 
         place = Path(said.err.strip().removeprefix("stored in "))
         assert judge(read(place / "0001")).verdict in ("wrong", "clean error")
+        shutil.rmtree(place)
 
 
 def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,9 @@ def test_crash_of_another_at_a_step(tmp_path: Path) -> None:
 def test_crash_when_up(tmp_path: Path) -> None:
     with world(tmp_path, "Crash role=a at=up@b") as started:
         assert started.wait()["a"] == Killed(signal.SIGKILL)
-    assert [event for _, event in story(tmp_path)] == ["planned", "fired", "effective"]
+    told = [event for _, event in story(tmp_path)]
+    assert told[:2] == ["planned", "fired"]
+    assert told[2:] in ([], ["effective"])  # `b` may be ended itself before it has seen the death
 
 
 def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:

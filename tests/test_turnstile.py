@@ -34,7 +34,9 @@ def admit(turnstile: Turnstile, arrivals: Sequence[int], failing: int | None = N
     for number, future in futures.items():
         if future.exception() is None:
             assert future.result() == number
-    admit.errors = {n: f.exception() for n, f in futures.items() if f.exception()}  # type: ignore[attr-defined]
+    found = {number: future.exception() for number, future in futures.items()}
+    # Without frames, which have a hold on the turnstile, so on its thread.
+    admit.errors = {n: e.with_traceback(None) for n, e in found.items() if e}  # type: ignore[attr-defined]
     return worked
 
 
