@@ -90,7 +90,7 @@ class Seat:
     def overdue(self) -> None:
         """Ask for the stacks, once; kill the role that does not even write those."""
         if self._asked is not None:
-            self._kernel_state = _kernel_state(self.pid)
+            self._kernel_state = self._kernel_state or _kernel_state(self.pid)  # not what it is once it is killed
             self.kill()
             return
         self._asked = time.monotonic()

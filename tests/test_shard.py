@@ -113,6 +113,19 @@ def linear_shard() -> Shard:
     return SequentialShard(partial(nn.Linear, 2, 2), 2, 10.0)
 
 
+def test_each_batch_begins_with_the_parameters_themselves() -> None:
+    """A graph that hung on the batch before's would have its bits, and grow from batch to batch."""
+    shard = linear_shard()
+    depths = []
+    for number in range(4):
+        shard._compute(torch.ones(1, 2), number)
+        node, depth = shard._chain.links["seq.weight"].grad_fn, 0
+        while node is not None and node.next_functions:
+            node, depth = node.next_functions[0][0], depth + 1
+        depths.append(depth)
+    assert depths == [1, 2, 1, 2]
+
+
 def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Runs on the master: whose the parameters are, their gradients in the context, and after it."""
     model = DistPipeline(2, WORKERS, [linear_shard, linear_shard])

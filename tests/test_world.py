@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import torch
 
 from reference.agent import Roles
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
+from reference.supervisor import STACKS_SECONDS
 from reference.world import World, WorldError, launch, run_rank
 from tests import plays
 from tests.processes import children_of, descendants_of, is_running, left_after
@@ -64,6 +66,7 @@ def test_raised_says_type_message_and_remote_traceback() -> None:
         (plays.exit_0, Exited(0), "a exited with status 0"),
         (plays.exit_with_text, Exited(1), "a exited with status 1"),
         (plays.leave_4, Exited(4), "a exited with status 4"),
+        (plays.leave_0, Exited(0), "a exited with status 0"),
         (plays.kill_oneself, Killed(signal.SIGKILL), "a was killed by SIGKILL"),
         (plays.crash, Killed(signal.SIGSEGV), "a was killed by SIGSEGV"),
     ],
@@ -77,7 +80,7 @@ def test_ends_are_told_apart_and_survivors_hear_of_them(play: Callable[[], objec
 
 def test_survivor_was_in_shutdown_when_it_heard() -> None:
     """Or on the way there: it is lost only once the survivor's own function is done."""
-    with launch({"a": plays.kill_oneself_when_b_is_done, "b": plays.be_done}, deadline=30) as world:
+    with launch({"a": plays.kill_oneself_when_b_is_done, "b": plays.be_done}, deadline=10) as world:
         survivor = world.wait()["b"]
     assert isinstance(survivor, Raised)
     assert "rpc.shutdown()" in survivor.traceback or "link.enter" in survivor.traceback
@@ -113,6 +116,15 @@ def test_overdue_while_stopped() -> None:
         overdue = world.wait()["a"]
     assert isinstance(overdue, Overdue)
     assert "in _serve" in overdue.stacks
+
+
+def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
+    start = time.monotonic()
+    with launch({"a": plays.be_deaf}, deadline=1.0) as world:
+        overdue = world.wait()["a"]
+        assert 1.0 + STACKS_SECONDS <= time.monotonic() - start < 1.0 + STACKS_SECONDS + 5
+    assert isinstance(overdue, Overdue)
+    assert re.fullmatch(r"\(no complete stacks; kernel state: S \(sleeping\)\)\n", overdue.stacks), overdue.stacks
 
 
 def test_overdue_by_a_thread_that_never_ends() -> None:

@@ -230,7 +230,7 @@ MUTANTS = (
         _SHARD,
         "        if number % self.num_split == 0:",
         "        if number == 0:",
-        (f"{_QUICK}[pipeline]",),
+        ("tests/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
         "a batch's graph hangs on that of the batch before",
     ),
     Mutant(

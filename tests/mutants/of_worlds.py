@@ -7,16 +7,17 @@ from tests.mutants.mutant import Mutant
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
 _WORLD = "tests/test_world.py"
 _ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
-_KILLED = f"{_ENDS}[kill_oneself-outcome4-a was killed by SIGKILL]"
+_KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
 MUTANTS = (
     Mutant(
         "not-killed-at-the-deadline",
         _SUPERVISOR,
-        "            self._kernel_state = _kernel_state(self.pid)\n            self.kill()\n            return",
-        "            self._kernel_state = _kernel_state(self.pid)\n            return",
-        (f"{_WORLD}::test_a_role_that_stops_in_the_middle_of_its_report_is_overdue_all_the_same",),
+        "            self.kill()\n            return",
+        "            return",
+        (f"{_WORLD}::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",),
         "a role that does not answer at its deadline is left alone",
+        hangs=True,
     ),
     Mutant(
         "never-due",
@@ -39,7 +40,7 @@ MUTANTS = (
         _SUPERVISOR,
         '        if lost and all(seat.phase in ("starting", "finished") for seat in rest):',
         '        if lost and all(seat.phase == "starting" for seat in rest):',
-        (_KILLED,),
+        (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
@@ -79,7 +80,7 @@ MUTANTS = (
         _SUPERVISOR,
         "        elif self._report is None or (code and isinstance(self._report, Returned)):",
         "        elif self._report is None and code:",
-        (f"{_ENDS}[exit_0-outcome1-a exited with status 0]",),
+        (f"{_ENDS}[leave_0-outcome4-a exited with status 0]",),
         "a role that leaves with status 0 in the middle has no outcome of its own",
     ),
     Mutant(
