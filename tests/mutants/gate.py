@@ -16,7 +16,8 @@ from tests.mutants.checkout import copied
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import PRELOADED, Nursery, Trial, tried
 
-WORKERS = max(2, min(8, len(os.sched_getaffinity(0)))) if hasattr(os, "sched_getaffinity") else 2
+# Two more than cores: many a killer only waits for what a bug has lost.
+WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 class Unhealthy(RuntimeError):
