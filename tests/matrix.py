@@ -101,7 +101,7 @@ Every tutorial under every kind of fault, as `tests/test_matrix.py` runs it: one
 
 A row is hurt at the call that carries its gradients, parameters or actions, once it trains (`tests/matrix_places.py`).
 *Crash before* and *after* kill who is called, *Crash at call* who calls; at a step it is who is called. Partitions are
-between the two, and last, but for *healed*, which lasts 0.2 s.
+between the two, one way, and last; *healed* is both ways, for 0.2 s.
 """
 
 

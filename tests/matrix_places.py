@@ -120,7 +120,6 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     "network": {
         "Partition out": f"Partition {_LINK} direction=out",
         "Partition in": f"Partition {_LINK} direction=in",
-        "Partition both": f"Partition {_LINK} direction=both",
         "Partition healed": f"Partition {_LINK} direction=both seconds=0.2",
         "Reset": f"Reset {_LINK}",
         "Lossy": f"Lossy {_LINK} direction=both percent=50 seconds=0.3",

@@ -51,7 +51,7 @@ GONE = (
 REMOTE_GONE = rf"({LATE}|{GONE}|On WorkerInfo)"  # `rpc.remote` to the dead does not raise: who fetches waits
 
 CRASHES = ("Crash before", "Crash after", "Crash at step")
-PARTITIONS = ("Partition out", "Partition in", "Partition both")
+PARTITIONS = ("Partition out", "Partition in")
 # Nothing is lost by these, or it is sent again, or it happens twice: the result is the twin's.
 HARMLESS = (
     *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
@@ -127,7 +127,7 @@ VERDICTS: Mapping[str, Row] = {
     "sharded_parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps1=r"RoundFailed: trainer1 failed: ps1: .*FaultError"),
-        **error("Drop request", "Partition out", "Partition both", ps1=r"RoundFailed: .*ps1: .* from trainer1"),
+        **error("Drop request", "Partition out", ps1=r"RoundFailed: .*ps1: .* from trainer1"),
         **error("Drop reply", "Partition in", ps1=rf"RoundFailed: trainer1 failed: ps1: {LATE}"),
         **error(*CRASHES, ps1=KILLED, trainer1=r"PeerLost: ps1 was killed"),
         **error("Crash at call", trainer1=KILLED, ps1=rf"RoundFailed: trainer1 failed: {GONE}"),
