@@ -9,6 +9,7 @@ import gc
 import os
 import select
 import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -90,14 +91,18 @@ def _threads() -> Seen:
     return {each: f"thread {each.name}" for each in listed if not isinstance(each, threading._DummyThread)}
 
 
+# What Python and the packages installed beside it have brought: a library may keep some of its own open for good.
+_INSTALLED = tuple(sorted({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")}))
+
+
 def _descriptors() -> Seen:
-    """Open files of this process but those of Python's own servants."""
+    """Open files of this process but those of Python's own servants, and those that a library has brought itself."""
     ours = {_servant("forkserver", "_forkserver_alive_fd"), _servant("resource_tracker", "_fd")}
     found = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 (twice a test)
         with suppress(OSError):  # the listing's own
             target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 (twice a test)
-            if int(number) not in ours:
+            if int(number) not in ours and not target.startswith(_INSTALLED):
                 found[number, target] = f"file descriptor {number}: {target}"
     return found
 

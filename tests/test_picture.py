@@ -13,7 +13,6 @@ from reference.picture import draw, drawable
 LINES = {"batched": [(1.0, 2.0), (2.0, 2.5)], "unbatched": [(1.0, 2.0), (2.0, 4.0)]}
 
 
-@pytest.mark.leaves("descriptors")  # matplotlib keeps the fonts of its first picture open
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
 def test_the_names_format(suffix: str, begin: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"figure{suffix}"

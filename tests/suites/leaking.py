@@ -97,6 +97,11 @@ def test_given_back(make):
     make()()
 
 
+def test_a_librarys_own_file():
+    number = os.open(pytest.__file__, os.O_RDONLY)
+    kept.append(lambda: os.close(number))
+
+
 @pytest.mark.leaves("processes", "files")
 def test_allowed():
     kept.extend([process(), file()])
