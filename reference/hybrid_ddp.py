@@ -18,6 +18,7 @@ whose order is gloo's: then, with three trainers or more, natural arithmetic is 
 
 from __future__ import annotations
 
+import functools
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -415,4 +416,5 @@ def mean_of_replicas(case: Case, gradients: Sequence[torch.Tensor]) -> torch.Ten
     """What DDP makes of a dense parameter's gradients: its own allreduce multiplies by 1/n before it adds."""
     if case.accumulation == "rank":
         return mean(gradients)
-    return torch.stack([gradient * (1 / len(gradients)) for gradient in gradients]).sum(0)
+    # From the first on, not from 0, which would make 0.0 of a sum of -0.0.
+    return functools.reduce(torch.add, [gradient * (1 / len(gradients)) for gradient in gradients])

@@ -212,6 +212,17 @@ def test_a_stopped_trainer_is_named() -> None:
     assert ps.message.endswith("nothing for 6.0 s from trainer2")
 
 
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_zeros_keep_their_sign(trainers: int) -> None:
+    """Of a batch whose hidden unit is dead: its weights' gradients are -0.0 under DDP's allreduce, also here."""
+    sizes = {"rows": 2, "dim": 2, "hidden": 2, "num_classes": 2, "batch_size": 1, "bag": 1, "steps": 1, "lr": 0.5}
+    case = Case(trainers=trainers, accumulation="allreduce", arithmetic="exact", dtype="float64", timeout=20, **sizes)
+    trace = run(case)
+    assert against_twin(trace).equal
+    zeros = trace.tensors["0000/gradient/trainer1/0.weight"]
+    assert trainers > 1 or (zeros.signbit() & (zeros == 0)).any()
+
+
 def test_roles() -> None:
     assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]
 
