@@ -157,29 +157,26 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
 
 def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
     """Put ``new`` in the place of ``original`` in every module that has it; what is returned puts it back."""
-    _exchange(original, new)
+    name: str = original.__name__
+    _exchange(original, new, name)
     # Looked for again: a module that was imported meanwhile may have got hold of the new one.
-    return partial(_exchange, new, original, original.__name__)
+    return partial(_exchange, new, original, name)
 
 
-def _exchange(old: Any, new: Any, name: str | None = None) -> None:
-    """``name``: under which ``old`` was defined."""
-    name = name or old.__name__
+def _exchange(old: Any, new: Any, usual: str) -> None:
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", {})
-        for each in _names_of(old, names) if _may_rename(module) else [name] if names.get(name) is old else ():
-            names[each] = new
+        for name in _names_of(old, names, usual, str(getattr(module, "__name__", ""))):
+            names[name] = new
 
 
-def _names_of(value: Any, names: dict[str, Any]) -> list[str]:
+# Who has nothing of torch's under another name than its usual one. To look into all of them would take every role
+# 20 ms, and copies of their pages.
+_WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}
+
+
+def _names_of(value: Any, names: dict[str, Any], usual: str, module: str) -> list[str]:
+    """Under which names a module has it."""
+    if module.partition(".")[0] in _WITHOUT_ALIASES:
+        return [usual] if names.get(usual) is value else []
     return [name for name, each in list(names.items()) if each is value]
-
-
-def _may_rename(module: Any) -> bool:
-    """Whether it may have a function of torch's under another name. To look into all of torch and of Python's library
-    takes every role 20 ms, and copies of their pages."""
-    package = str(getattr(module, "__name__", "")).partition(".")[0]
-    return package not in _OF_OTHERS
-
-
-_OF_OTHERS = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}

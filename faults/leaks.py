@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import sys
 import sysconfig
 import tempfile
@@ -18,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from faults.relatives import command, everybody, relatives
+from faults.relatives import command, ends_by, everybody, relatives
 
 # What is still there when a test ends has so long to go by itself (seconds).
 GRACE = 10.0
@@ -45,7 +44,7 @@ class Accounting:
         gc.collect()  # what only garbage holds is not left
         due = time.monotonic() + GRACE
         for pid in self._processes() if "processes" in kinds else ():
-            _await_end(pid, due)
+            ends_by(pid, due)
         for thread in self._new("threads") if "threads" in kinds else ():
             thread.join(max(0.0, due - time.monotonic()))
         return self._look(kinds)
@@ -74,15 +73,6 @@ class Accounting:
         if strangers & {int(part) for part in name.replace(".", "_").split("_") if part.isdecimal()}:
             return False
         return not any(_has_open(pid, inode) for pid in strangers)
-
-
-def _await_end(pid: int, due: float) -> None:
-    with suppress(ProcessLookupError):
-        handle = os.pidfd_open(pid)
-        try:
-            select.select([handle], [], [], max(0.0, due - time.monotonic()))
-        finally:
-            os.close(handle)
 
 
 def _threads() -> Seen:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import select
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from faults.relatives import command, ends_by
 
 # From <linux/prctl.h>: orphans of one's descendants become one's own children, instead of the first process's.
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,7 +43,7 @@ def adopting() -> Iterator[Callable[[], list[str]]]:
 def _left(before: set[int]) -> list[str]:
     due = time.monotonic() + GRACE
     orphans = sorted(_children() - before)
-    return [f"{_command(pid)} still runs (process {pid})" for pid in orphans if not _ends(pid, due)]
+    return [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
 
 
 def _children() -> set[int]:
@@ -61,30 +62,11 @@ def _children() -> set[int]:
     return found
 
 
-def _ends(pid: int, due: float) -> bool:
-    """Whether it has ended by then."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], max(0.0, due - time.monotonic()))[0])
-    finally:
-        os.close(handle)
-
-
 def _end(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     with suppress(ChildProcessError):
         os.waitpid(pid, 0)
-
-
-def _command(pid: int) -> str:
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-        return " ".join(filter(None, words))[:80] or "a process"
-    return "a process"
 
 
 def _subreaper() -> bool:

@@ -1,8 +1,9 @@
-"""The processes of a test run: by their parents, and by a mark in their environment that orphans keep (Linux)."""
+"""Which processes are a test run's, by their parents and by a mark that orphans keep; and how one is (Linux)."""
 
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,6 +40,18 @@ def relatives(pids: set[int], mark: str) -> set[int]:
 def is_running(pid: int) -> bool:
     """Neither gone nor a zombie that only waits to be reaped."""
     return _stat(pid)[0] not in "ZX"
+
+
+def ends_by(pid: int, due: float) -> bool:
+    """Whether it has ended by then (monotonic seconds); waits until it has."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], max(0.0, due - time.monotonic()))[0])
+    finally:
+        os.close(handle)
 
 
 def command(pid: int) -> str:

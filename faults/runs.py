@@ -17,6 +17,7 @@ from faults.ledger import Timeline, read
 from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import End, Run
+from faults.relatives import is_running
 from faults.scope import check_roles, scope
 from faults.subject import Subject
 from reference.outcome import Outcome, Raised
@@ -95,13 +96,6 @@ def leaks(timeline: Timeline) -> list[str]:
     """Roles of the run that still live, and shared memory that they made."""
     roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
     pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
-    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if _runs(pid)]
+    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
     memory = [path.name for path in Path("/dev/shm").iterdir()] if Path("/dev/shm").exists() else []
     return found + [f"shared memory {name}" for name in memory if any(f"_{pid}_" in f"{name}_" for pid in pids)]
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

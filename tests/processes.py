@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import select
+import time
 from pathlib import Path
+
+from faults.relatives import ends_by
 
 
 def parent_of(pid: int) -> int | None:
@@ -25,23 +26,6 @@ def descendants_of(pid: int) -> set[int]:
     return children.union(*(descendants_of(child) for child in children))
 
 
-def is_running(pid: int) -> bool:
-    """Neither gone nor a zombie that only waits to be reaped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def left_after(pids: set[int], seconds: float) -> set[int]:
-    """Those of ``pids`` that still run after at most ``seconds``."""
-    for pid in pids:
-        try:
-            handle = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            select.select([handle], [], [], seconds)
-        finally:
-            os.close(handle)
-    return {pid for pid in pids if is_running(pid)}
+    """Those of ``pids`` that still run after at most ``seconds``, each."""
+    return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}

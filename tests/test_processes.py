@@ -21,10 +21,11 @@ from faults.announcer import Announcer
 from faults.ledger import Event, Ledger
 from faults.plan import Plan
 from faults.processes import prepare
+from faults.relatives import is_running
 from reference.outcome import Killed, RoleFailed
 from reference.world import World, launch
 from tests import process_plays as plays
-from tests.processes import is_running, left_after
+from tests.processes import left_after
 
 
 @contextmanager

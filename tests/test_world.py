@@ -18,12 +18,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from faults.relatives import is_running
 from reference.agent import Roles
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.supervisor import STACKS_SECONDS
 from reference.world import World, WorldError, launch, run_rank
 from tests import plays
-from tests.processes import children_of, descendants_of, is_running, left_after
+from tests.processes import children_of, descendants_of, left_after
 
 PEER_LOST = "reference.outcome.PeerLost"
 

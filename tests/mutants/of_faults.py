@@ -377,8 +377,8 @@ MUTANTS = (
     Mutant(
         "orphans-not-named",
         "faults/orphans.py",
-        "for pid in orphans if not _ends(pid, due)]",
-        "for pid in orphans if _ends(pid, due)]",
+        "for pid in orphans if not ends_by(pid, due)]",
+        "for pid in orphans if ends_by(pid, due)]",
         (f"{_RUNS}[untidy-seed=0-leaked-sleep 1000 still runs]",),
         "what still runs is not reported",
     ),
