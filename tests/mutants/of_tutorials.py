@@ -357,7 +357,7 @@ MUTANTS = (
         "reference/attendance.py",
         "from {', '.join(silent)}",
         "from {', '.join(running)}",
-        ("tests/test_attendance.py::test_silence_is_named",),
+        ("tests/test_attendance.py::test_who_waits_for_others_is_not_silent",),
         "who is silent is named together with who is not",
     ),
 )
