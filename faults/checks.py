@@ -7,12 +7,14 @@ and there is no twin) or a ``clean error``.
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from faults import proof
 from faults.record import End, Run
+from reference.outcome import Killed
 
 # Verdicts that are defects, and never pass.
 DEFECTS = ("hung", "wrong", "leaked", "not fired")
@@ -20,6 +22,8 @@ DEFECTS = ("hung", "wrong", "leaked", "not fired")
 # Errors that a caller has to expect: RPC's own, and what waits for peers raises. Besides what the plan raises.
 EXPECTED = ("RuntimeError", "TimeoutError", "ConnectionError")
 
+# How torch's threads may end a script at Python's own end, after an uncaught error has left RPC up.
+ABORTED = str(Killed(signal.SIGABRT))
 
 NOT_RECORDED = "not recorded"
 
@@ -145,7 +149,9 @@ def expected(run: Run) -> Check:
         return Check("errors", "wrong", None, NOT_RECORDED)
     victims, raised = _victims(run), tuple(fault.error for fault in run.plan.faults if fault.error)
     bitten = bool(run.timeline.of("fired"))
-    odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, victims, raised, bitten)]
+    aborted = {ABORTED} if run.timeline.of("raised") else set()
+    killed = victims | {r for r, e in run.ends.items() if r.startswith("+") and e.text in aborted}
+    odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, killed, raised, bitten)]
     odd += _uncaught(run, victims, raised)
     wanted = ", ".join([*EXPECTED, *raised, *(f"{role} killed" for role in sorted(victims))])
     return Check("errors", "wrong", not odd, f"{'; '.join(odd)}; wanted {wanted}" if odd else "as they may be")

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from faults.delivery import Desk
 from faults.ledger import Ledger
 from faults.moment import Moment
 from faults.plan import Plan, PlanError
+from faults.transports import without_shared_memory
 
 PLAN = "plan.json"
 
@@ -86,7 +87,8 @@ def _init_rpc(
         network.enter(folder, name)
     announcer = activate(folder, name, plan)
     backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
-    original(name, backend, rank, world_size, options)
+    with without_shared_memory() if plan.at("message") else nullcontext():
+        original(name, backend, rank, world_size, options)
     announcer.announce("up")
 
 

@@ -33,6 +33,7 @@ def keep_freed_memory() -> bool:
 if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
     keep_freed_memory()
 
+import numpy.random  # noqa: E402, F401 (numpy itself imports it late: 7 ms a role)
 import torch.distributed.rpc  # noqa: E402, F401
 
 import reference.role  # noqa: E402, F401

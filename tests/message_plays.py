@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -175,6 +177,16 @@ def call_oneself() -> tuple[float, Any]:
 
 def agent() -> str:
     return type(rpc.api._get_current_rpc_agent()).__name__
+
+
+def threads_of_transports() -> set[str]:
+    """By the kernel's names of this process's threads."""
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    return {name for name in names if name.startswith("TP_")}
+
+
+def file_limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 
 
 def settings() -> tuple[float, bool]:

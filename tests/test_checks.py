@@ -12,6 +12,7 @@ from faults.checks import DEFECTS, Check, judge
 from faults.ledger import Event, Timeline
 from faults.plan import Plan
 from faults.record import End, Run
+from reference.outcome import Killed
 
 DROP = "Drop site=shop:pay role=a nth=1 side=reply"
 CRASH = "Crash site=shop:pay role=a nth=1 when=after"
@@ -192,6 +193,19 @@ class TestErrors:
         assert verdict(CRASH, {"+command": "AssertionError"}) == "clean error"
         assert verdict(DROP, {"a": "AssertionError"}, RETURNED) == "wrong"
         assert verdict(DROP, {"+command": "AssertionError"}, RETURNED) == "returned"
+
+    def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
+        """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
+
+        def verdict(signal: int, *raised: str) -> str:
+            events = [Event("a", "raised", 2.0, {"bases": [each], "error": each}) for each in raised]
+            ends = {"+command": End("Killed", str(Killed(signal)), 102.0)}
+            return judge(run(DROP, fired(), *events, ends=ends)).verdict
+
+        assert verdict(6, "RuntimeError") == "clean error"
+        assert verdict(6, "AssertionError") == "wrong"
+        assert verdict(6) == "wrong"
+        assert verdict(9, "RuntimeError") == "wrong"
 
 
 class TestLeft:

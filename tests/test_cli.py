@@ -601,6 +601,7 @@ def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.long
 def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
     """Four processes are three trainers and their server, and they compute what the twin does.
 

@@ -194,6 +194,13 @@ def test_only_the_named_role_is_hurt_but_every_role_has_the_agent(tmp_path: Path
         assert min(seconds for seconds, _ in started.call("c", plays.python_call).values()) >= LATE
 
 
+def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
+    """That transport's thread would take a core of every role. What denied it its memory is lifted."""
+    with world(tmp_path, "Delay message=PYTHON_CALL role=c seconds=0.1") as started:
+        assert started.call("a", plays.threads_of_transports) & {"TP_UV_loop", "TP_SHM_reactor"} == {"TP_UV_loop"}
+        assert {started.call(role, plays.file_limit) for role in "abc"} == {plays.file_limit()}
+
+
 def test_every_role_is_hurt_where_none_is_named(tmp_path: Path) -> None:
     with world(tmp_path, f"Delay message=PYTHON_CALL seconds={LATE}") as started:
         for role in "ac":

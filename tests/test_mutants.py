@@ -174,6 +174,7 @@ def test_without_git(tmp_path: Path) -> None:
         files_of(tmp_path)
 
 
+@pytest.mark.long
 def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the body or in what is left; everything else proves nothing."""
     monkeypatch.setattr(trial, "TEST_SECONDS", 3)
@@ -227,6 +228,7 @@ def _target(link: Path) -> str:
         return ""
 
 
+@pytest.mark.long
 def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0

@@ -32,6 +32,8 @@ from tests.processes import left_after
 ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
 MIB = 1 << 20
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def _possible() -> None:

@@ -35,7 +35,8 @@ def world(folder: Path, text: str) -> Iterator[World]:
 
 
 def story(folder: Path) -> list[tuple[str, str]]:
-    return [(each.role, each.event) for each in ledger.read(folder).events if each.event != "start"]
+    """What became of faults."""
+    return [(each.role, each.event) for each in ledger.read(folder).events if "fault" in each.details]
 
 
 def only(folder: Path, event: str) -> Event:

@@ -203,6 +203,7 @@ def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None
     pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=4)
 
 
+@pytest.mark.long
 def test_in_two_workers_of_xdist_with_a_plan_of_the_command_line(run: Run) -> None:
     """It comes first: two tests have the answer that they want, and the one that waits for its own fault fails."""
     plan = "Delay site=tests.plugin_plays:double role=a nth=1 side=reply seconds=0.01"
@@ -214,6 +215,7 @@ def test_in_two_workers_of_xdist_with_a_plan_of_the_command_line(run: Run) -> No
     assert result.stdout.str().count("faults: seed 0") == 1
 
 
+@pytest.mark.long
 def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester) -> None:
     """While a test of the second begins and ends, the first has a process, shared memory and a world of its own."""
     pytester.makeini("[pytest]\n")

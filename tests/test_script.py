@@ -16,6 +16,10 @@ from faults.uncaught import COMMAND
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PAY = "__main__:pay role=till nth=2"
+DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
+LOST = "Drop site=__main__:pay role=till nth=1 side=request"
+LATE = "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1"
+TWELVE = "till raised AssertionError: 12"
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +35,7 @@ def own(name: str, place: Path) -> str:
     return str(shutil.copy(SCRIPTS / name, place / name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("plan", "said", "verdict"),
     [
@@ -53,6 +58,7 @@ def test_spawned_processes(
     assert [event.role for event in found.timeline.of("fired")] == ["shop"] * len(found.plan.faults)
 
 
+@pytest.mark.long
 def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path)]
     plan = Plan.parse("Duplicate site=__main__:greet role=worker1 nth=2")
@@ -64,13 +70,13 @@ def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("how", "fault", "verdict", "said"),
     [
-        ("here", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
-        ("here", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
-        ("process", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
-        ("spawn", "Duplicate site=__main__:pay role=till nth=1", "wrong", "till raised AssertionError: 12"),
-        ("spawn", "Drop site=__main__:pay role=till nth=1 side=request", "clean error", ""),
-        ("spawn", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
-        ("twice", "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1", "returned", ""),
+        ("here", DOUBLE, "wrong", TWELVE),
+        ("here", LOST, "clean error", ""),
+        ("twice", LATE, "returned", ""),
+        pytest.param("process", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", LOST, "clean error", "", marks=pytest.mark.long),
+        pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
     ],
 )
 def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, said: str, tmp_path: Path) -> None:

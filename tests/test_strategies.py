@@ -151,6 +151,7 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
         (("Reset", "network"), {"peer": None, "seconds": None}, "Reset role=shop"),
     ],
 )
+@pytest.mark.long
 def test_what_must_stay_stays_and_the_rest_shrinks(shape: tuple[str, str], values: dict[str, Any], text: str) -> None:
     assert smallest(has(*shape, **values)) == text
 
