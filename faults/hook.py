@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import partial
@@ -26,6 +25,7 @@ from faults import messages, network, processes
 from faults.announcer import Announcer, StepHandler
 from faults.calls import Calls
 from faults.delivery import Desk
+from faults.everywhere import replace_everywhere
 from faults.ledger import Ledger
 from faults.moment import Moment
 from faults.plan import Plan, PlanError
@@ -155,30 +155,3 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     if Desk.open is not None:
         Desk.open.later.close(give=False)
     original()
-
-
-def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
-    """Put ``new`` in the place of ``original`` in every module that has it; what is returned puts it back."""
-    name: str = original.__name__
-    _exchange(original, new, name)
-    # Looked for again: a module that was imported meanwhile may have got hold of the new one.
-    return partial(_exchange, new, original, name)
-
-
-def _exchange(old: Any, new: Any, usual: str) -> None:
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", {})
-        for name in _names_of(old, names, usual, str(getattr(module, "__name__", ""))):
-            names[name] = new
-
-
-# Who has nothing of torch's under another name than its usual one. To look into all of them would take every role
-# 20 ms, and copies of their pages.
-_WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}
-
-
-def _names_of(value: Any, names: dict[str, Any], usual: str, module: str) -> list[str]:
-    """Under which names a module has it."""
-    if module.partition(".")[0] in _WITHOUT_ALIASES:
-        return [usual] if names.get(usual) is value else []
-    return [name for name, each in list(names.items()) if each is value]

@@ -15,6 +15,8 @@ from typing import Any
 
 from torch.distributed.rpc import api
 
+_api: Any = api  # one of its private functions is replaced for a moment
+
 # What TensorPipe asks for to see whether it can have any (bytes).
 _SEGMENT = 1 << 20
 
@@ -22,12 +24,12 @@ _SEGMENT = 1 << 20
 @contextmanager
 def without_shared_memory() -> Iterator[None]:
     """An agent that starts within uses TCP. Its other threads cannot make a file larger than 1 MiB while it starts."""
-    start = api._set_and_start_rpc_agent
-    api._set_and_start_rpc_agent = partial(_limited, start)
+    start = _api._set_and_start_rpc_agent
+    _api._set_and_start_rpc_agent = partial(_limited, start)
     try:
         yield
     finally:
-        api._set_and_start_rpc_agent = start
+        _api._set_and_start_rpc_agent = start
 
 
 def _limited(start: Callable[[Any], None], agent: Any) -> None:

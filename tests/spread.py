@@ -9,7 +9,31 @@ import pytest
 # Files of which each parametrization's first word, the tutorial, may go to another worker.
 SPLIT = ("tests/test_matrix.py", "tests/test_clusters.py", "tests/test_gradients_under_loss.py")
 # What takes longest begins first, so that no worker waits long for the other at the end.
-FIRST = (*SPLIT, "tests/test_gradients_under_plans.py", "tests/test_gradients_exact.py", "tests/test_network.py")
+FIRST = (
+    *SPLIT,
+    *(
+        f"tests/test_{name}.py"
+        for name in (
+            "network",
+            "gradients_exact",
+            "gradients_under_plans",
+            "world",
+            "calls",
+            "messages",
+            "gradients_natural",
+            "batch_reinforce",
+            "pytest_plugin",
+            "shutdown",
+            "faults_sweep",
+            "sharded_parameter_server",
+            "runs",
+            "barrier",
+            "hybrid_ddp",
+            "rref_forks",
+            "batch_parameter_server",
+        )
+    ),
+)
 
 
 def scope(nodeid: str) -> str:

@@ -57,6 +57,7 @@ def said(python: str, text: str, **variables: str) -> str:
     return subprocess.run(command, env=environment(**variables), check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.long
 def test_torchrun_as_documented(python: str, tmp_path: Path) -> None:
     """prepare; FAULTS_RUN=DIR torchrun ...; check. By a relative path, too."""
     run = tmp_path / "run"

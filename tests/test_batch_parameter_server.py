@@ -143,6 +143,7 @@ def test_natural_case_is_plain_training_up_to_rounding() -> None:
     assert bound.holds, bound.worst
 
 
+@pytest.mark.long
 def test_resnet50_equals_its_twin() -> None:
     """The real model at the tutorial's image size, 3 trainers, 2 rounds of 2 images."""
     trace = run(Case(trainers=3, steps=2, batch_size=2), deadline=120)

@@ -622,6 +622,7 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_torchrun_with_a_wrong_number_of_processes() -> None:
     """Every rank that comes so far says the same line, before RPC starts; no traceback of ours."""
     done = torchrun(2, "run", "rref_dataflow")

@@ -161,6 +161,7 @@ def test_moments_in_their_order(tmp_path: Path) -> None:
     assert announced == ["up@a", "step:1@a", f"{call}#1@a", "step:2@a", f"{call}#2@a", "shutdown@a"]
 
 
+@pytest.mark.long
 def test_a_users_own_script_and_two_worlds_in_one_process(tmp_path: Path) -> None:
     """Names taken before the hook are hurt as well; each world counts anew; a reply due after the end is lost."""
     site = "__main__:pay"

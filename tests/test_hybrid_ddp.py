@@ -205,6 +205,7 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
         assert isinstance(outcomes[name], Raised | Killed), outcomes[name]
 
 
+@pytest.mark.long
 def test_a_stopped_trainer_is_named() -> None:
     ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=stop_trainer2, limit=20)
     assert isinstance(ps, Raised)

@@ -21,11 +21,11 @@ from tests.runs import against_twin, play, run, run_in
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
 MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
-LONG = pytest.mark.long
 EXACT: dict[str, Any] = {**MLP, "steps": 2, "arithmetic": "exact", "dtype": "float64", "lr": 0.125}
 
 
-@pytest.mark.parametrize("num_split", [pytest.param(1, marks=LONG), 3, pytest.param(8, marks=LONG)])
+@pytest.mark.long
+@pytest.mark.parametrize("num_split", [1, 3, 8])
 def test_resnet50_equals_its_twin(num_split: int) -> None:
     """Parameters, gradients and batch norm's statistics, in float32, also where several micro-batches are summed."""
     trace = run(Case(steps=2, num_split=num_split, **SMALL))

@@ -167,6 +167,7 @@ def installed(pytester: pytest.Pytester, name: str) -> None:
     (place / "entry_points.txt").write_text(f"[pytest11]\n{name} = faults.pytest_plugin\n")
 
 
+@pytest.mark.long
 def test_installed_or_not_it_is_there_once_and_torch_is_not(run: Run, pytester: pytest.Pytester) -> None:
     """The suite itself looks for torch. An entry point of another name is registered a second time, and refused."""
     pytester.makeconftest('pytest_plugins = ["faults.pytest_plugin"]')
@@ -186,6 +187,7 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(run: Run, pytester: 
     assert "Plugin already registered under a different name" in twice.stdout.str() + twice.stderr.str()
 
 
+@pytest.mark.long
 def test_the_seed_decides_what_hypothesis_draws(run: Run) -> None:
     drawn = []
     for seed in ("1", "1", "2"):
@@ -195,6 +197,7 @@ def test_the_seed_decides_what_hypothesis_draws(run: Run) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+@pytest.mark.long
 def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None:
     blocks = re.findall(r"```python\n# (\w+\.py).*\n((?s:.*?))```", (ROOT / "docs" / "pytest.md").read_text())
     assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]

@@ -228,6 +228,7 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
     assert re.fullmatch(r"trainer[13] failed: ps[123]: round 1: nothing for 1.5 s from trainer2", ps1.message)
 
 
+@pytest.mark.long
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     """Nobody else is there to end and to say so."""
     ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
@@ -235,8 +236,9 @@ def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
 
 
+@pytest.mark.long
 def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
-    ps1 = end_with_a_stopped(replace(SMALL, timeout=1.5), "ps2", limit=15)
+    ps1 = end_with_a_stopped(replace(SMALL, timeout=2.5), "ps2", limit=25)
     assert isinstance(ps1, Raised)
     assert ps1.type == FAILED
     assert re.match(r"trainer\d failed: ps2: RPCErr:1:", ps1.message), ps1.message

@@ -193,6 +193,7 @@ class TestPaused:
         assert {lost(outcomes[role]) for role in "ac"} == {"b was overdue"}
 
 
+@pytest.mark.long
 class TestPartition:
     @pytest.fixture(autouse=True)
     def _possible(self) -> None:

@@ -20,6 +20,7 @@ with launch(["a"]) as world:
 NAMES = {"reference.rnn", "reference.pipeline", "reference.role", "torch._dynamo", "torchvision", "faults.hook"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tutorial", "wanted"),
     [

@@ -1,0 +1,67 @@
+"""A function of RPC's replaced in every module that has it, under whatever name, and put back.
+
+Programs say `from torch.distributed.rpc import init_rpc`, so one place is not enough. Thousands of modules are looked
+into once, when this is imported, which for roles is before they are forked: to look again in each would take it 15 ms
+and copies of thousands of pages. Replacing looks at what was found then, and into what has been imported since.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+# Who has nothing of torch's under another name than its usual one, so is soon looked through.
+_WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}
+
+Place = tuple[dict[str, Any], str]
+
+
+def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
+    """Put ``new`` in the place of ``original``, a function; what is returned puts it back."""
+    name: str = original.__name__
+    known = _KNOWN.get(original) or _places(original, name, list(sys.modules.values()))
+    _exchange(original, new, name, known)
+    # Looked for again: a module that was imported meanwhile may have got hold of the new one.
+    return partial(_exchange, new, original, name, known)
+
+
+def _exchange(old: Any, new: Any, usual: str, known: Iterable[Place]) -> None:
+    for names, name in [*known, *_places(old, usual, _since())]:
+        if names.get(name) is old:
+            names[name] = new
+
+
+def _places(value: Any, usual: str, modules: Iterable[ModuleType]) -> list[Place]:
+    """Where ``value`` is in ``modules``."""
+    found = []
+    for module in modules:
+        names = getattr(module, "__dict__", {})
+        if str(getattr(module, "__name__", "")).partition(".")[0] in _WITHOUT_ALIASES:
+            found += [(names, usual)] if names.get(usual) is value else []
+        else:
+            found += [(names, name) for name, each in list(names.items()) if each is value]
+    return found
+
+
+def _since() -> list[ModuleType]:
+    """Modules that were imported after this one, or were not all there yet."""
+    found = [sys.modules[name] for name in _UNFINISHED if name in sys.modules]
+    # From the end: to pass by all others would touch, and so copy, each one's name.
+    for name in reversed(sys.modules):
+        if name == __name__:
+            break
+        found.append(sys.modules[name])
+    return found
+
+
+def _is_unfinished(module: ModuleType) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", True))
+
+
+_KNOWN = {each: _places(each, each.__name__, list(sys.modules.values())) for each in (rpc.init_rpc, rpc.api.shutdown)}
+_UNFINISHED = [name for name, module in sys.modules.items() if _is_unfinished(module)]
