@@ -108,7 +108,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Order": "Order site={site} roles={other},{caller} nth={nth} seconds=1",
     },
     "message": {
-        "Delay message": "Delay message={message} role={late} seconds=0.1",
+        "Delay message": "Delay message={message} role={late} seconds=0.05",
         "Drop message": "Drop message={message} role={sender} times=1",
     },
     "process": {

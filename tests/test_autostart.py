@@ -100,6 +100,7 @@ def test_the_line_costs_nothing() -> None:
     assert (time.perf_counter() - begun) / 1000 < 1e-4
 
 
+@pytest.mark.long
 def test_torch_is_as_it_was_without_the_variable_and_is_not_with_it(python: str, tmp_path: Path) -> None:
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     text = (

@@ -277,6 +277,7 @@ def test_replies_are_made_outside_the_lock() -> None:
         assert world.call("agent", lock_in_callbacks) == [False]
 
 
+@pytest.mark.long
 def test_an_episode_may_take_longer_than_the_rpc_timeout() -> None:
     """Erratum S2.34."""
     case = replace(SMALL, steps=1, n_steps=4000, observers=1, record="ends")
@@ -351,6 +352,7 @@ class SlowEnvironments:
         reference.batch_reinforce.make_environment = lambda name: Slow(original(name), self.seconds.get(role, {}))
 
 
+@pytest.mark.long
 def test_waiting_for_others_is_not_silence() -> None:
     """observer1 waits 1.6 s for observer2, then takes 0.8 s itself: never 2 s without a word that it could say."""
     slow = SlowEnvironments({"observer2": {3: 1.6}, "observer1": {4: 0.8}})

@@ -38,6 +38,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
         draw(tmp_path / "figure.txt", LINES, x="", y="")
 
 
+@pytest.mark.long
 def test_matplotlib_is_imported_only_to_draw() -> None:
     code = "import sys, reference.cli; assert not [name for name in sys.modules if name.startswith('matplotlib')]"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -91,6 +91,7 @@ def test_record_ends() -> None:
     assert not [name for name in trace.tensors if "gradient" in name or name.startswith(("0000/p", "0001/p"))]
 
 
+@pytest.mark.long
 def test_another_number_of_micro_batches_is_another_result_with_batch_norm() -> None:
     """S4.5: not a defect, so the twin splits as well; and a check that the comparison notices."""
     case = Case(**{**SMALL, "batch_size": 4}, steps=1, num_split=1, record="ends")

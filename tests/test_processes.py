@@ -168,6 +168,7 @@ def test_a_world_that_is_closed_leaves_no_guardian(tmp_path: Path) -> None:
     assert left_after({guardian_of(tmp_path), *started.pids.values()}, 10) == set()
 
 
+@pytest.mark.long
 @pytest.mark.kills_launcher
 def test_the_launching_process_is_killed_and_nothing_is_left(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}

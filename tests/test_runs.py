@@ -79,6 +79,7 @@ def test_every_verdict(
     assert found.seconds < 20
 
 
+@pytest.mark.long
 def test_who_waits_for_ever_hangs(tmp_path: Path) -> None:
     """A careful till ends under the same plan and deadline: above."""
     begun = time.monotonic()

@@ -107,6 +107,7 @@ def test_ends(text: str, verdict: str, end: str, tmp_path: Path) -> None:
     assert python(text, tmp_path, deadline=2) == (verdict, end, [])
 
 
+@pytest.mark.long
 def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
     text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"
     verdict, _, left = python(text.format(True), tmp_path)

@@ -75,6 +75,7 @@ def test_equals_its_twin(trainers: int) -> None:
     assert against_twin(trace).equal
 
 
+@pytest.mark.long
 def test_resnet50_equals_its_twin() -> None:
     trace = run(Case(trainers=2, steps=2, batch_size=2, image_w=32, image_h=32, record="ends"), deadline=150)
     assert against_twin(trace).equal

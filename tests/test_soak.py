@@ -37,6 +37,7 @@ def said(suite: Path) -> list[str]:
     return lines
 
 
+@pytest.mark.long
 def test_the_seed_decides_order_and_examples(suite: Path) -> None:
     seen = []
     for seed in (1, 1, 2):
@@ -50,6 +51,7 @@ def test_the_seed_decides_order_and_examples(suite: Path) -> None:
     assert len({next(line for line in lines if "drawn" in line) for lines in seen}) == 2
 
 
+@pytest.mark.long
 def test_failures_are_counted_and_named_with_their_seeds(
     suite: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,6 +70,7 @@ def test_failures_are_counted_and_named_with_their_seeds(
     )
 
 
+@pytest.mark.long
 def test_what_a_round_leaves_is_a_failure(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEAVE", "1")
     monkeypatch.setattr("faults.leaks.GRACE", 0.5)
@@ -78,6 +81,7 @@ def test_what_a_round_leaves_is_a_failure(suite: Path, monkeypatch: pytest.Monke
     os.kill(int(left[1]), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [(("-k", "nobody"), "pytest ended with 5"), (("--no-such-option",), "pytest ended with 4")],

@@ -130,6 +130,7 @@ SMALLEST = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", GENTLE, ids="-".join)
 def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, str]) -> None:
     """Alone, although up to three faults of all kinds are drawn."""

@@ -49,6 +49,7 @@ def fake(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_resnet50_is_there() -> None:
     """With torchvision as it is installed here, whether or not its operators load."""
     script = """
@@ -64,6 +65,7 @@ def test_resnet50_is_there() -> None:
     assert interpreted(script) == {"parameters": 23569502, "outputs": 30, "again": True}
 
 
+@pytest.mark.long
 def test_no_schema_is_defined_where_torchvision_imports(fake: Path) -> None:
     script = """
     import json, torch, tv
@@ -74,6 +76,7 @@ def test_no_schema_is_defined_where_torchvision_imports(fake: Path) -> None:
     assert interpreted(script, fake) == [True, [], 1, {"num_classes": 3}]
 
 
+@pytest.mark.long
 def test_schemas_are_defined_where_operators_do_not_exist(fake: Path) -> None:
     """And only then is the import tried again; this is how torchvision itself fails."""
     (fake / "tv.py").write_text(
@@ -97,6 +100,7 @@ def test_schemas_are_defined_where_operators_do_not_exist(fake: Path) -> None:
     assert interpreted(script, fake) == [True, operators, 2, {"num_classes": 3}]
 
 
+@pytest.mark.long
 def test_other_errors_pass_unchanged(fake: Path) -> None:
     """The very exception that torchvision raised, after one attempt, and no schema on the way."""
     (fake / "tv.py").write_text("attempts, error = [], None\ndef attempt():\n    attempts.append(1)\n    raise error\n")

@@ -119,6 +119,7 @@ def test_overdue_while_stopped() -> None:
     assert "in _serve" in overdue.stacks
 
 
+@pytest.mark.long
 def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
     start = time.monotonic()
     with launch({"a": plays.be_deaf}, deadline=1.0) as world:
@@ -194,6 +195,7 @@ def test_a_death_is_seen_within_50_ms() -> None:
     assert statistics.median(delays) < 0.05, delays
 
 
+@pytest.mark.long
 def test_64_roles() -> None:
     names = [f"role{index}" for index in range(64)]
     with launch(dict.fromkeys(names, plays.next_one), deadline=100) as world:
@@ -296,6 +298,7 @@ class TestNothingIsLeft:
             assert world.wait()["a"] == Returned(None)
         assert left_after({child}, 5) == set()
 
+    @pytest.mark.long
     @pytest.mark.kills_launcher
     def test_when_the_launching_process_is_killed(self) -> None:
         """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
@@ -307,6 +310,7 @@ class TestNothingIsLeft:
             process.wait(10)
             assert left_after(everybody | roles, 10) == set()
 
+    @pytest.mark.long
     @pytest.mark.kills_launcher
     def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
@@ -315,6 +319,7 @@ class TestNothingIsLeft:
             process.wait(10)
             assert left_after(roles, 10) == set()
 
+    @pytest.mark.long
     @pytest.mark.kills_launcher
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
@@ -325,6 +330,7 @@ class TestNothingIsLeft:
             assert process.returncode == -number
             assert left_after(everybody, 10) == set()
 
+    @pytest.mark.long
     def test_by_a_forkserver_that_is_killed(self) -> None:
         with launcher() as (process, roles):
             servers = [pid for pid in children_of(process.pid) if roles & children_of(pid)]
