@@ -191,6 +191,7 @@ def test_a_killed_observer_is_named_at_once(batch: bool) -> None:
     assert outcome.message.startswith("observer2 failed: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [True, False])
 def test_a_stopped_observer_is_named_when_it_was_silent_too_long(batch: bool) -> None:
     outcome = doomed(replace(SMALL, batch=batch, n_steps=2000 if not batch else 40, timeout=2.0), signal.SIGSTOP)

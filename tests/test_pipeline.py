@@ -44,7 +44,7 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
     assert against_twin(trace).equal
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors])
 @given(data=st.data())
 def test_exact_cases_of_any_size(world: World, data: st.DataObject) -> None:
     """And there the number of micro-batches makes no difference."""

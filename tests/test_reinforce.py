@@ -162,6 +162,7 @@ def test_a_killed_observer_is_named_at_once() -> None:
     assert outcome.message.startswith("observer2 failed: ")
 
 
+@pytest.mark.long
 def test_a_stopped_observer_is_named_when_it_was_silent_too_long() -> None:
     outcome = doomed(replace(SMALL, observers=2, timeout=2.0), signal.SIGSTOP)
     assert isinstance(outcome, Raised)

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -226,14 +227,22 @@ def spread_to_c(world: World) -> None:
     assert [world.call(role, plays.fetch, "k").value for role in "ac"] == [7, 7]
 
 
-LOSSES = (
+LOSSES: tuple[Any, ...] = (
     "Drop message=RREF_FORK_REQUEST times=1",
     "Drop message=RREF_CHILD_ACCEPT times=1",
     "Drop message=RREF_USER_DELETE times=1",
-    "Drop message=RREF_FORK_REQUEST times=1; Drop message=RREF_CHILD_ACCEPT times=1; "
-    "Drop message=RREF_USER_DELETE times=1",
-    f"Delay message=RREF_FORK_REQUEST seconds={SECONDS}; Drop message=RREF_CHILD_ACCEPT times=1; "
-    f"Delay message=RREF_USER_DELETE seconds={SECONDS}",
+    pytest.param(
+        "Drop message=RREF_FORK_REQUEST times=1; Drop message=RREF_CHILD_ACCEPT times=1; "
+        "Drop message=RREF_USER_DELETE times=1",
+        id="all-lost",
+        marks=pytest.mark.long,
+    ),
+    pytest.param(
+        f"Delay message=RREF_FORK_REQUEST seconds={SECONDS}; Drop message=RREF_CHILD_ACCEPT times=1; "
+        f"Delay message=RREF_USER_DELETE seconds={SECONDS}",
+        id="lost-and-late",
+        marks=pytest.mark.long,
+    ),
 )
 
 

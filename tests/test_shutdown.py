@@ -97,6 +97,7 @@ class TestDeadFollower:
             outcomes = world.run(dict.fromkeys("ac", plays.shutdown), deadline=WAIT)
         assert {role: of(outcomes, role).error for role in "ac"} == dict.fromkeys("ac", "RuntimeError")
 
+    @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
         """The leader after its limit; another follower after that and twice RPC's own, in a store's wait."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
@@ -142,6 +143,7 @@ class TestDeadLeader:
         assert outcomes["a"] == Killed(signal.SIGKILL)
         assert all(overdue_in(outcomes[role], "_all_gather") for role in "bc")
 
+    @pytest.mark.long
     def test_torch_when_it_dies_while_others_wait_with_a_limit(self) -> None:
         """They do not say that the leader is gone, and wait for a store besides."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
@@ -174,6 +176,7 @@ class TestPaused:
         assert resumed.time - fired.time >= 0.7
         assert resumed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < resumed.time + 2
 
+    @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
         """The leader gives up after its limit, and once more that for the news of it."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
