@@ -21,22 +21,20 @@ _WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__m
 Place = tuple[dict[str, Any], str]
 
 
-def replace_everywhere(original: Any, new: Any) -> Callable[[], None]:
-    """Put ``new`` in the place of ``original``, a function; what is returned puts it back."""
-    name: str = original.__name__
-    known = _KNOWN.get(original) or _places(original, name, list(sys.modules.values()))
-    _exchange(original, new, name, known)
+def replace_everywhere(name: str, original: Any, new: Any) -> Callable[[], None]:
+    """Put ``new`` in the place of ``original``, which is `rpc`'s ``name``; what is returned puts it back."""
+    _exchange(name, original, new)
     # Looked for again: a module that was imported meanwhile may have got hold of the new one.
-    return partial(_exchange, new, original, name, known)
+    return partial(_exchange, name, new, original)
 
 
-def _exchange(old: Any, new: Any, usual: str, known: Iterable[Place]) -> None:
-    for names, name in [*known, *_places(old, usual, _since())]:
+def _exchange(usual: str, old: Any, new: Any) -> None:
+    for names, name in [*_KNOWN[usual], *_places(usual, old, _since())]:
         if names.get(name) is old:
             names[name] = new
 
 
-def _places(value: Any, usual: str, modules: Iterable[ModuleType]) -> list[Place]:
+def _places(usual: str, value: Any, modules: Iterable[ModuleType]) -> list[Place]:
     """Where ``value`` is in ``modules``."""
     found = []
     for module in modules:
@@ -49,7 +47,7 @@ def _places(value: Any, usual: str, modules: Iterable[ModuleType]) -> list[Place
 
 
 def _since() -> list[ModuleType]:
-    """Modules that were imported after this one, or were not all there yet."""
+    """Modules that were imported after this one, or were not all there yet: a script, or one that is still imported."""
     found = [sys.modules[name] for name in _UNFINISHED if name in sys.modules]
     # From the end: to pass by all others would touch, and so copy, each one's name.
     for name in reversed(sys.modules):
@@ -63,5 +61,5 @@ def _is_unfinished(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", True))
 
 
-_KNOWN = {each: _places(each, each.__name__, list(sys.modules.values())) for each in (rpc.init_rpc, rpc.api.shutdown)}
+_KNOWN = {name: _places(name, getattr(rpc, name), list(sys.modules.values())) for name in ("init_rpc", "shutdown")}
 _UNFINISHED = [name for name, module in sys.modules.items() if _is_unfinished(module)]

@@ -52,9 +52,11 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     plan = read_plan(folder)
     if not plan.faults and not record:
         return
-    _installed.callback(replace_everywhere(rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan)))
+    _installed.callback(
+        replace_everywhere("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
+    )
     # Now, too: a program may take it by name before RPC starts.
-    _installed.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
+    _installed.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
 
 def remove() -> None:
@@ -130,7 +132,7 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     _on_shutdown.append(partial(_leave, announcer, ledger))
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
-        undo.callback(replace_everywhere(api.shutdown, partial(_shutdown, api.shutdown)))
+        undo.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 

@@ -97,6 +97,14 @@ MUTANTS = (
         "an AttributeError of the program is a clean error",
     ),
     Mutant(
+        "every-abort-is-torchs",
+        _CHECKS,
+        '    aborted = {ABORTED} if run.timeline.of("raised") else set()',
+        "    aborted = {ABORTED}",
+        (f"{_OF_CHECKS}::TestErrors::test_a_script_that_torch_aborts_while_python_ends",),
+        "a script that aborts is taken for one that torch aborts after its error",
+    ),
+    Mutant(
         "every-death-planned",
         _CHECKS,
         '    if end.kind == "Killed":\n        return role in victims',
