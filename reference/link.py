@@ -87,7 +87,8 @@ class Link:
         Then the launcher knows as well, and what it says is better than torch's "eof". Does not return in that
         case; returns after `LOSS_SECONDS` in the other.
         """
-        self._stack = "".join(traceback.format_exception(error))
+        with self._lock:  # what is heard meanwhile has to wait for the text, not to find this thread at work on it
+            self._stack = "".join(traceback.format_exception(error))
         threading.Event().wait(LOSS_SECONDS)
 
     def _listen(self) -> None:
