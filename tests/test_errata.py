@@ -66,7 +66,7 @@ def told(error: BaseException) -> tuple[str, str]:
 
 
 # torch's first TCP store in a process, whichever of these is the first, opens a pipe that is kept, one for all of them.
-KEEPS = dict.fromkeys(("0.5", "0.11"), [pytest.mark.leaves("descriptors")])
+KEEPS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
 
 
 @pytest.mark.parametrize(
