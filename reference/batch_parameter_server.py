@@ -144,7 +144,7 @@ class BatchUpdateParameterServer:
         Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
 
         Raises:
-            RoundFailed: a trainer is missing, unknown or reports twice, or the update itself failed.
+            RoundFailed: a trainer is missing, unknown or reports twice, or after the last round, or the update failed.
         """
         self = ps_rref.local_value()
         result: nn.Module | RoundFailed | None = None
@@ -188,6 +188,8 @@ class BatchUpdateParameterServer:
             raise RoundFailed(f"unknown trainer {trainer!r}, wanted one of {', '.join(self.trainers)}")
         if trainer in self.arrivals:
             raise RoundFailed(f"round {self.round}: {trainer} reports twice")
+        if self.round >= self.case.steps:  # else who trains twice, interleaved with itself, would come to a trace
+            raise RoundFailed(f"{trainer} reports after the last of {self.case.steps} rounds")
         self.arrivals.append(trainer)
 
     def _order(self) -> list[str]:

@@ -374,6 +374,26 @@ def test_strangers_and_doubled_reports_are_refused_and_harm_nobody() -> None:
     assert ends[2:] == ["Sequential"] * 3
 
 
+def after_the_last(case: Case) -> list[str]:
+    """Runs on ps: all rounds, and then the first report of somebody who trains a second time."""
+    server = BatchUpdateParameterServer(case)
+    rref = RRef(server)
+    for _ in range(case.steps):
+        for future in [send(rref, name, *report(case)) for name in trainer_names(case)]:
+            future.wait()
+    end = _end(send(rref, "trainer1", *report(case)))
+    server.close()
+    return [end, *server.arrivals]
+
+
+def test_a_report_after_the_last_round_is_refused() -> None:
+    """Two copies of each trainer, interleaved, would else come to a trace that is no training of any kind."""
+    with launch(["ps"]) as world:
+        end, *arrived = world.call("ps", after_the_last, replace(SMALL, steps=2))
+    assert "trainer1 reports after the last of 2 rounds" in end
+    assert arrived == []
+
+
 @dataclass(frozen=True)
 class Doomed:
     """A ``before``: one trainer ends itself, or stops, when it is about to send its second report."""

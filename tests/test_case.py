@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reference import TUTORIALS
 from reference.case import Case, CaseError, choice, flag, number, power_of_two, text
+from reference.models import PARAMETERS
 from reference.verify import CASES, tutorial
 
 # The machine may be shared: how long an example takes says nothing.
@@ -83,6 +84,8 @@ def field_values(draw: st.DrawFn, kind: type[Case]) -> dict[str, Any]:
             values[item.name] = draw(st.floats(low, high, allow_nan=False, allow_infinity=False))
     if values.get("arithmetic") == "exact":
         values.update({name: value for name, value in EXACT.items() if name in values})
+    if "servers" in values:  # as many as the model has parameters, which is 161 or a handful
+        values["servers"] = min(values["servers"], PARAMETERS[values["model"]])
     return values
 
 

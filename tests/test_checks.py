@@ -217,6 +217,9 @@ class TestLeft:
         found = run(DROP, fired(), self.left(num_owner_rrefs=2), trace="equal")
         assert (judge(found).verdict, check("left", found).text) == ("leaked", "b: num_owner_rrefs=2")
 
+    def test_a_message_that_is_still_to_be_answered_is_not_left(self) -> None:
+        assert check("left", run(DROP, fired(), self.left(num_pending_futures=1), trace="equal")).text == "nothing"
+
     def test_a_run_that_failed_may_leave_those(self) -> None:
         ends = {"a": raised("RuntimeError"), "b": RETURNED}
         assert judge(run(DROP, fired(), self.left(num_owner_rrefs=2), ends=ends)).verdict == "clean error"

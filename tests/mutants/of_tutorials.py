@@ -353,6 +353,14 @@ MUTANTS = (
         "who has failed is waited for until it was silent for too long",
     ),
     Mutant(
+        "rounds-without-end",
+        "reference/batch_parameter_server.py",
+        "        if self.round >= self.case.steps:",
+        "        if self.round > 10**6:",
+        ("tests/test_batch_parameter_server.py::test_a_report_after_the_last_round_is_refused",),
+        "trainers that train twice make a trace of more rounds than were asked for",
+    ),
+    Mutant(
         "all-are-named",
         "reference/attendance.py",
         "from {', '.join(silent)}",
