@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from faults.header import lines
+from reference.world import launch
+from tests.plays import name
 from tests.spread import place, spreading
 
 # As the entry point is called, so that an installed package does not register it a second time.
@@ -25,6 +27,13 @@ settings.load_profile("default")
 # A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def forkserver() -> None:
+    """For tests of short deadlines: the first world of a process takes seconds more, in which torch is imported."""
+    with launch(["first"], deadline=120) as world:
+        world.call("first", name)
 
 
 def pytest_report_header() -> list[str]:

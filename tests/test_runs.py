@@ -18,6 +18,8 @@ from faults.runs import bound_of, leaks, run
 from tests import subject_plays as plays
 from tests.processes import children_of
 
+pytestmark = pytest.mark.usefixtures("forkserver")
+
 LOST = f"Drop site={plays.PAY} role=till nth=2 side=request"
 UNANSWERED = f"Drop site={plays.PAY} role=till nth=2 side=reply"
 CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"

@@ -27,6 +27,8 @@ from tests import shutdown_plays as plays
 from tests.idle import AT_ONCE, EARLY, GONE, LATE, NOT_STARTED, idle, kill, lost, of, overdue_in
 from tests.networks import require
 
+pytestmark = pytest.mark.usefixtures("forkserver")
+
 # The limit that a shutdown is given, and RPC's own (seconds).
 LIMIT = 0.3
 RPC_LIMIT = 1.5

@@ -26,6 +26,8 @@ from reference.world import World, WorldError, launch, run_rank
 from tests import plays
 from tests.processes import children_of, descendants_of, left_after
 
+pytestmark = pytest.mark.usefixtures("forkserver")
+
 PEER_LOST = "reference.outcome.PeerLost"
 
 
