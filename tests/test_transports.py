@@ -10,12 +10,9 @@ import pytest
 from torch.distributed.rpc import api
 
 from faults.transports import without_shared_memory
+from tests.message_plays import file_limit as limit
 
 MIB = 1 << 20
-
-
-def limit() -> int:
-    return resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 
 
 @pytest.fixture
