@@ -170,7 +170,7 @@ class EmbeddingServer:
         Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
 
         Raises:
-            StepFailed: a trainer failed, or reports twice.
+            StepFailed: a trainer failed, reports twice, or after the last step.
         """
         self = ps_rref.local_value()
         complete = False
@@ -209,6 +209,8 @@ class EmbeddingServer:
             raise self.failure
         if trainer not in self.trainers or trainer in self.held:
             raise StepFailed(f"step {self.step}: {trainer} is unknown or reports twice")
+        if self.step >= self.case.steps:  # else who trains twice would come to a trace of more steps
+            raise StepFailed(f"{trainer} reports after the last of {self.case.steps} steps")
 
     def _update(self) -> None:
         self.weight.grad = mean([self.held[name] for name in self.trainers])

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
 from torch import nn
+from torch.distributed.rpc import RRef
 
 from reference import hybrid_ddp
+from reference.attendance import cause_of
 from reference.case import CaseError
-from reference.hybrid_ddp import Case, get_next_batch, roles, train_locally, trainer_names
+from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
 from reference.trace import TraceError, compare
 from reference.verify import judge
@@ -203,6 +207,31 @@ def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str,
     assert f"trainer2 failed: {cause}" in ps.message
     for name in trainer_names(replace(SMALL, trainers=trainers)):
         assert isinstance(outcomes[name], Raised | Killed), outcomes[name]
+
+
+def one_more_step(case: Case) -> list[str]:
+    """Runs on ps: all steps of a single trainer, and one more; how each ended."""
+    server = EmbeddingServer(case)
+    rref, ends = RRef(server), []
+    for indices, _ in [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")][: case.steps + 1]:
+        with dist_autograd.context() as context_id:
+            rows = rpc.rpc_sync("ps", EmbeddingServer.lookup, args=(rref, indices))
+            dist_autograd.backward(context_id, [rows.sum()])  # type: ignore[attr-defined]
+            try:
+                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", context_id))
+                ends.append("updated")
+            except Exception as error:
+                ends.append(cause_of(error))
+    return [*ends, f"{server.step} steps"]
+
+
+def test_a_report_after_the_last_step_is_refused() -> None:
+    """Trainers that a doubled call lets train twice would else come to a trace of more steps than asked for."""
+    with launch(["ps"]) as world:
+        *updated, refused, counted = world.call("ps", one_more_step, replace(SMALL, steps=2, trainers=1))
+    assert updated == ["updated", "updated"]
+    assert "StepFailed('trainer1 reports after the last of 2 steps')" in refused
+    assert counted == "2 steps"
 
 
 @pytest.mark.long

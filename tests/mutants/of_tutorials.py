@@ -361,6 +361,14 @@ MUTANTS = (
         "trainers that train twice make a trace of more rounds than were asked for",
     ),
     Mutant(
+        "steps-without-end",
+        "reference/hybrid_ddp.py",
+        "        if self.step >= self.case.steps:",
+        "        if self.step > 10**6:",
+        ("tests/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
+        "trainers that train twice make a trace of more steps than were asked for",
+    ),
+    Mutant(
         "all-are-named",
         "reference/attendance.py",
         "from {', '.join(silent)}",
