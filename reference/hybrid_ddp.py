@@ -37,6 +37,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import reference.case
 from reference.attendance import cause_of
+from reference.backward import backward
 from reference.case import choice, number, power_of_two
 from reference.patience import rpc_timeout
 from reference.progress import log_step
@@ -293,7 +294,7 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> list[Record]:
     for indices, target in get_next_batch(case, name):
         with dist_autograd.context() as context_id:
             loss = loss_of(case, model(indices), target)
-            dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+            backward(context_id, loss, case.timeout + 5)  # the collectives' own limit comes first
             found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
             gradients = {key: found[p].clone() for key, p in model.dense.named_parameters()}
             opt.step(context_id)

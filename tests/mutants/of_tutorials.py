@@ -361,6 +361,14 @@ MUTANTS = (
         "trainers that train twice make a trace of more rounds than were asked for",
     ),
     Mutant(
+        "failure-before-the-end",
+        "reference/backward.py",
+        "        ended.wait(timeout)",
+        "        ended.is_set()",
+        ("tests/test_backward.py::test_a_failure_comes_after_all_that_ran_here",),
+        "who lets go of a model that DDP's hook still works on hangs",
+    ),
+    Mutant(
         "steps-without-end",
         "reference/hybrid_ddp.py",
         "        if self.step >= self.case.steps:",

@@ -1,0 +1,99 @@
+"""A distributed backward pass that fails on another role: over only when nothing of it runs here any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+from faults.idle import Idle
+from reference.attendance import cause_of
+from reference.backward import backward
+from tests.plays import name
+
+PATIENCE = 10.0
+# On b: the backward pass of `doomed` has failed.
+failed = threading.Event()
+# On a: what happened there, in its order.
+events: list[str] = []
+
+
+class Doomed(torch.autograd.Function):
+    """The identity, without a backward."""
+
+    @staticmethod
+    def forward(_: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(*_: Any) -> Any:
+        failed.set()
+        raise ValueError("planted")
+
+
+def far(value: torch.Tensor, doomed: bool) -> torch.Tensor:
+    """Runs on b."""
+    return Doomed.apply(value) if doomed else 2 * value  # type: ignore[no-any-return, no-untyped-call]
+
+
+def wait_for_failure() -> None:
+    """Runs on b."""
+    assert failed.wait(PATIENCE)
+
+
+def until_the_failure_is_known(_: torch.Tensor) -> None:
+    """Runs on a, in the thread of the pass, as a hook of DDP's would."""
+    rpc.rpc_sync("b", wait_for_failure)
+    for _ in range(20):  # the failure comes before these answers
+        rpc.rpc_sync("b", name)
+    events.append("hook")
+
+
+def made_elsewhere(leaf: torch.Tensor) -> torch.Tensor:
+    """By a new thread: the pass comes to it last, since torch goes by numbers, of which each thread begins anew."""
+    made: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: made.append(leaf.clone()))
+    thread.start()
+    thread.join(PATIENCE)
+    return made[0]
+
+
+def run(doomed: bool) -> tuple[list[str], float]:
+    """Runs on a: a pass of which one half is b's; what happened, and the gradient that this half came to."""
+    events.clear()
+    leaf = torch.ones(1, requires_grad=True)
+    with dist_autograd.context() as context_id:
+        here = made_elsewhere(leaf)
+        if doomed:
+            here.register_hook(until_the_failure_is_known)
+        loss = here.sum() + rpc.rpc_sync("b", far, args=(leaf, doomed)).sum()
+        try:
+            backward(context_id, loss, PATIENCE)
+        except RuntimeError as error:
+            events.append(cause_of(error))
+            return list(events), 0.0
+        return list(events), dist_autograd.get_gradients(context_id)[leaf].item()  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def pair(idle_world: Callable[..., Idle]) -> Idle:
+    idle = idle_world(["a", "b"], options={"num_worker_threads": 1})
+    # In a's only thread the numbers of what comes from b are above 0 after the first run.
+    assert idle.call("a", run, False) == ([], 3.0)
+    return idle
+
+
+def test_a_pass_that_ends(pair: Idle) -> None:
+    for _ in range(3):
+        assert pair.call("a", run, False) == ([], 3.0)
+
+
+def test_a_failure_comes_after_all_that_ran_here(pair: Idle) -> None:
+    (first, second), _ = pair.call("a", run, True)
+    assert first == "hook"
+    assert second == "Error on Node 0: Error on Node 1: planted"
