@@ -116,9 +116,8 @@ def _has_open(pid: int, inode: int) -> bool:
 
 
 def _files() -> Seen:
-    """Folders of worlds and of runs, where temporary files go."""
-    place = Path(tempfile.gettempdir())
-    return {path: f"temporary file {path.name}" for form in ("world-*", "faults-*") for path in place.glob(form)}
+    """Whatever is where temporary files go, which is this run's own folder."""
+    return {path: f"temporary file {path.name}" for path in Path(tempfile.gettempdir()).iterdir()}
 
 
 def _servants() -> set[int]:

@@ -6,6 +6,7 @@ Nothing of torch is imported before a test asks for one of the fixtures.
 from __future__ import annotations
 
 import multiprocessing.util
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -112,13 +113,26 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
     before, tempfile.tempdir = tempfile.tempdir, config.stash[_temporary]
     try:
         accounting = Accounting(KINDS, config.stash[_mark])
+        worlds = _other_worlds(scene)
         yield
         besides = {*allowed, "descriptors"} if scene.failed else allowed  # its traceback holds on to what it had open
-        left = [line for idle in scene.idles for line in idle.left(besides)] + accounting.left(besides)
+        left = [line for idle in scene.idles for line in idle.left(besides)]
+        kept = [*scene.kept, *(each for world in worlds for each in world.left() or ())]
+        left += [line for kind, line in kept if kind not in besides]
+        left += accounting.left(besides)
     finally:
         tempfile.tempdir = before
     if left:
         pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)
+
+
+def _other_worlds(scene: Scene) -> list[Any]:
+    """Of `Kept`: idle worlds that fixtures have launched without `idle_world`."""
+    if "reference.world" not in sys.modules:
+        return []
+    from faults.kept import others
+
+    return others([idle.world for idle in scene.idles])
 
 
 def _allowed(item: pytest.Item) -> set[str]:
@@ -236,10 +250,14 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     scene = item.stash.get(_scene, None)
-    if scene is not None and report.failed and report.when != "teardown":
+    # In the teardown only of a test that has not failed before, whose sections are printed already.
+    if scene is not None and report.failed and not scene.failed:
+        over = report.when == "teardown"
         scene.failed = True
-        report.sections += scene.sections()
+        report.sections += scene.sections(over=over)
         if item.config.option.faults_keep:
             scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
             report.sections.append(("faults: kept", str(scene.keep)))
+            if over:
+                scene.save()
     return report

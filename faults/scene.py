@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ class Scene:
     folder: Path | None = None
     idles: list[Idle] = field(default_factory=list)
     worlds: list[World] = field(default_factory=list)
+    kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
     failed: bool = False
     keep: Path | None = None
 
@@ -37,7 +39,8 @@ class Scene:
 
         ``healthy``: without the plan. Raises what `launch` and `Planned.arguments` do.
         """
-        from faults.planned import together
+        from faults import owners
+        from faults.planned import both, together
         from reference.world import launch
 
         assert self.folder is not None
@@ -45,20 +48,27 @@ class Scene:
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         if self.plan is not None and not healthy:
             arguments = together(arguments, self.plan.arguments(list(roles)))
+        record = partial(owners.record, str(arguments["folder"]))
+        before = arguments.get("before")
+        arguments["before"] = record if before is None else partial(both, record, before)
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 
     def close(self) -> None:
-        """End the fresh worlds."""
+        """End the fresh worlds, and see what they keep."""
+        from faults.kept import at_end
+
         for world in self.worlds:
+            self.kept += at_end(world)
             world.close()
 
-    def sections(self) -> Iterator[tuple[str, str]]:
+    def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
         """Title and text of each part of a failing test's report.
 
-        Where a role is busy, or was overdue, all of its world are ended for their stacks.
+        Where a role is busy, or was overdue, all of its world are ended for their stacks. ``over``: the teardown has
+        ended the worlds, so that how their roles ended tells nothing.
         """
-        stacks = [section for name, world in self._worlds() for section in _stacks(name, world)]
+        stacks = [] if over else [section for name, world in self._worlds() for section in _stacks(name, world)]
         if self.plan is not None:
             yield "faults: plan", str(self.plan)
             if text := self.plan.not_fired():

@@ -92,7 +92,8 @@ also_preloaded: list[str] = []
 def preloaded() -> list[str]:
     """What the forkserver imports, once: of the tutorials those that are loaded here, which take it up to 2 s.
 
-    ``torch._dynamo`` takes a second of these; torch imports it when a process makes its first optimizer.
+    ``torch._dynamo`` takes a second of these; torch imports it when a process makes its first optimizer, or logs its
+    first error with a traceback.
     """
     tutorials = [f"reference.{name}" for name in TUTORIALS if f"reference.{name}" in sys.modules]
     optimizing = ["torch._dynamo"] if tutorials else []

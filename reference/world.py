@@ -35,6 +35,9 @@ __all__ = ["World", "WorldError", "launch", "run_rank"]
 
 Function = Callable[..., object]
 
+# Those that this process has launched and not closed.
+alive: weakref.WeakSet[World] = weakref.WeakSet()
+
 # Kept of each log when the world's folder goes (bytes).
 LOG_TAIL = 1 << 16
 
@@ -53,6 +56,7 @@ class World:
         self._clean = weakref.finalize(self, _clean, seats, folder, keep)
         self._supervisor = Supervisor(seats, on_progress)
         self._supervisor.start()
+        alive.add(self)
 
     @property
     def pids(self) -> dict[str, int]:
@@ -128,6 +132,7 @@ class World:
 
     def close(self) -> None:
         """End every role that has not ended. Nothing is left: no process, no file unless a folder was given."""
+        alive.discard(self)
         _kill(self._seats)
         self._supervisor.wait()
         self._tails = {name: self.log(name, LOG_TAIL) for name in self._seats}

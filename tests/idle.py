@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from reference import start
 from reference.outcome import Outcome, Overdue, Raised, Returned
 from reference.world import World, launch
 from tests import plays
@@ -23,6 +24,9 @@ NOT_STARTED = "RPC has not been initialized. Call torch.distributed.rpc.init_rpc
 EARLY = 0.001
 # What happens at once, with room for a busy machine (seconds); RPC's own limit would be 60.
 AT_ONCE = 2.0
+
+# torch imports it for its first error with a traceback, which takes each role a second or two.
+start.also_preloaded.append("torch._dynamo")
 
 
 @contextmanager

@@ -6,9 +6,11 @@ A round's seed decides its order and all its examples: who repeats it with that 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -23,8 +25,9 @@ from tests.junit import node_id
 ROOT = Path(__file__).parents[1]
 # A round that takes longer is ended (seconds).
 LIMIT = 3600.0
-# What a round may not leave on the machine.
-LEFT = ("processes", "memory", "files")
+# What a round may not leave on the machine; and of files, in a folder of its own, these: pytest keeps some for people.
+LEFT = ("processes", "memory")
+FILES = ("world-*", "faults-*")
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,15 @@ def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) 
     folder.mkdir(parents=True, exist_ok=True)
     report, log, begun = folder / f"{seed}.xml", folder / f"{seed}.txt", time.monotonic()
     report.unlink(missing_ok=True)
-    with marked() as mark, log.open("w") as output:
+    # Its path is short, for the sockets in it.
+    with marked() as mark, log.open("w") as output, tempfile.TemporaryDirectory(prefix="soak-") as temporary:
         accounting = Accounting(LEFT, mark)
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *arguments_of(seed, report), *given],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            env={**os.environ, "TMPDIR": temporary},
         )
         try:
             status: int | None = process.wait(limit)
@@ -71,6 +76,7 @@ def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) 
             process.kill()
             process.wait()
         left = [f"left {line}" for line in accounting.left()]
+        left += [f"left temporary file {path.name}" for form in FILES for path in Path(temporary).glob(form)]
     ran, failed = _read(report) if report.exists() else (0, ())
     wrong = [*_wrong(status, ran, failed, limit), *left]
     return Round(seed, ran, failed, tuple(wrong), time.monotonic() - begun, log.read_text(errors="replace"))

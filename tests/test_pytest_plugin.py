@@ -56,7 +56,9 @@ def seconds(result: pytest.RunResult, test: str) -> float:
 
 def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
     result = run("leaking", "--faults-leaks=all")
-    result.assert_outcomes(passed=21, errors=10)
+    result.assert_outcomes(passed=30, errors=16)
+    rref = ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"]
+    context = [f"{role} keeps num_autograd_contexts=1, was 0" for role in "ab"]
     wanted = {
         "process": [r"process \d+: sleep 60"],
         "orphan": [r"process \d+: sleep 61"],
@@ -64,13 +66,16 @@ def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> 
         "descriptor": [r"file descriptor \d+: /dev/null"],
         "memory": [r"file descriptor \d+: /dev/shm/planted_\w+", r"shared memory planted_\w+"],
         "file": [r"temporary file world-planted\w+"],
+        "nameless": [r"temporary file planted\w+"],
         "role": [r"process \d+: .*", r"thread world", r"file descriptor .*"],
-        "rref": ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"],
-        "context": ["a keeps num_autograd_contexts=1, was 0", "b keeps num_autograd_contexts=1, was 0"],
-        "an_rref_beside_a_failure_that_was_caught": [
-            "b keeps num_owner_rrefs=1, was 0",
-            "b keeps num_forks=1, was 0",
-        ],
+        "rref": rref,
+        "context": context,
+        "an_rref_beside_a_failure_that_was_caught": rref,
+        "an_rref_under_a_plan": rref,
+        "a_context_in_a_world_of_ones_own": context,
+        "an_rref_besides": rref,
+        "a_context_in_a_fresh_world": context,
+        "a_context_in_roles_that_return": [f"{role} keeps num_autograd_contexts=1 at its end" for role in "ab"],
     }
     for name, forms in wanted.items():
         first, *lines = part(result, f"ERROR at teardown of test_{name}")
@@ -78,6 +83,9 @@ def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> 
         for form in forms:
             assert any(re.fullmatch(form, line) for line in lines), (form, lines)
         assert all(any(re.fullmatch(form, line) for form in forms) for line in lines), (forms, lines)
+    title = "ERROR at teardown of test_an_rref_under_a_plan"
+    assert part(result, "faults: plan", title)[0].startswith("Delay site=tests.plugin_plays:double role=a nth=1")
+    assert any("fired" in line for line in part(result, "faults: timeline", title))
 
 
 @pytest.mark.parametrize(

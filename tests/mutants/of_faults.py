@@ -470,4 +470,20 @@ MUTANTS = (
         ("tests/test_record.py::test_who_reads_it_while_it_is_written_anew_reads_the_old_one",),
         "a launcher that dies while it writes leaves half a record",
     ),
+    Mutant(
+        "own-worlds-unasked",
+        "faults/pytest_plugin.py",
+        "    return others([idle.world for idle in scene.idles])",
+        "    return others([idle.world for idle in scene.idles])[:0]",
+        ("tests/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",),
+        "RRefs are kept in a world that a fixture has launched itself",
+    ),
+    Mutant(
+        "fresh-worlds-unasked",
+        "faults/scene.py",
+        "            self.kept += at_end(world)",
+        "            at_end(world)",
+        ("tests/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",),
+        "an autograd context is kept in a fresh world",
+    ),
 )

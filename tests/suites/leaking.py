@@ -6,17 +6,18 @@ import signal
 import subprocess
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-import faults.idle
+import faults.kept
 import faults.leaks
-from reference.outcome import RoleFailed
-from reference.world import launch
+from reference.outcome import Returned, RoleFailed
+from reference.world import World, launch
 from tests import plugin_plays as plays
 
-faults.leaks.GRACE = faults.idle.GRACE = 0.2
+faults.leaks.GRACE = faults.kept.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
 kept = []
 
@@ -60,6 +61,11 @@ def file():
     return lambda: Path(place).rmdir()
 
 
+def nameless():
+    place = tempfile.mkdtemp(prefix="planted")
+    return lambda: Path(place).rmdir()
+
+
 def role(folder=None):
     return launch(["a"], folder=folder).close
 
@@ -88,11 +94,15 @@ def test_file():
     kept.append(file())
 
 
+def test_nameless():
+    kept.append(nameless())
+
+
 def test_role(tmp_path):
     kept.append(role(tmp_path))
 
 
-@pytest.mark.parametrize("make", [process, orphan, thread, descriptor, memory, file, role])
+@pytest.mark.parametrize("make", [process, orphan, thread, descriptor, memory, file, nameless, role])
 def test_given_back(make):
     make()()
 
@@ -130,3 +140,43 @@ def test_an_rref_beside_a_future_that_failed(world):
 def test_an_rref_beside_a_failure_that_was_caught(world):
     """A circle that nobody cuts: it stays for good."""
     assert "too late" in world.call("a", plays.caught_beside_an_rref, "b")
+
+
+@pytest.mark.plan("Delay site=tests.plugin_plays:double role=a nth=1 side=request seconds=0.01")
+def test_an_rref_under_a_plan(world, plan):
+    world.call("a", plays.keep_an_rref, "b")
+
+
+@pytest.fixture(scope="module")
+def own():
+    with launch(["a", "b"], deadline=100) as launched:
+        yield launched
+
+
+def test_a_context_in_a_world_of_ones_own(own):
+    own.call("a", plays.keep_a_context, "b")
+
+
+def test_an_rref_besides(own):
+    """Also: only what is new counts, since this world goes on."""
+    own.call("a", plays.keep_an_rref, "b")
+
+
+def test_nothing_in_a_world_of_ones_own(own):
+    assert own.call("a", plays.ask, "b") == 42
+
+
+def test_a_context_in_a_fresh_world(fresh_world):
+    fresh_world(["a", "b"]).call("a", plays.keep_a_context, "b")
+
+
+def test_a_context_in_roles_that_return(fresh_world):
+    world = fresh_world({"a": partial(plays.keep_a_context, "b"), "b": plays.process_id})
+    assert isinstance(world.wait()["a"], Returned)
+
+
+def test_nothing_in_a_fresh_world(fresh_world):
+    for then in (World.wait, World.close):
+        world = fresh_world(["a", "b"])
+        assert world.call("a", plays.ask, "b") == 42
+        then(world)
