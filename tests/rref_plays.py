@@ -21,6 +21,7 @@ _changed = threading.Condition()
 _executed: list[str] = []
 _go = threading.Event()
 _entered = threading.Event()
+_context = dist_autograd.context()
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ def counts() -> tuple[int, int, int]:
     """What this role keeps: (owner RRefs, forks that others have of them, own ones that are not confirmed yet)."""
     found = rpc._rref_context_get_debug_info()  # type: ignore[attr-defined]
     return int(found["num_owner_rrefs"]), int(found["num_forks"]), int(found["num_pending_users"])
+
+
+def contexts() -> int:
+    """How many autograd contexts this role has."""
+    return int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
 
 
 # On an owner.
@@ -346,3 +352,13 @@ def await_held(key: str) -> float:
 def ask(peer: str) -> int:
     answer: int = rpc.rpc_sync(peer, torch.add, (1, 1), timeout=10)
     return answer
+
+
+def open_context(peer: str) -> None:
+    """An autograd context of this role, which a call takes to ``peer``."""
+    rpc.rpc_sync(peer, torch.mul, (torch.ones(2, requires_grad=True), _context.__enter__()))
+
+
+def leave_context() -> None:
+    """Answered when every worker that it has been to has been told."""
+    _context.__exit__(None, None, None)

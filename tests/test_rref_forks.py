@@ -141,6 +141,15 @@ class TestDeadUser:
             user_dies(world)
             assert world.call("b", plays.counts) == (0, 0, 0)
 
+    def test_its_autograd_context_is_kept_for_good(self) -> None:
+        with idle() as world:
+            world.call("c", plays.open_context, "b")
+            kill(world, "c")
+            world.call("a", plays.open_context, "b")
+            contexts(world, "b", 2)
+            world.call("a", plays.leave_context)
+            contexts(world, "b", 1)
+
     def test_others_go_on(self) -> None:
         with idle("abcd") as world:
             spread(world)
@@ -149,6 +158,13 @@ class TestDeadUser:
             for role in "ad":
                 world.call(role, plays.drop, "k")
             keeps(world, "b", 1, 1, 0)
+
+
+def contexts(world: World, role: str, wanted: int) -> None:
+    """So many autograd contexts, at most 10 s from now."""
+    due = time.monotonic() + 10
+    while world.call(role, plays.contexts) != wanted:
+        assert time.monotonic() < due
 
 
 def user_dies(world: World) -> None:
