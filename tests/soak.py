@@ -25,7 +25,8 @@ from tests.junit import node_id
 ROOT = Path(__file__).parents[1]
 # A round that takes longer is ended (seconds).
 LIMIT = 3600.0
-# What a round may not leave on the machine; and of files, in a folder of its own, these: pytest keeps some for people.
+# What a round may not leave on the machine; and of files, in a folder of its own, these. pytest's own, which it keeps
+# for people, go where they always do: some tests have sockets in theirs, whose paths must be short.
 LEFT = ("processes", "memory")
 FILES = ("world-*", "faults-*")
 
@@ -58,7 +59,6 @@ def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) 
     folder.mkdir(parents=True, exist_ok=True)
     report, log, begun = folder / f"{seed}.xml", folder / f"{seed}.txt", time.monotonic()
     report.unlink(missing_ok=True)
-    # Its path is short, for the sockets in it.
     with marked() as mark, log.open("w") as output, tempfile.TemporaryDirectory(prefix="soak-") as temporary:
         accounting = Accounting(LEFT, mark)
         process = subprocess.Popen(
@@ -66,7 +66,7 @@ def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) 
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "TMPDIR": temporary},
+            env={**os.environ, "PYTEST_DEBUG_TEMPROOT": tempfile.gettempdir(), "TMPDIR": temporary},
         )
         try:
             status: int | None = process.wait(limit)
