@@ -116,8 +116,9 @@ def _has_open(pid: int, inode: int) -> bool:
 
 
 def _files() -> Seen:
-    """Whatever is where temporary files go, which is this run's own folder."""
-    return {path: f"temporary file {path.name}" for path in Path(tempfile.gettempdir()).iterdir()}
+    """Whatever is where temporary files go, which is this run's own folder, but torch's cache, made at some import."""
+    found = Path(tempfile.gettempdir()).iterdir()
+    return {path: f"temporary file {path.name}" for path in found if not path.name.startswith("torchinductor_")}
 
 
 def _servants() -> set[int]:

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -197,7 +198,8 @@ class _Forward(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if hasattr(record, "step"):
-            self.send("progress", {key: getattr(record, key) for key in ("step", "steps", "loss")})
+            seen = {key: getattr(record, key) for key in ("step", "steps", "loss")}
+            self.send("progress", {**seen, "time": time.monotonic()})
 
 
 def _forward_progress(link: Link) -> None:

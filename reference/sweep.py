@@ -146,7 +146,7 @@ SWEEPS: dict[str, Sweep] = {
 
 
 class Clock:
-    """When each step was reported by the first role to do so."""
+    """When each step was made, by the first role to report it: here reports of several may arrive at once."""
 
     def __init__(self, report: Progress | None) -> None:
         self.report = report
@@ -154,12 +154,12 @@ class Clock:
 
     def __call__(self, role: str, record: dict[str, Any]) -> None:
         if record["step"] > len(self.times):
-            self.times.append(time.monotonic())
+            self.times.append(record["time"])
         if self.report is not None:
             self.report(role, record)
 
     def median(self) -> float | None:
-        """Seconds between the reports of two successive steps."""
+        """Seconds between two successive steps."""
         gaps = [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
         return statistics.median(gaps) if gaps else None
 

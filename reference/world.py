@@ -180,7 +180,8 @@ def launch(
         options: keyword arguments of that backend's options, over the roles' own and `agent.LOCAL_OPTIONS`.
         threads: what ``torch.set_num_threads`` is given in each role.
         folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
-        on_progress: called in a thread of this process with (role, {"step", "steps", "loss"}).
+        on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}), the last
+            by `time.monotonic`.
 
     Raises:
         WorldError: something that cannot start, in one line; then no process was started.

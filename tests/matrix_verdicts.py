@@ -108,8 +108,11 @@ VERDICTS: Mapping[str, Row] = {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
         # Both wait as long: who gives up first ends the world, and its network with it.
-        **error("Drop request", "Drop reply", worker1=LATE, ps=r"MissingWorker: .*from worker1"),
-        **error(*PARTITIONS, worker1=rf"({LATE}|{GONE})", ps=r"MissingWorker: .*from worker1"),
+        **error(
+            *("Drop request", "Drop reply", *PARTITIONS),
+            worker1=rf"({LATE}|{GONE})",
+            ps=r"MissingWorker: .*from worker1",
+        ),
         **error(*CRASHES, ps=KILLED, worker1=GONE),
         **error("Crash at call", worker1=KILLED, ps=r"MissingWorker: .*from worker1 \(sent 1 of 3\)"),
         **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),
@@ -172,7 +175,8 @@ VERDICTS: Mapping[str, Row] = {
     "pipeline": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", master=r"RuntimeError: FaultError: .*worker"),
-        **error("Drop request", "Drop reply", *PARTITIONS, master=LATE),
+        # worker2 waits as long for worker1 as master for worker2, and says so to master.
+        **error("Drop request", "Drop reply", *PARTITIONS, master=rf"({LATE}|On WorkerInfo\(id=2, name=worker2\))"),
         **error(*CRASHES, worker1=KILLED, master=REMOTE_GONE),
         **error("Crash at call", master=KILLED, worker1=r"PeerLost: master was killed"),
         **error("Drop message", master=LOST),

@@ -56,7 +56,7 @@ def seconds(result: pytest.RunResult, test: str) -> float:
 
 def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
     result = run("leaking", "--faults-leaks=all")
-    result.assert_outcomes(passed=30, errors=16)
+    result.assert_outcomes(passed=31, errors=16)
     rref = ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"]
     context = [f"{role} keeps num_autograd_contexts=1, was 0" for role in "ab"]
     wanted = {

@@ -165,12 +165,12 @@ def test_a_failed_world_has_no_time() -> None:
 
 
 def test_the_clock_takes_a_steps_first_report() -> None:
+    """And its time: that at which the step was made, not that at which the report came."""
     clock = Clock(None)
     assert clock.median() is None
-    for role, step in (("a", 1), ("b", 1), ("a", 2), ("b", 2), ("b", 3)):
-        clock(role, {"step": step})
-    assert len(clock.times) == 3
-    clock.times = [1.0, 2.0, 5.0, 5.5]
+    for role, step, made in (("a", 1, 1.0), ("b", 1, 1.5), ("a", 2, 2.0), ("b", 2, 3.0), ("b", 3, 5.0), ("a", 4, 5.5)):
+        clock(role, {"step": step, "time": made})
+    assert clock.times == [1.0, 2.0, 5.0, 5.5]
     assert clock.median() == 1.0
 
 

@@ -112,6 +112,12 @@ def test_a_librarys_own_file():
     kept.append(lambda: os.close(number))
 
 
+def test_torchs_own_cache():
+    place = Path(tempfile.gettempdir()) / "torchinductor_somebody"
+    place.mkdir(exist_ok=True)
+    kept.append(place.rmdir)
+
+
 @pytest.mark.leaves("processes", "files")
 def test_allowed():
     kept.extend([process(), file()])
