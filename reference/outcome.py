@@ -25,7 +25,10 @@ class Raised:
     traceback: str = ""
 
     def __str__(self) -> str:
-        return f"raised {self.type}: {self.message.strip().splitlines()[0] if self.message.strip() else ''}"
+        lines = [line.strip() for line in self.message.splitlines() if line.strip()]
+        # The first line of an error that came over RPC only says from where.
+        telling = lines[: 2 if lines and "On WorkerInfo(" in lines[0] else 1]
+        return f"raised {self.type}: {' '.join(telling)}"
 
 
 @dataclass(frozen=True)
