@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,11 @@ class Idle:
             self._kept.begin()
         self._logged = {role: path.stat().st_size for role, path in self._logs().items() if path.exists()}
 
-    def left(self, besides: Collection[str] = ()) -> list[str]:
+    def left(self) -> list[tuple[str, str]]:
         """After a test: `Kept.left`. What kept something, or has lost a role, is replaced before the next."""
         left = self._kept.left()
         self._spoilt = left is None or bool(left)
-        return [text for kind, text in left or () if kind not in besides]
+        return left or []
 
     def logs(self) -> dict[str, str]:
         """What each role has written since `begin`."""

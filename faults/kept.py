@@ -61,7 +61,7 @@ class Kept:
 
 def others(besides: Collection[World]) -> list[Kept]:
     """Of every other world of this process that can be asked, remembered."""
-    return [each for each in map(Kept, sorted(set(alive) - set(besides), key=id)) if each.begin()]
+    return [each for each in map(Kept, set(alive) - set(besides)) if each.begin()]
 
 
 def at_end(world: World) -> list[tuple[str, str]]:

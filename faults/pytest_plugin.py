@@ -116,10 +116,8 @@ def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
         worlds = _other_worlds(scene)
         yield
         besides = {*allowed, "descriptors"} if scene.failed else allowed  # its traceback holds on to what it had open
-        left = [line for idle in scene.idles for line in idle.left(besides)]
-        kept = [*scene.kept, *(each for world in worlds for each in world.left() or ())]
-        left += [line for kind, line in kept if kind not in besides]
-        left += accounting.left(besides)
+        kept = [*scene.kept, *(each for world in (*scene.idles, *worlds) for each in world.left() or ())]
+        left = [line for kind, line in kept if kind not in besides] + accounting.left(besides)
     finally:
         tempfile.tempdir = before
     if left:

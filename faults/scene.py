@@ -40,17 +40,16 @@ class Scene:
         ``healthy``: without the plan. Raises what `launch` and `Planned.arguments` do.
         """
         from faults import owners
-        from faults.planned import both, together
+        from faults.planned import together
         from reference.world import launch
 
         assert self.folder is not None
         number = len(self.worlds)
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
+        # Before the plan's, whose ledger so counts first what is left: this collects garbage.
+        arguments = together(arguments, {"before": partial(owners.record, str(arguments["folder"]))})
         if self.plan is not None and not healthy:
             arguments = together(arguments, self.plan.arguments(list(roles)))
-        record = partial(owners.record, str(arguments["folder"]))
-        before = arguments.get("before")
-        arguments["before"] = record if before is None else partial(both, record, before)
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 

@@ -18,7 +18,7 @@ def backward(context_id: int, loss: torch.Tensor, timeout: float) -> None:
 
     torch raises it as soon as a message of the pass has failed. Then another thread may still be in a hook of DDP's,
     and so have the reducer's lock: who lets go of the model now waits for that lock, with Python's, which the hook
-    wants in order to end. So hung one run of five that lost a trainer between its lookup and its backward.
+    wants in order to end. So hung three of seven runs that lost a trainer right after its lookup.
 
     ``timeout``: seconds that this waits for the other thread, whose collectives must have a shorter limit.
 
