@@ -88,12 +88,16 @@ class Seat:
             self.phase = kind
 
     def overdue(self) -> None:
-        """Ask for the stacks, once; kill the role that does not even write those."""
-        if self._asked is not None:
+        """Ask for the stacks, once; kill the role that does not even write those.
+
+        Where the kernel holds on to it (a debugger, a disk that does not answer) it is due again a while later, not at
+        once: waiting for its end must not keep a core busy.
+        """
+        asked, self._asked = self._asked, time.monotonic()
+        if asked is not None:
             self._kernel_state = self._kernel_state or _kernel_state(self.pid)  # not what it is once it is killed
             self.kill()
             return
-        self._asked = time.monotonic()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, STACKS_SIGNAL)
             os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL

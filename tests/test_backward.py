@@ -17,14 +17,16 @@ from reference.backward import backward
 from tests.plays import name
 
 PATIENCE = 10.0
-# On b: the backward pass of `doomed` has failed.
-failed = threading.Event()
+# On c: a is in its hook.
+begun: torch.futures.Future[None] = torch.futures.Future()
+# On b: the backward pass of `Doomed` is about to fail.
+failing: torch.futures.Future[None] = torch.futures.Future()
 # On a: what happened there, in its order.
 events: list[str] = []
 
 
 class Doomed(torch.autograd.Function):
-    """The identity, without a backward."""
+    """The identity, without a backward. It fails once a is in its hook, which a failure before would skip."""
 
     @staticmethod
     def forward(_: Any, value: torch.Tensor) -> torch.Tensor:
@@ -32,7 +34,8 @@ class Doomed(torch.autograd.Function):
 
     @staticmethod
     def backward(*_: Any) -> Any:
-        failed.set()
+        rpc.rpc_sync("c", once_begun, timeout=PATIENCE)
+        failing.set_result(None)
         raise ValueError("planted")
 
 
@@ -41,14 +44,27 @@ def far(value: torch.Tensor, doomed: bool) -> torch.Tensor:
     return Doomed.apply(value) if doomed else 2 * value  # type: ignore[no-any-return, no-untyped-call]
 
 
-def wait_for_failure() -> None:
+@rpc.functions.async_execution
+def once_begun() -> torch.futures.Future[None]:
+    """Runs on c. Its only thread does not wait for it, nor does b's for the next."""
+    return begun
+
+
+@rpc.functions.async_execution
+def once_failing() -> torch.futures.Future[None]:
     """Runs on b."""
-    assert failed.wait(PATIENCE)
+    return failing
+
+
+def begin() -> None:
+    """Runs on c."""
+    begun.set_result(None)
 
 
 def until_the_failure_is_known(_: torch.Tensor) -> None:
     """Runs on a, in the thread of the pass, as a hook of DDP's would."""
-    rpc.rpc_sync("b", wait_for_failure)
+    rpc.rpc_sync("c", begin)
+    rpc.rpc_sync("b", once_failing, timeout=PATIENCE)
     for _ in range(20):  # the failure comes before these answers
         rpc.rpc_sync("b", name)
     events.append("hook")
@@ -63,9 +79,15 @@ def made_elsewhere(leaf: torch.Tensor) -> torch.Tensor:
     return made[0]
 
 
+def count() -> None:
+    """Runs on a, in its only RPC thread: it numbers what comes from b with more than 0 from now on."""
+    torch.ones(1, requires_grad=True).clone()
+
+
 def run(doomed: bool) -> tuple[list[str], float]:
     """Runs on a: a pass of which one half is b's; what happened, and the gradient that this half came to."""
     events.clear()
+    rpc.rpc_sync("a", count)  # an answer may also be opened by the thread that waits for it
     leaf = torch.ones(1, requires_grad=True)
     with dist_autograd.context() as context_id:
         here = made_elsewhere(leaf)
@@ -81,19 +103,16 @@ def run(doomed: bool) -> tuple[list[str], float]:
 
 
 @pytest.fixture(scope="module")
-def pair(idle_world: Callable[..., Idle]) -> Idle:
-    idle = idle_world(["a", "b"], options={"num_worker_threads": 1})
-    # In a's only thread the numbers of what comes from b are above 0 after the first run.
-    assert idle.call("a", run, False) == ([], 3.0)
-    return idle
+def three(idle_world: Callable[..., Idle]) -> Idle:
+    return idle_world(["a", "b", "c"], options={"num_worker_threads": 1})
 
 
-def test_a_pass_that_ends(pair: Idle) -> None:
+def test_a_pass_that_ends(three: Idle) -> None:
     for _ in range(3):
-        assert pair.call("a", run, False) == ([], 3.0)
+        assert three.call("a", run, False) == ([], 3.0)
 
 
-def test_a_failure_comes_after_all_that_ran_here(pair: Idle) -> None:
-    (first, second), _ = pair.call("a", run, True)
+def test_a_failure_comes_after_all_that_ran_here(three: Idle) -> None:
+    (first, second), _ = three.call("a", run, True)
     assert first == "hook"
     assert second == "Error on Node 0: Error on Node 1: planted"

@@ -170,9 +170,13 @@ LONG = {
 @pytest.mark.parametrize(
     ("name", "by"), [*((name, signal.SIGINT) for name in LONG), ("script", signal.SIGTERM)], ids=str
 )
-def test_an_interrupt_leaves_nothing(name: str, by: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_nothing(
+    name: str, by: signal.Signals, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    torch_files = tmp_path_factory.mktemp("torch")
     command = [sys.executable, "-m", "faults", *LONG[name]]
-    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    # torch makes a folder for its compiler wherever temporary files go, unless it is told of one.
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(torch_files)}
     process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         started = _begun(process, tmp_path, name)

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import Pipe, get_context
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ import torch
 from faults.relatives import is_running
 from reference.agent import Roles
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
-from reference.supervisor import STACKS_SECONDS
+from reference.supervisor import STACKS_SECONDS, Seat
 from reference.world import World, WorldError, launch, run_rank
 from tests import plays
 from tests.processes import children_of, descendants_of, left_after
@@ -129,6 +130,27 @@ def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
         assert 1.0 + STACKS_SECONDS <= time.monotonic() - start < 1.0 + STACKS_SECONDS + 5
     assert isinstance(overdue, Overdue)
     assert re.fullmatch(r"\(no complete stacks; kernel state: S \(sleeping\)\)\n", overdue.stacks), overdue.stacks
+
+
+def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp_path: Path) -> None:
+    """The launcher would keep a core busy, where a debugger or the kernel holds on to the role."""
+    process = get_context("forkserver").Process(target=plays.wait_for_ever)
+    ours, theirs = Pipe()
+    try:
+        process.start()
+        seat = Seat("a", process, ours, tmp_path / "a.stacks")
+        seat.overdue()
+        asked = seat.deadline()
+        seat.overdue()
+        killed = seat.deadline()
+        assert asked is not None
+        assert killed is not None
+        assert killed > asked
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+        theirs.close()
 
 
 def test_overdue_by_a_thread_that_never_ends() -> None:
