@@ -102,6 +102,7 @@ def test_dropout_masks_do_not_depend_on_the_mode() -> None:
     assert bound.holds, bound.worst
 
 
+@pytest.mark.long
 def test_it_learns() -> None:
     case = Case(steps=30, n_steps=300, dropout=0.0, record="ends")
     rewards = [twin(case).tensors[f"{episode:04d}/reward/running"].item() for episode in (4, 29)]

@@ -168,7 +168,13 @@ LONG = {
 
 
 @pytest.mark.parametrize(
-    ("name", "by"), [*((name, signal.SIGINT) for name in LONG), ("script", signal.SIGTERM)], ids=str
+    ("name", "by"),
+    [
+        pytest.param("run", signal.SIGINT, marks=pytest.mark.long),
+        ("script", signal.SIGINT),
+        ("script", signal.SIGTERM),
+    ],
+    ids=str,
 )
 def test_an_interrupt_leaves_nothing(
     name: str, by: signal.Signals, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory

@@ -78,6 +78,7 @@ def test_shards_are_torchvisions_resnet50() -> None:
     assert last.weight.std().item() == pytest.approx((2 / last.out_channels) ** 0.5, rel=0.01)
 
 
+@pytest.mark.long
 def test_it_learns() -> None:
     """At the twice as large images of the other tutorials: of smaller ones it learns more slowly."""
     sizes = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}

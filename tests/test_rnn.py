@@ -111,6 +111,7 @@ def entropy(tokens: torch.Tensor) -> float:
     return float(-(shares[shares > 0] * shares[shares > 0].log()).sum())
 
 
+@pytest.mark.long
 def test_it_learns_more_than_frequencies(world: World) -> None:
     corpus = Corpus(read_text())
     losses = run_in(world, LEARNS).losses()

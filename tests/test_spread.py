@@ -30,6 +30,7 @@ def test_the_files_are_there() -> None:
     assert set(SPLIT) <= set(FIRST)
 
 
+@pytest.mark.long
 def test_two_workers_take_whole_files(pytester: pytest.Pytester) -> None:
     """And the longest first, whatever their names."""
     (pytester.path / "tests").mkdir()

@@ -20,6 +20,14 @@ MUTANTS = (
         hangs=True,
     ),
     Mutant(
+        "killed-over-and-over",
+        _SUPERVISOR,
+        "        asked, self._asked = self._asked, time.monotonic()",
+        "        asked, self._asked = self._asked, self._asked or time.monotonic()",
+        (f"{_WORLD}::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",),
+        "while a killed role does not vanish, the launcher keeps a core busy",
+    ),
+    Mutant(
         "never-due",
         _SUPERVISOR,
         "        times = [self.due, *(due for _, due in self.calls.values())]",
