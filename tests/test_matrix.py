@@ -26,8 +26,9 @@ DEADLINE = 150.0
 
 
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
-    """A network's cells last: packets are late, or lost until a limit. One other waits six times for its limit."""
-    return [pytest.mark.long] if cell.place == "network" or cell.name == "sharded_parameter_server-Drop-reply" else []
+    """Long are a network's cells, whose packets are late, or lost until a limit, and lost calls, which wait for it."""
+    lost = cell.name.endswith(("-Drop-request", "-Drop-reply"))
+    return [pytest.mark.long] if cell.place == "network" or lost else []
 
 
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])

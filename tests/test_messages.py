@@ -23,6 +23,8 @@ from reference.world import World, launch
 from tests import message_plays as plays
 from tests.process_plays import planned
 
+pytestmark = pytest.mark.long
+
 # What a message is late by. A healthy play needs less, also on a busy machine.
 LATE = 0.5
 # RPC repeats what it sends for itself after a second.

@@ -54,6 +54,7 @@ def seconds(result: pytest.RunResult, test: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.long
 def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
     result = run("leaking", "--faults-leaks=all")
     result.assert_outcomes(passed=31, errors=16)
@@ -100,6 +101,7 @@ def test_who_is_held_to_what_it_leaves(run: Run, arguments: list[str], held: lis
         assert part(result, f"ERROR at teardown of test_{name}")[0] == "left by this test:"
 
 
+@pytest.mark.long
 def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
     result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
     result.assert_outcomes(passed=3, failed=5, errors=1)
