@@ -24,8 +24,11 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_it_can_be_planted(mutant: Mutant) -> None:
-    assert mutant.file.startswith(("reference/", "faults/"))
-    assert mutant.planted((ROOT / mutant.file).read_text()).count(mutant.new) > 0
+    texts = {file: (ROOT / file).read_text() for file, _, _ in mutant.places}
+    for place, (file, _, new) in enumerate(mutant.places):
+        assert file.startswith(("reference/", "faults/"))
+        texts[file] = mutant.planted(texts[file], place)
+        assert texts[file].count(new) > 0
     assert mutant.killers
     assert mutant.models
 
@@ -77,6 +80,17 @@ class TestStale:
     def test_what_cannot_be_planted(self, text: str, new: str, said: str) -> None:
         with pytest.raises(Stale, match=said):
             mutant("stale", "return x", new).planted(text)
+
+    def test_every_place_is_planted(self, tmp_path: Path) -> None:
+        twin = replace(mutant("shared", "return x", "return y"), also=(("twin.py", "x + 1", "x + 2"),))
+        (tmp_path / "sums.py").write_text("def f(x, y):\n    return x\n")
+        (tmp_path / "twin.py").write_text("def f(x):\n    return x + 1\n")
+        twin.plant(tmp_path)
+        assert "return y" in (tmp_path / "sums.py").read_text()
+        assert "x + 2" in (tmp_path / "twin.py").read_text()
+        (tmp_path / "sums.py").write_text("def f(x, y):\n    return x\n")
+        with pytest.raises(Stale, match=r"shared: the text to replace occurs 0 times in twin\.py"):
+            twin.plant(tmp_path)
 
     def test_no_such_file(self, tmp_path: Path) -> None:
         with pytest.raises(Stale, match=r"stale: there is no sums\.py"):

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from tests.mutants import of_checks, of_faults, of_traces, of_tutorials, of_worlds
+from tests.mutants import (
+    of_bound,
+    of_checks,
+    of_commands,
+    of_exact,
+    of_faults,
+    of_plugin,
+    of_shared_agents,
+    of_shared_servers,
+    of_traces,
+    of_tutorials,
+    of_verdicts,
+    of_worlds,
+)
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -11,4 +24,11 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_traces.MUTANTS,
     *of_faults.MUTANTS,
     *of_checks.MUTANTS,
+    *of_plugin.MUTANTS,
+    *of_commands.MUTANTS,
+    *of_verdicts.MUTANTS,
+    *of_bound.MUTANTS,
+    *of_exact.MUTANTS,
+    *of_shared_servers.MUTANTS,
+    *of_shared_agents.MUTANTS,
 )

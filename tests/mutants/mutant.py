@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -14,7 +14,10 @@ class Stale(ValueError):
 @dataclass(frozen=True)
 class Mutant:
     """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
-    ``hangs``: its killer is expected to wait in vain, and to be ended by the limit of every test."""
+    ``hangs``: its killer is expected to wait in vain, and to be ended by the limit of every test.
+
+    ``also``: further places of the same bug, each ``(file, old, new)``: a mistake that a tutorial and its twin share.
+    """
 
     name: str
     file: str
@@ -23,17 +26,24 @@ class Mutant:
     killers: tuple[str, ...]
     models: str
     hangs: bool = False
+    also: tuple[tuple[str, str, str], ...] = field(default=())
 
-    def planted(self, text: str) -> str:
-        """The file's text with the bug in it.
+    @property
+    def places(self) -> tuple[tuple[str, str, str], ...]:
+        """Every place of the bug: file, text, and by what it is replaced."""
+        return ((self.file, self.old, self.new), *self.also)
+
+    def planted(self, text: str, place: int = 0) -> str:
+        """The text of the file of this place with the bug in it.
 
         Raises:
             Stale: the text to replace is not there exactly once, or what comes out is no other program.
         """
-        count = text.count(self.old)
+        file, old, new = self.places[place]
+        count = text.count(old)
         if count != 1:
-            raise Stale(f"{self.name}: the text to replace occurs {count} times in {self.file}, wanted 1")
-        mutated = text.replace(self.old, self.new)
+            raise Stale(f"{self.name}: the text to replace occurs {count} times in {file}, wanted 1")
+        mutated = text.replace(old, new)
         try:
             same = ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(text))
         except SyntaxError as error:
@@ -43,8 +53,9 @@ class Mutant:
         return mutated
 
     def plant(self, root: Path) -> None:
-        """Into the copy of the checkout at ``root``. Raises Stale."""
-        path = root / self.file
-        if not path.is_file():
-            raise Stale(f"{self.name}: there is no {self.file}")
-        path.write_text(self.planted(path.read_text()))
+        """Into the copy of the checkout at ``root``, at every place. Raises Stale."""
+        for place, (file, _, _) in enumerate(self.places):
+            path = root / file
+            if not path.is_file():
+                raise Stale(f"{self.name}: there is no {file}")
+            path.write_text(self.planted(path.read_text(), place))
