@@ -3,8 +3,10 @@
     python benchmarks/pipeline.py --json pipeline.json --picture pipeline.png
 
 Ours is the tutorial, unchanged. *One process* trains the same ResNet50 on whole batches in one role with one thread.
-*Ideal* is the same micro-batches one after the other in one such role, halved. ``--timeline`` draws when each shard
-computes. ``--published`` runs a program of its own beside them, in the same interleaved run.
+*Ideal* is the same micro-batches one after the other in one such role, divided by two processes, times (n + 1) / n:
+while the pipeline fills or drains, each of two equal shards has nothing to do in one of n + 1 turns.
+`benchmarks/timeline.py` draws when each shard computes. ``--published`` runs a program of its own beside them, in the
+same interleaved run.
 """
 
 from __future__ import annotations
@@ -123,7 +125,7 @@ class Setting:
         for n in self.splits:
             row = {"splits": n, "ours": measure.spread(samples[f"ours {n}"])}
             row["one process / ours"] = measure.ratios(alone, samples[f"ours {n}"])
-            ideal = [each / 2 for each in samples[f"in turn {n}"]]
+            ideal = [each / 2 * (n + 1) / n for each in samples[f"in turn {n}"]]
             row["ideal"] = measure.spread(ideal)
             row["one process / ideal"] = measure.ratios(alone, ideal)
             if self.published is not None:
