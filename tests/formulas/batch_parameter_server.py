@@ -20,7 +20,7 @@ Forward = Callable[[Tensors, Tensors, torch.Tensor], torch.Tensor]
 
 
 def mlp(case: Any) -> tuple[torch.nn.Module, Forward]:
-    """Pixels, eight units with ReLU, scores."""
+    """Connect pixels, eight units with ReLU, and scores."""
 
     def forward(p: Tensors, b: Tensors, x: torch.Tensor) -> torch.Tensor:
         return F.linear(F.linear(x.flatten(1), p["1.weight"], p["1.bias"]).relu(), p["3.weight"], p["3.bias"])
@@ -30,7 +30,7 @@ def mlp(case: Any) -> tuple[torch.nn.Module, Forward]:
 
 
 def convnet(case: Any) -> tuple[torch.nn.Module, Forward]:
-    """Eight channels of 3 × 3, normalized over the batch, with ReLU; their means over four quarters; scores."""
+    """Connect eight channels of 3 × 3, normalized over the batch, with ReLU; their means over four quarters; scores."""
 
     def forward(p: Tensors, b: Tensors, x: torch.Tensor) -> torch.Tensor:
         x = F.conv2d(x, p["0.weight"], padding=1)
@@ -45,16 +45,16 @@ def convnet(case: Any) -> tuple[torch.nn.Module, Forward]:
 
 
 def resnet50(case: Any) -> tuple[torch.nn.Module, Forward]:
-    """torchvision's, which this module of ours imports also where its operators do not load."""
+    """Take torchvision's. `reference.vision` holds no formula: it imports torchvision wherever that can be imported."""
     from reference.vision import resnet50 as torchvisions
 
     model = torchvisions(num_classes=case.num_classes)
     call = torch.func.functional_call
-    return model, lambda p, b, x: call(model, (p, b), (x,))  # type: ignore[no-any-return]
+    return model, lambda p, b, x: call(model, (p, b), (x,))
 
 
 def initial(case: Any) -> tuple[Tensors, Tensors, Forward]:
-    """Parameters, buffers, and what computes with them."""
+    """Draw the parameters; with them the buffers, and the function that computes with both."""
     with default_draws(case.seed, "model"):
         model, forward = {"mlp": mlp, "convnet": convnet, "resnet50": resnet50}[case.model](case)
         values = {name: value.detach() for name, value in model.named_parameters()}
@@ -66,7 +66,7 @@ def initial(case: Any) -> tuple[Tensors, Tensors, Forward]:
 
 
 def batches(case: Any, trainer: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Images, and for each a row with a one at its class."""
+    """Draw images, and give each a row with a one at its class."""
     numbers, dtype = draws(case.seed, trainer), getattr(torch, case.dtype)
     classes = torch.randint(case.num_classes, (case.batch_size, 1), generator=numbers)
     labels = (classes == torch.arange(case.num_classes)).to(dtype)
@@ -78,7 +78,7 @@ def batches(case: Any, trainer: str) -> Iterator[tuple[torch.Tensor, torch.Tenso
 
 
 def mean(tensors: list[torch.Tensor]) -> torch.Tensor:
-    """Added in their order, then divided. Of whole numbers, which have no mean, the first."""
+    """Add in the given order, then divide. Integers, which have no mean, are the first one's."""
     if not tensors[0].is_floating_point():
         return tensors[0]
     total = tensors[0]
@@ -88,9 +88,9 @@ def mean(tensors: list[torch.Tensor]) -> torch.Tensor:
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """A round: each trainer's loss on the server's parameters and buffers; means, and one step.
+    """Let each trainer of a round start from the server's parameters and buffers, take means, and make one step.
 
-    The loss is the mean of (score - label)², or with exact arithmetic Σ score × (label + 1).
+    A trainer's loss is the mean of (score - label)², or with exact arithmetic Σ score × (label + 1).
     """
     values, buffers, forward = initial(case)
     names = [f"trainer{number}" for number in range(1, case.trainers + 1)]

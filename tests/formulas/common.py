@@ -13,12 +13,12 @@ Tensors = dict[str, torch.Tensor]
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The first 63 of the bits of SHA-256 of ``seed/name``."""
+    """Derive the seed of ``name``: the first 63 bits of SHA-256 of ``seed/name``."""
     return int(hashlib.sha256(f"{seed}/{name}".encode("ascii")).hexdigest()[:16], 16) // 2
 
 
 def draws(seed: int, name: str) -> torch.Generator:
-    """A generator that only ``name`` draws from."""
+    """Make the generator that ``name`` draws from."""
     made = torch.Generator()
     made.manual_seed(seed_of(seed, name))
     return made
@@ -26,14 +26,14 @@ def draws(seed: int, name: str) -> torch.Generator:
 
 @contextmanager
 def default_draws(seed: int, name: str) -> Iterator[None]:
-    """In this block torch's default generator, from which layers draw their parameters, is one of ``name``."""
+    """Seed torch's default generator, from which layers draw their parameters, for ``name`` within this block."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed_of(seed, name))
         yield
 
 
 def recorded(case: Any, tensors: Tensors, last: int) -> Tensors:
-    """All tensors, or for ``ends`` those at both ends and the losses: no gradient, buffer or parameter in between."""
+    """Drop what ``record="ends"`` leaves out: gradients, buffers, and all parameters but the first and the last."""
     if case.record == "every":
         return tensors
     between = {f"{step:04d}/{what}" for step in range(last + 1) for what in ("gradient", "buffer", "parameter")}

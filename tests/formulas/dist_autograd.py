@@ -16,7 +16,7 @@ OWNERS = ("worker1", "worker2")
 
 
 def initial(case: Any, owner: str) -> torch.Tensor:
-    """One parameter, in the case's dtype."""
+    """Draw one owner's parameter."""
     numbers, shape = draws(case.seed, owner), (case.side, case.side)
     exact = case.arithmetic == "exact"
     drawn = torch.randint(-4, 5, shape, generator=numbers) if exact else torch.randn(shape, generator=numbers)
@@ -24,9 +24,9 @@ def initial(case: Any, owner: str) -> torch.Tensor:
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """By a, as by b, the derivative is 2 (c + 1) (a + b), with the a and b of before the step in every context.
+    """Take the derivative by a, which is that by b: 2 (c + 1) (a + b).
 
-    Then the contexts' gradients are applied, one after the other.
+    Every context has the a and b of before the step. Then the contexts' gradients are applied, one after the other.
     """
     values = [initial(case, owner) for owner in OWNERS]
     found = {f"initial/{owner}": value.clone() for owner, value in zip(OWNERS, values, strict=True)}

@@ -8,6 +8,7 @@ all trainers and steps. In each step, from a generator of the trainer's name, ro
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,7 @@ TABLE = "ps/weight"
 
 
 def initial(case: Any) -> Tensors:
-    """The table, then the dense part."""
+    """Draw the table and the dense part."""
     with default_draws(case.seed, "sparse"):
         sparse = {TABLE: torch.nn.EmbeddingBag(case.rows, case.dim).weight.detach()}
     with default_draws(case.seed, "dense"):
@@ -36,18 +37,18 @@ def initial(case: Any) -> Tensors:
 
 
 def batches(case: Any, trainer: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Rows of each example's bag, and the class that most of them vote for; of equals the lowest."""
+    """Draw each bag's rows, and count: the class with most votes wins, of equals the lowest."""
     votes = torch.randint(case.num_classes, (case.rows,), generator=draws(case.seed, "votes")).tolist()
     numbers = draws(case.seed, trainer)
     while True:
         bags = torch.randint(case.rows, (case.batch_size, case.bag), generator=numbers)
         ballots = [[votes[row] for row in bag] for bag in bags.tolist()]
-        winners = [max(range(case.num_classes), key=lambda k, b=ballot: (b.count(k), -k)) for ballot in ballots]
+        winners = [min(Counter(ballot).items(), key=lambda one: (-one[1], one[0]))[0] for ballot in ballots]
         yield bags, torch.tensor(winners)
 
 
 def derived(case: Any, values: Tensors, bags: torch.Tensor, classes: torch.Tensor) -> tuple[torch.Tensor, Tensors]:
-    """Mean cross entropy, or with exact arithmetic the sum of all scores, that of the right class twice."""
+    """Derive the mean cross entropy, or with exact arithmetic the sum of all scores, that of the right class twice."""
     leaves = {name: value.clone().requires_grad_() for name, value in values.items()}
     table, *dense = leaves.values()
     rows = F.embedding_bag(bags, table, mode="sum")
@@ -61,7 +62,7 @@ def derived(case: Any, values: Tensors, bags: torch.Tensor, classes: torch.Tenso
 
 
 def mean(case: Any, name: str, gradients: list[torch.Tensor]) -> torch.Tensor:
-    """Added in rank order, then divided; DDP's own allreduce, for the dense part, divides each by multiplying first."""
+    """Add in rank order, then divide. DDP's own allreduce, of the dense part, multiplies each by 1/n before it adds."""
     count = len(gradients)
     first = case.accumulation == "allreduce" and name != TABLE
     total, *others = [gradient * (1 / count) for gradient in gradients] if first else gradients
@@ -71,7 +72,7 @@ def mean(case: Any, name: str, gradients: list[torch.Tensor]) -> torch.Tensor:
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """Every trainer has the same dense part at all times, and the trace has each one's."""
+    """Train one table and one dense part, and record the latter once for each trainer's replica."""
     names = [f"trainer{number}" for number in range(1, case.trainers + 1)]
     data = {name: batches(case, name) for name in names}
     values = initial(case)

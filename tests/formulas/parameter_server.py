@@ -21,6 +21,7 @@ PULL, PUSH = 0, 1
 
 
 def initial(case: Any) -> Tensors:
+    """Draw the layer."""
     with default_draws(case.seed, "model"):
         layer = torch.nn.Linear(case.inputs, case.outputs)
         values = {"weight": layer.weight.detach(), "bias": layer.bias.detach()}
@@ -30,6 +31,7 @@ def initial(case: Any) -> Tensors:
 
 
 def batches(case: Any, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Draw a worker's data and targets, step by step."""
     numbers, dtype = draws(case.seed, worker), getattr(torch, case.dtype)
     teacher = torch.randn(case.inputs, case.outputs, generator=draws(case.seed, "teacher"))
     x_shape, y_shape = (case.batch_size, case.inputs), (case.batch_size, case.outputs)
@@ -43,7 +45,7 @@ def batches(case: Any, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor
 
 
 def derived(case: Any, weights: Tensors, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, Tensors]:
-    """The loss and its gradients: the mean of squared differences, or with exact arithmetic Σ output × target."""
+    """Derive the loss: the mean of squared differences, or with exact arithmetic Σ output × target."""
     weight, bias = (weights[name].clone().requires_grad_() for name in ("weight", "bias"))
     output = F.linear(x, weight, bias)
     loss = (output * y).sum() if case.arithmetic == "exact" else (output - y).pow(2).mean()
@@ -52,9 +54,10 @@ def derived(case: Any, weights: Tensors, x: torch.Tensor, y: torch.Tensor) -> tu
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """A worker's n-th gradients are of what its n-th pull brought, or with staleness 1 its (n-1)-th.
+    """Follow the order of events: the server applies each push at once, by plain SGD.
 
-    Its first are of its first pull in either case. The server applies each push at once, with its rate.
+    A worker's n-th gradients are those of the weights that its n-th pull brought; with staleness 1, its (n-1)-th. Its
+    first gradients are those of its first pull in either case.
     """
     names = [f"worker{number}" for number in range(1, case.workers + 1)]
     data = {name: batches(case, name) for name in names}

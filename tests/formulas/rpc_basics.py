@@ -13,8 +13,8 @@ import torch
 
 from tests.formulas.common import Tensors, draws
 
-# RPC itself sends TypeError and ValueError back as they are, and everything else as RuntimeError. A failed remote
-# value keeps the type of every error, and `call` fetches one.
+# Which errors keep their type. RPC itself sends TypeError and ValueError back as they are, and all others as
+# RuntimeError. A failed remote value keeps the type of every error, and `call` fetches one.
 KEPT = {
     "rpc_sync": {"ValueError"},
     "rpc_async": {"ValueError"},
@@ -24,7 +24,7 @@ KEPT = {
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """Every role is called in every form, with each kind of function."""
+    """Call both roles in every form, with each kind of function."""
     found: Tensors = {}
     for step in range(case.steps):
         numbers = draws(case.seed, f"inputs/{step}")

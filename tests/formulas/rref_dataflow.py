@@ -12,12 +12,12 @@ import torch
 
 from tests.formulas.common import Tensors, draws
 
-# Who sends a payload to whom in a step; nothing passes worker0, which only says so.
+# Sender and receiver of each payload of a step. Worker 0 only says that they are to be sent.
 FLOW = (("worker1", "worker3"), ("worker2", "worker3"), ("worker3", "worker4"))
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """Worker 3 adds the two, worker 4 doubles their sum and adds one."""
+    """Add two tensors on worker 3, then double their sum and add one on worker 4."""
     found: Tensors = {}
     for step in range(case.steps):
         a, b = (

@@ -10,12 +10,12 @@ from tests.formulas.common import Tensors
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """No step of SGD looks at two tensors, so the number of servers decides nothing."""
+    """Train on one server: no step of SGD looks at two tensors, so the number of servers decides nothing."""
     return batch_parameter_server.trace(case, given)
 
 
 def owners(sizes: Mapping[str, int], servers: int) -> dict[str, int]:
-    """The one server of each tensor: largest first, then by name; to the least loaded, of equals the first."""
+    """Deal tensors out, the largest first, of equals by name: to the server that holds least, of equals the first."""
     load = [(0, server) for server in range(servers)]
     found = {}
     for size, name in sorted((-size, name) for name, size in sizes.items()):
