@@ -1,7 +1,347 @@
-"""Mistakes that a parameter server and its twin share."""
+"""Mistakes that a tutorial with servers shares with its twin: only its formula (tests/formulas/) can tell.
+
+The tests that know no formula let every one of these pass: runs against twins, plain training, and learning.
+"""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = ()
+_TEST = "tests/test_formulas_servers.py"
+_UPDATE, _MODELS = "reference/update.py", "reference/models.py"
+
+
+def _shared(
+    name: str, tutorial: str, case: str, old: str, new: str, models: str, twin: tuple[str, str] | None = None
+) -> Mutant:
+    """A bug in what both use, or with ``twin`` (old, new) also in the twin's own code.
+
+    ``tutorial`` is a module's name, or a file that several share; ``case`` names the row that tells.
+    """
+    file = tutorial if "/" in tutorial else f"reference/{tutorial}.py"
+    also = () if twin is None else ((file, *twin),)
+    return Mutant(name, file, old, new, (f"{_TEST}::test_the_trace_is_the_formulas[{case}]",), models, also=also)
+
+
+_BASICS = (
+    _shared(
+        "inputs-of-one-step",
+        *("rpc_basics", "rpc_basics"),
+        'generator(case.seed, f"inputs/{step}")',
+        'generator(case.seed, "inputs")',
+        "the tensors that are added do not change with the step",
+    ),
+    _shared(
+        "one-input-twice",
+        *("rpc_basics", "rpc_basics"),
+        "return torch.randn(shape, generator=draws), torch.randn(shape, generator=draws)",
+        "return (torch.randn(shape, generator=draws),) * 2",
+        "both summands are one tensor",
+    ),
+    _shared(
+        "scaled-wrong-summand",
+        *("rpc_basics", "rpc_basics"),
+        "return x + 2 * y",
+        "return 2 * x + y",
+        "the wrong summand is scaled",
+    ),
+    _shared(
+        "callee-reseeded-alike",
+        *("rpc_basics", "rpc_basics"),
+        'args=(seed_for(self.case.seed, f"{to}/{step}"),)',
+        "args=(seed_for(self.case.seed, to),)",
+        "what a callee draws does not change with the step",
+        ('manual_seed(seed_for(case.seed, f"{to}/{step}"))', "manual_seed(seed_for(case.seed, to))"),
+    ),
+)
+
+_FLOW = (
+    _shared(
+        "makers-alike",
+        *("rref_dataflow", "rref_dataflow"),
+        'args=(case.seed, f"worker2/{step}", case.side)',
+        'args=(case.seed, f"worker1/{step}", case.side)',
+        "two workers make the same data",
+        ('make(case.seed, f"worker2/{step}", case.side)', 'make(case.seed, f"worker1/{step}", case.side)'),
+    ),
+    _shared(
+        "made-once",
+        *("rref_dataflow", "rref_dataflow"),
+        "generator=generator(seed, name)",
+        'generator=generator(seed, name.partition("/")[0])',
+        "the data that flows does not change with the step",
+    ),
+    _shared(
+        "scaled-before-the-sum",
+        *("rref_dataflow", "rref_dataflow"),
+        "return a + b",
+        "return 2 * a + b",
+        "one of two summands counts twice",
+    ),
+    _shared(
+        "scale-without-offset",
+        *("rref_dataflow", "rref_dataflow"),
+        "return total * 2 + 1",
+        "return total * 2",
+        "a constant is left out",
+    ),
+)
+
+_AUTOGRAD = (
+    _shared(
+        "owners-alike",
+        *("dist_autograd", "dist_autograd"),
+        "draws = generator(case.seed, owner)",
+        'draws = generator(case.seed, "owner")',
+        "two parameters start from the same numbers",
+    ),
+    _shared(
+        "uniform-for-normal",
+        *("dist_autograd", "dist_autograd"),
+        "values = torch.randn(shape, generator=draws)",
+        "values = torch.rand(shape, generator=draws)",
+        "parameters are drawn from another distribution",
+    ),
+    _shared(
+        "contexts-rounded",
+        *("dist_autograd", "dist_autograd-float64"),
+        "return (context + 1) * (a + b).pow(2).sum()",
+        "return (context + 1) * (a + b).float().pow(2).sum().to(a.dtype)",
+        "float64 is rounded to float32 on the way",
+    ),
+    _shared(
+        "parameters-below-4",
+        *("dist_autograd", "dist_autograd-exact"),
+        "torch.randint(-4, 5, shape, generator=draws)",
+        "torch.randint(-4, 4, shape, generator=draws)",
+        "the largest of the integers is left out",
+    ),
+)
+
+_SINGLE = (
+    _shared(
+        "teacher-of-each-worker",
+        *("parameter_server", "parameter_server-workers"),
+        'generator=generator(case.seed, "teacher")',
+        'generator=generator(case.seed, f"teacher/{worker}")',
+        "workers learn different things",
+    ),
+    _shared(
+        "teacher-transposed",
+        *("parameter_server", "parameter_server-waiting"),
+        'teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))',
+        'teacher = torch.randn(case.outputs, case.inputs, generator=generator(case.seed, "teacher")).T',
+        "numbers are drawn column by column",
+    ),
+    _shared(
+        "workers-see-the-same",
+        *("parameter_server", "parameter_server-workers"),
+        "draws = generator(case.seed, worker)",
+        'draws = generator(case.seed, "worker")',
+        "all workers draw the same batches",
+    ),
+    _shared(
+        "loss-summed-over-outputs",
+        *("parameter_server", "parameter_server-waiting"),
+        "(output - target).pow(2).mean()",
+        "(output - target).pow(2).sum(1).mean()",
+        "the mean is taken over rows only",
+    ),
+    _shared(
+        "loss-in-float32",
+        *("parameter_server", "parameter_server-float64"),
+        "(output - target).pow(2).mean()",
+        "(output - target).float().pow(2).mean().to(output.dtype)",
+        "float64 is rounded to float32 on the way",
+    ),
+    _shared(
+        "several-never-compute-on",
+        *("parameter_server", "parameter_server-workers"),
+        "if pending is not None and self.case.staleness == 0:",
+        "if pending is not None and (self.case.staleness == 0 or self.case.workers > 1):",
+        "staleness is forgotten where there are several workers",
+        (
+            "if self.pulled and self.case.staleness == 1:",
+            "if self.pulled and self.case.staleness == 1 and self.case.workers == 1:",
+        ),
+    ),
+    _shared(
+        "data-integers-from-0",
+        *("parameter_server", "parameter_server-exact"),
+        "data = torch.randint(-2, 3, ",
+        "data = torch.randint(0, 3, ",
+        "exact data are never negative",
+    ),
+    _shared(
+        "linear-integers-from-0",
+        *("parameter_server", "parameter_server-exact"),
+        "parameter.data.copy_(torch.randint(-2, 3, parameter.shape))",
+        "parameter.data.copy_(torch.randint(0, 3, parameter.shape))",
+        "exact parameters are never negative",
+    ),
+)
+
+_BATCH = "batch_parameter_server"
+_IN_CONVNET, _IN_MLP, _IN_EXACT = f"{_BATCH}-convnet", f"{_BATCH}-mlp", f"{_BATCH}-exact"
+
+_ROUNDS = (
+    _shared(
+        "buffers-summed",
+        *(_UPDATE, _IN_CONVNET),
+        "                total /= count\n",
+        "",
+        "batch norm's statistics are added up, not averaged",
+    ),
+    _shared(
+        "buffers-of-the-first",
+        *(_UPDATE, _IN_CONVNET),
+        "                for other in each[1:]:",
+        "                for other in each[:1] * (count - 1):",
+        "batch norm's statistics are the first trainer's",
+    ),
+    _shared(
+        "batches-counted-by-all",
+        *(_UPDATE, _IN_CONVNET),
+        "            total = each[0].clone()",
+        "            total = each[0].clone() if buffer.is_floating_point() else sum(each)",
+        "batch norm's number of batches is added up over the trainers",
+    ),
+    _shared(
+        "buffers-as-they-were",
+        *(_UPDATE, _IN_CONVNET),
+        "            buffer.copy_(total)",
+        "            pass",
+        "batch norm's statistics stay those of the beginning (S2.8)",
+    ),
+    _shared(
+        "loss-rounded",
+        *(_BATCH, f"{_BATCH}-float64"),
+        "loss = self.loss_fn(m(inputs), labels)",
+        "loss = self.loss_fn(m(inputs).float(), labels.float()).to(labels.dtype)",
+        "float64 is rounded to float32 on the way",
+    ),
+    _shared(
+        "images-of-one-round",
+        *(_BATCH, _IN_MLP),
+        "inputs = torch.randn(shape, generator=self.draws)",
+        "inputs = torch.randn(shape, generator=generator(case.seed, self.name))",
+        "a trainer's images do not change with the round",
+    ),
+    _shared(
+        "images-of-a-batch-alike",
+        *(_BATCH, _IN_MLP),
+        "inputs = torch.randn(shape, generator=self.draws)",
+        "inputs = torch.randn(shape[1:], generator=self.draws).expand(shape)",
+        "all images of a batch are one image",
+    ),
+    _shared(
+        "images-of-noise-from-0-to-1",
+        *(_BATCH, _IN_MLP),
+        "inputs = torch.randn(shape, generator=self.draws)",
+        "inputs = torch.rand(shape, generator=self.draws)",
+        "images are drawn from another distribution",
+    ),
+    _shared(
+        "width-for-height",
+        *(_BATCH, _IN_CONVNET),
+        "shape = (case.batch_size, 3, case.image_w, case.image_h)",
+        "shape = (case.batch_size, 3, case.image_h, case.image_w)",
+        "the sides of an image are exchanged",
+    ),
+    _shared(
+        "loss-linear-far-away",
+        *(_BATCH, _IN_MLP),
+        "nn.MSELoss()",
+        "nn.SmoothL1Loss()",
+        "the loss is another than is said",
+    ),
+    _shared(
+        "convnet-without-relu",
+        *(_MODELS, _IN_CONVNET),
+        "        nn.ReLU(),\n        nn.AdaptiveAvgPool2d(2),",
+        "        nn.Identity(),\n        nn.AdaptiveAvgPool2d(2),",
+        "a layer is left out of the model",
+    ),
+    _shared(
+        "pooled-by-maximum",
+        *(_MODELS, _IN_CONVNET),
+        "nn.AdaptiveAvgPool2d(2),",
+        "nn.AdaptiveMaxPool2d(2),",
+        "a layer of the model is another than is said",
+    ),
+    _shared(
+        "padded-from-the-other-side",
+        *(_MODELS, _IN_CONVNET),
+        "padding=1, bias=False",
+        'padding=1, padding_mode="circular", bias=False',
+        "the border of an image is not zero",
+    ),
+    _shared(
+        "statistics-too-eager",
+        *(_MODELS, _IN_CONVNET),
+        "nn.BatchNorm2d(HIDDEN)",
+        "nn.BatchNorm2d(HIDDEN, momentum=0.5)",
+        "batch norm's running statistics forget too soon",
+    ),
+    _shared(
+        "drawn-from-the-last",
+        *(_MODELS, _IN_EXACT),
+        "for parameter in model.parameters():",
+        "for parameter in reversed(list(model.parameters())):",
+        "initial parameters are drawn in another order",
+    ),
+    _shared(
+        "models-alike",
+        *(_MODELS, _IN_MLP),
+        'seed_for(seed, "model")',
+        'seed_for(0, "model")',
+        "the initial model does not depend on the seed",
+    ),
+)
+
+_HYBRID = (
+    _shared(
+        "ties-to-the-highest",
+        *("hybrid_ddp", "hybrid_ddp"),
+        "torch.ones_like(indices)).argmax(1)",
+        "torch.ones_like(indices)).flip(1).argmax(1).neg().add(case.num_classes - 1)",
+        "of classes with equally many votes the highest wins",
+    ),
+    _shared(
+        "votes-of-the-row-before",
+        *("hybrid_ddp", "hybrid_ddp"),
+        "votes[indices]",
+        "votes[indices - 1]",
+        "rows of the table are numbered from 1 in one place",
+    ),
+    _shared(
+        "bags-of-one-step",
+        *("hybrid_ddp", "hybrid_ddp"),
+        "    for _ in range(case.steps):\n        indices",
+        "    for _ in range(case.steps):\n        draws = generator(case.seed, name)\n        indices",
+        "a trainer's batch does not change with the step",
+    ),
+    _shared(
+        "bags-alike",
+        *("hybrid_ddp", "hybrid_ddp"),
+        "draws = generator(case.seed, name)\n    for",
+        'draws = generator(case.seed, "trainer")\n    for',
+        "all trainers draw the same batches",
+    ),
+    _shared(
+        "right-class-counts-once",
+        *("hybrid_ddp", "hybrid_ddp-exact"),
+        "(1 + nn.functional.one_hot(target, case.num_classes))",
+        "nn.functional.one_hot(target, case.num_classes)",
+        "exact arithmetic trains one class only",
+    ),
+    _shared(
+        "parts-drawn-alike",
+        *("hybrid_ddp", "hybrid_ddp-exact"),
+        "draws = generator(case.seed, name)\n        for parameter",
+        'draws = generator(case.seed, "parts")\n        for parameter',
+        "the table and the dense part start from the same numbers",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_BASICS, *_FLOW, *_AUTOGRAD, *_SINGLE, *_ROUNDS, *_HYBRID)
