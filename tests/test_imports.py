@@ -130,3 +130,9 @@ def test_only_tests_import_both_rooms(file: Path) -> None:
 def test_only_vision_imports_torchvision() -> None:
     everything = files("reference", "faults", "tests", "benchmarks", "docs", ".ci")
     assert [str(file) for file in everything if within(imports(file), "torchvision")] == ["reference/vision.py"]
+
+
+@pytest.mark.parametrize("file", files("tests/formulas"), ids=str)
+def test_a_formula_takes_nothing_from_the_tutorials(file: Path) -> None:
+    """Otherwise it would share their mistakes. torchvision's model comes through its one importer."""
+    assert within(imports(file), "reference", "faults") <= {"reference.vision", "reference.vision.resnet50"}

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.formulas.draws import Named, default_generator, generator, seed_of
+from tests.formulas.common import Tensors, default_draws, draws, seed_of
 
 HIDDEN = 128
 
@@ -78,29 +78,29 @@ def environments(case: Any) -> list[Pole | Other]:
 
 
 def generators(case: Any) -> list[torch.Generator]:
-    return [generator(case.seed, f"observer{number}") for number in range(1, case.observers + 1)]
+    return [draws(case.seed, f"observer{number}") for number in range(1, case.observers + 1)]
 
 
-def episode_draws(case: Any, draws: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+def episode_draws(case: Any, own: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """One observer's uniforms (n_steps,), and the factors (n_steps, 128) of its hidden units."""
-    uniforms = torch.rand(case.n_steps, generator=draws, dtype=torch.float64)
+    uniforms = torch.rand(case.n_steps, generator=own, dtype=torch.float64)
     factors = torch.ones(case.n_steps, HIDDEN, dtype=getattr(torch, case.dtype))
     if case.dropout:
-        dropped = torch.rand(case.n_steps, HIDDEN, generator=draws) < case.dropout
+        dropped = torch.rand(case.n_steps, HIDDEN, generator=own) < case.dropout
         factors = torch.where(dropped, 0, factors / (1 - case.dropout))
     return uniforms, factors
 
 
-def initial_parameters(case: Any) -> Named:
+def initial_parameters(case: Any) -> Tensors:
     """Two linear layers with 128 units between them, drawn in float32 whatever the dtype."""
     with gymnasium.make(case.env, disable_env_checker=True) as env:
         inputs, actions = env.observation_space.shape[0], env.action_space.n
-    with default_generator(case.seed, "policy"):
+    with default_draws(case.seed, "policy"):
         layers = nn.ModuleDict({"affine1": nn.Linear(inputs, HIDDEN), "affine2": nn.Linear(HIDDEN, int(actions))})
     return {name: p.detach().to(getattr(torch, case.dtype)).requires_grad_() for name, p in layers.named_parameters()}
 
 
-def probabilities(p: Named, states: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
+def probabilities(p: Tensors, states: torch.Tensor, factors: torch.Tensor) -> torch.Tensor:
     """softmax(W2 relu(d * (W1 s + b1)) + b2), for each state (inputs,) with its factors d (128,)."""
     hidden = F.relu(F.linear(states, p["affine1.weight"], p["affine1.bias"]) * factors)
     return F.linear(hidden, p["affine2.weight"], p["affine2.bias"]).softmax(-1)

@@ -27,10 +27,11 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.draws import Named, copies, kept
+from tests.formulas.common import Tensors
+from tests.formulas.keeping import copies, kept
 
 
-def trace(case: Any) -> Named:
+def trace(case: Any) -> Tensors:
     """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
     parameters, envs, draws = initial_parameters(case), environments(case), generators(case)
     adam = torch.optim.Adam(parameters.values(), lr=case.lr)
@@ -57,7 +58,7 @@ def trace(case: Any) -> Named:
 
 
 def play(
-    case: Any, parameters: Named, envs: list[Any], draws: list[tuple[torch.Tensor, torch.Tensor]]
+    case: Any, parameters: Tensors, envs: list[Any], draws: list[tuple[torch.Tensor, torch.Tensor]]
 ) -> tuple[list[list[int]], list[torch.Tensor], list[list[list[float]]]]:
     """Actions by step and observer; log-probabilities likewise, one tensor a part; rewards by observer and start.
 

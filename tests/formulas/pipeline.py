@@ -24,12 +24,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from reference.vision import resnet50  # torchvision's own: a door that also opens beside a CPU build of torch
-from tests.formulas.draws import Named, copies, default_generator, generator, kept
+from tests.formulas.common import Tensors, default_draws, draws
+from tests.formulas.keeping import copies, kept
 
 Model = Callable[[torch.Tensor], torch.Tensor]
 
 
-def trace(case: Any) -> Named:
+def trace(case: Any) -> Tensors:
     """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
     p, buffers, model = mlp(case) if case.model == "mlp" else resnet(case)
     found = copies(p, "initial")
@@ -52,26 +53,26 @@ def sizes(images: int, parts: int) -> list[int]:
 
 def batches(case: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Images (batch_size, 3, image_h, image_w), and labels (batch_size, num_classes), 1 for the image's class."""
-    draws, dtype = generator(case.seed, "master"), getattr(torch, case.dtype)
-    classes = torch.randint(case.num_classes, (case.batch_size,), generator=draws)
+    own, dtype = draws(case.seed, "master"), getattr(torch, case.dtype)
+    classes = torch.randint(case.num_classes, (case.batch_size,), generator=own)
     labels = torch.eye(case.num_classes, dtype=dtype)[classes]
     shape = (case.batch_size, 3, case.image_h, case.image_w)
     for _ in range(case.steps):
         integers = case.arithmetic == "exact"
-        images = torch.randint(-1, 2, shape, generator=draws) if integers else torch.randn(shape, generator=draws)
+        images = torch.randint(-1, 2, shape, generator=own) if integers else torch.randn(shape, generator=own)
         yield images.to(dtype), labels
 
 
-def mlp(case: Any) -> tuple[Named, Named, Model]:
+def mlp(case: Any) -> tuple[Tensors, Tensors, Model]:
     """``depth`` linear layers a half, a ReLU after each but the very last; ``width`` units between any two.
 
     Layer i of a half is number 2 i of its modules, and one later in the first, which begins with a Flatten.
     """
     units = [3 * case.image_h * case.image_w, *[case.width] * (2 * case.depth - 1), case.num_classes]
-    p: Named = {}
+    p: Tensors = {}
     for half in (1, 2):
         places = range((half - 1) * case.depth, half * case.depth)
-        with default_generator(case.seed, f"shard{half}"):
+        with default_draws(case.seed, f"shard{half}"):
             layers = [nn.Linear(units[place], units[place + 1]) for place in places]
             for number, layer in enumerate(layers):
                 for kind, values in (("weight", layer.weight), ("bias", layer.bias)):
@@ -89,7 +90,7 @@ def mlp(case: Any) -> tuple[Named, Named, Model]:
     return p, {}, model
 
 
-def resnet(case: Any) -> tuple[Named, Named, Model]:
+def resnet(case: Any) -> tuple[Tensors, Tensors, Model]:
     """torchvision's ResNet50: to its second layer of blocks on worker1, and from its third on worker2."""
     model = resnet50(num_classes=case.num_classes)
     halves = {
@@ -97,7 +98,7 @@ def resnet(case: Any) -> tuple[Named, Named, Model]:
         2: {"seq.0": model.layer3, "seq.1": model.layer4, "fc": model.fc},
     }
     for half, parts in halves.items():
-        with default_generator(case.seed, f"shard{half}"):
+        with default_draws(case.seed, f"shard{half}"):
             modules = [module for part in parts.values() for module in part.modules()]
             for module in modules:
                 if isinstance(module, nn.Conv2d | nn.Linear):

@@ -23,16 +23,17 @@ from tests.formulas.agents import (
     probabilities,
     returns,
 )
-from tests.formulas.draws import Named, copies, kept
+from tests.formulas.common import Tensors
+from tests.formulas.keeping import copies, kept
 
 
-def trace(case: Any) -> Named:
+def trace(case: Any) -> Tensors:
     """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
-    parameters, envs, draws = initial_parameters(case), environments(case), generators(case)
+    parameters, envs, owns = initial_parameters(case), environments(case), generators(case)
     adam = torch.optim.Adam(parameters.values(), lr=case.lr)
     found, running = copies(parameters, "initial"), 0.0
     for episode in range(case.steps):
-        played = [play(case, parameters, *each) for each in zip(envs, draws, strict=True)]
+        played = [play(case, parameters, *each) for each in zip(envs, owns, strict=True)]
         losses = [loss(*each) for each in zip(played, standardized(case, played), strict=True)]
         adam.zero_grad()
         for each in losses:
@@ -54,9 +55,9 @@ def trace(case: Any) -> Named:
 Played = tuple[list[int], list[float], list[torch.Tensor]]
 
 
-def play(case: Any, parameters: Named, env: Any, draws: torch.Generator) -> Played:
+def play(case: Any, parameters: Tensors, env: Any, own: torch.Generator) -> Played:
     """One observer's actions, rewards and log-probabilities: one start of its environment, or ``n_steps`` steps."""
-    uniforms, factors = episode_draws(case, draws)
+    uniforms, factors = episode_draws(case, own)
     actions, rewards, logs, state, over = [], [], [], env.reset(), False
     while len(actions) < case.n_steps and not over:
         seen = torch.from_numpy(state).to(factors.dtype)[None]

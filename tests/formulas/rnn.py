@@ -24,7 +24,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.formulas.draws import Named, copies, default_generator, generator, kept
+from tests.formulas.common import Tensors, default_draws, draws
+from tests.formulas.keeping import copies, kept
 
 Drop = Callable[[torch.Tensor], torch.Tensor]
 
@@ -32,7 +33,7 @@ Drop = Callable[[torch.Tensor], torch.Tensor]
 SHIPPED = Path(__file__).parents[2] / "reference" / "text.txt"
 
 
-def trace(case: Any) -> Named:
+def trace(case: Any) -> Tensors:
     """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
     text = Path(case.text or SHIPPED).read_bytes()
     p = initial_parameters(case, len(set(text)))
@@ -52,14 +53,14 @@ def trace(case: Any) -> Named:
     return kept(found, case.steps, case.record)
 
 
-def initial_parameters(case: Any, ntoken: int) -> Named:
+def initial_parameters(case: Any, ntoken: int) -> Tensors:
     """Drawn in float32 whatever the dtype."""
     layers: dict[str, nn.Module] = {}
-    with default_generator(case.seed, "emb_table"):
+    with default_draws(case.seed, "emb_table"):
         layers["emb_table/encoder"] = nn.Embedding(ntoken, case.ninp)
-    with default_generator(case.seed, "rnn"):
+    with default_draws(case.seed, "rnn"):
         layers["rnn"] = nn.LSTM(case.ninp, case.nhid, case.nlayers)
-    with default_generator(case.seed, "decoder"):
+    with default_draws(case.seed, "decoder"):
         layers["decoder/decoder"] = nn.Linear(case.nhid, ntoken)
     return {
         f"{part}{'/' if part == 'rnn' else '.'}{name}": p.detach().to(getattr(torch, case.dtype)).requires_grad_()
@@ -80,7 +81,7 @@ def batch(case: Any, text: bytes, index: int) -> tuple[torch.Tensor, torch.Tenso
 
 
 def forward(
-    case: Any, p: Named, tokens: torch.Tensor, states: torch.Tensor, step: int
+    case: Any, p: Tensors, tokens: torch.Tensor, states: torch.Tensor, step: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores (sequence, batch_size, ntoken), and the new states: the outputs and cells of each layer."""
     values, new = dropout(case, "emb_table", step)(F.embedding(tokens, p["emb_table/encoder.weight"])), []
@@ -95,18 +96,18 @@ def forward(
 
 def dropout(case: Any, part: str, step: int) -> Drop:
     """A value stays with probability 1 - dropout, and is then divided by it; a new mask at each use."""
-    draws, stays = generator(case.seed, f"{part}/{step}"), 1 - case.dropout
+    own, stays = draws(case.seed, f"{part}/{step}"), 1 - case.dropout
 
     def drop(values: torch.Tensor) -> torch.Tensor:
         if stays in (0, 1):
             return values * stays
-        return values * torch.empty_like(values).bernoulli_(stays, generator=draws).div_(stays)
+        return values * torch.empty_like(values).bernoulli_(stays, generator=own).div_(stays)
 
     return drop
 
 
 def lstm_layer(
-    p: Named, layer: int, values: torch.Tensor, output: torch.Tensor, cell: torch.Tensor
+    p: Tensors, layer: int, values: torch.Tensor, output: torch.Tensor, cell: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Outputs (sequence, batch_size, nhid), and the last cell."""
     w_in, w_out, b_in, b_out = (p[f"rnn/{kind}_l{layer}"] for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))

@@ -371,6 +371,14 @@ _LANGUAGE = (
         _killers("rnn-epochs"),
         "the loss is a sum over tokens instead of their mean",
     ),
+    Mutant(
+        "another-rate",
+        _RNN,
+        'lr: float = number(0.05, "learning rate',
+        'lr: float = number(0.5, "learning rate',
+        ("tests/test_formulas_agents.py::test_a_cases_defaults_are_the_published_numbers[rnn]",),
+        "a default is not the published number",
+    ),
 )
 
 _PIPELINE = (
@@ -447,7 +455,7 @@ _PIPELINE = (
         _PIPE,
         "        self._norm_layer = nn.BatchNorm2d",
         "        self._norm_layer = partial(nn.BatchNorm2d, momentum=1.0)",
-        _killers("pipeline-resnet50-ends"),
+        _killers("pipeline-resnet50"),
         "batch norm's statistics are those of the last micro-batch alone",
     ),
     Mutant(
@@ -455,7 +463,7 @@ _PIPELINE = (
         "reference/shard.py",
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
-        _killers("pipeline-resnet50-ends"),
+        _killers("pipeline-resnet50"),
         "parts of so many images instead of so many parts (S4.3), in the twin as well",
         also=((_PIPE, "for x in inputs.tensor_split(case.num_split)])", "for x in inputs.split(case.num_split)])"),),
     ),
@@ -464,7 +472,7 @@ _PIPELINE = (
         _PIPE,
         "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)\n        self._initialise()",
         "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)",
-        _killers("pipeline-resnet50-ends"),
+        _killers("pipeline-resnet50"),
         "the second half's convolutions are drawn by another rule than the first's, as published (S4.9)",
     ),
     Mutant(

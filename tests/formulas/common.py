@@ -1,0 +1,41 @@
+"""What the formulas have in common: seeds by name, and what ``record`` leaves out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Tensors = dict[str, torch.Tensor]
+
+
+def seed_of(seed: int, name: str) -> int:
+    """Derive the seed of ``name``: the first 63 bits of SHA-256 of ``seed/name``."""
+    return int(hashlib.sha256(f"{seed}/{name}".encode("ascii")).hexdigest()[:16], 16) // 2
+
+
+def draws(seed: int, name: str) -> torch.Generator:
+    """Make the generator that ``name`` draws from."""
+    made = torch.Generator()
+    made.manual_seed(seed_of(seed, name))
+    return made
+
+
+@contextmanager
+def default_draws(seed: int, name: str) -> Iterator[None]:
+    """Seed torch's default generator, from which layers draw their parameters, for ``name`` within this block."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed_of(seed, name))
+        yield
+
+
+def recorded(case: Any, tensors: Tensors, last: int) -> Tensors:
+    """Drop what ``record="ends"`` leaves out: gradients, buffers, and all parameters but the first and the last."""
+    if case.record == "every":
+        return tensors
+    between = {f"{step:04d}/{what}" for step in range(last + 1) for what in ("gradient", "buffer", "parameter")}
+    between.remove(f"{last:04d}/parameter")
+    return {name: tensor for name, tensor in tensors.items() if "/".join(name.split("/")[:2]) not in between}
