@@ -51,7 +51,7 @@ def trace(case: Any) -> Tensors:
         steps = {"actions": torch.tensor(actions), "rewards": weights, "log_probs": torch.cat(logs, dim=1)}
         found |= copies(steps, f"{episode:04d}/steps") | copies(gradients, f"{episode:04d}/gradient")
         found |= copies(parameters, f"{episode:04d}/parameter")
-        found[f"{episode:04d}/loss/policy"] = sum(each.detach() for each in losses)
+        found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(length, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
     return kept(found, case.steps, case.record, ("loss", "reward"))

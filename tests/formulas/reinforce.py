@@ -43,7 +43,7 @@ def trace(case: Any) -> Tensors:
         worst = min(sum(rewards) for _, rewards, _ in played)
         running = 0.05 * worst + 0.95 * running
         found |= copies(gradients, f"{episode:04d}/gradient") | copies(parameters, f"{episode:04d}/parameter")
-        found[f"{episode:04d}/loss/policy"] = sum(each.detach() for each in losses)
+        found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(worst, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
         for number, (actions, rewards, _) in enumerate(played, start=1):
