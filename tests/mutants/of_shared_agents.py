@@ -1,7 +1,488 @@
-"""Mistakes that an agent, a pipeline or a language model shares with its twin."""
+"""Mistakes that an agent, a pipeline or a language model shares with its twin: a helper of both, or both places."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = ()
+_POLE, _ONE, _MANY = "reference/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
+_RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/corpus.py", "reference/pipeline.py"
+_TRACE = "reference/trace.py"
+
+
+def _killers(*cases: str) -> tuple[str, ...]:
+    return tuple(f"tests/test_formulas_agents.py::test_a_twin_computes_the_formula[{case}]" for case in cases)
+
+
+_AGENTS = (
+    Mutant(
+        "gamma-squared",
+        _POLE,
+        "rewards[step] + gamma * following",
+        "rewards[step] + gamma * gamma * following",
+        _killers("reinforce-episodes"),
+        "each step later counts by the square of the discount less",
+    ),
+    Mutant(
+        "returns-over-restarts",
+        _MANY,
+        "                rewards[start_step:] = discounted(rewards[start_step:], self.case.gamma)\n"
+        "                state, _ = self.env.reset()",
+        "                if step + 1 >= n_steps:\n"
+        "                    rewards = discounted(rewards, self.case.gamma)\n"
+        "                state, _ = self.env.reset()",
+        _killers("batch_reinforce-episodes"),
+        "an action is rewarded with what a later start of the environment earns",
+        also=(
+            (
+                _MANY,
+                "        return [value for start in self.starts for value in discounted(start, self.gamma)]",
+                "        return discounted([reward for start in self.starts for reward in start], self.gamma)",
+            ),
+        ),
+    ),
+    Mutant(
+        "reward-of-the-last-start",
+        _MANY,
+        "                if start_step == 0:\n                    ep_reward = step + 1\n",
+        "                ep_reward = step + 1 - start_step\n",
+        _killers("batch_reinforce-episodes"),
+        "an episode's reward is the length of the last start of its environment",
+        also=((_MANY, "sum(len(game.starts[0]) for", "sum(len(game.starts[-2]) for"),),
+    ),
+    Mutant(
+        "reward-of-all-starts",
+        _MANY,
+        "                if start_step == 0:\n                    ep_reward = step + 1\n",
+        "                ep_reward = step + 1\n",
+        _killers("batch_reinforce-episodes"),
+        "an episode's reward is its length, however often the pole fell",
+        also=((_MANY, "sum(len(game.starts[0]) for", "sum(len([r for s in game.starts for r in s]) for"),),
+    ),
+    Mutant(
+        "one-mask-for-all-steps",
+        _MANY,
+        "        return self.keep[step] if observer is None else self.keep[step, observer]",
+        "        return self.keep[0] if observer is None else self.keep[0, observer]",
+        _killers("batch_reinforce-alone"),
+        "every step of an episode drops the same units",
+    ),
+    Mutant(
+        "one-mask-for-all-observers",
+        _MANY,
+        "        return self.keep[step] if observer is None else self.keep[step, observer]",
+        "        return self.keep[step, :1] if observer is None else self.keep[step, 0]",
+        _killers("batch_reinforce-episodes"),
+        "every observer's step drops the units that the first one's drops",
+    ),
+    Mutant(
+        "mask-of-an-episodes-first-step",
+        _ONE,
+        "None if record.draws.keep is None else record.draws.keep[step]",
+        "None if record.draws.keep is None else record.draws.keep[0]",
+        _killers("reinforce-episodes"),
+        "every step of an episode drops the same units",
+    ),
+    Mutant(
+        "draws-of-the-first-episode",
+        _POLE,
+        "        uniforms = torch.rand(steps, generator=self.draws, dtype=torch.float64)",
+        "        self.draws.manual_seed(self.draws.initial_seed())\n"
+        "        uniforms = torch.rand(steps, generator=self.draws, dtype=torch.float64)",
+        _killers("reinforce-episodes"),
+        "every episode draws what the first one drew",
+    ),
+    Mutant(
+        "draws-of-the-first-observer",
+        _POLE,
+        "        self.draws = generator(seed, observer)",
+        '        self.draws = generator(seed, "observer1")',
+        _killers("batch_reinforce-episodes"),
+        "every observer draws what the first one draws",
+    ),
+    Mutant(
+        "one-start-state-for-all",
+        _POLE,
+        '    return seed_for(seed, f"{observer}/environment")',
+        '    return seed_for(seed, "observer1/environment")',
+        _killers("reinforce-episodes"),
+        "every observer's environment starts as the first one's, as published (S2.25)",
+    ),
+    Mutant(
+        "dropout-without-scale",
+        _POLE,
+        "kept.to(self.dtype) / (1 - self.dropout)",
+        "kept.to(self.dtype)",
+        _killers("reinforce-episodes"),
+        "what dropout keeps is not divided by the probability that it is kept",
+    ),
+    Mutant(
+        "dropout-inverted",
+        _POLE,
+        "generator=self.draws) >= self.dropout",
+        "generator=self.draws) < self.dropout",
+        _killers("reinforce-episodes"),
+        "units are kept as often as they should be dropped",
+    ),
+    Mutant(
+        "action-of-the-complement",
+        _POLE,
+        "            if uniform < total:",
+        "            if 1 - uniform < total:",
+        _killers("reinforce-episodes"),
+        "actions are chosen with the right probabilities by the wrong draw",
+    ),
+    Mutant(
+        "sample-deviation",
+        _ONE,
+        "flat.std() + np",
+        "flat.std(ddof=1) + np",
+        _killers("reinforce-episodes"),
+        "the deviation of a sample, which one step alone does not have",
+    ),
+    Mutant(
+        "returns-not-centred",
+        _ONE,
+        "float((value - mean) / scale)",
+        "float(value / scale)",
+        _killers("reinforce-episodes"),
+        "returns are not brought to mean 0",
+    ),
+    Mutant(
+        "returns-centred-apart",
+        _ONE,
+        "    flat = np.concatenate(returns)\n"
+        "    mean, scale = flat.mean(), flat.std() + np.finfo(np.float32).eps\n"
+        "    return [[float((value - mean) / scale) for value in each] for each in returns]",
+        "    eps = np.finfo(np.float32).eps\n"
+        "    return [[float((v - np.mean(each)) / (np.std(each) + eps)) for v in each] for each in returns]",
+        _killers("reinforce-episodes"),
+        "each observer's returns are standardized by themselves",
+    ),
+    Mutant(
+        "log-of-another-action",
+        _ONE,
+        "record.log_probs.append(probs[:, action].log())",
+        "record.log_probs.append(probs[:, 0].log())",
+        _killers("reinforce-episodes"),
+        "the policy learns an action that was not taken",
+    ),
+    Mutant(
+        "log-of-the-likeliest-action",
+        _MANY,
+        "probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log()",
+        "probs.amax(1).log()",
+        _killers("batch_reinforce-episodes"),
+        "the policy learns the action that it prefers, whichever was taken",
+    ),
+    Mutant(
+        "unlearning",
+        _ONE,
+        "            (-torch.cat(record.log_probs) *",
+        "            (torch.cat(record.log_probs) *",
+        _killers("reinforce-episodes"),
+        "the loss has the wrong sign",
+        also=(
+            (
+                _ONE,
+                "            loss = -(torch.cat(record.log_probs) *",
+                "            loss = (torch.cat(record.log_probs) *",
+            ),
+        ),
+    ),
+    Mutant(
+        "sum-over-observers",
+        _MANY,
+        "    return (-log_probs * rewards / observers).sum()",
+        "    return (-log_probs * rewards).sum()",
+        _killers("batch_reinforce-episodes"),
+        "the loss is not divided by the number of observers",
+    ),
+    Mutant(
+        "best-observer",
+        _ONE,
+        "        min_reward = min(sum",
+        "        min_reward = max(sum",
+        _killers("reinforce-episodes"),
+        "an episode's reward is the best observer's",
+        also=((_ONE, "        worst = min(sum", "        worst = max(sum"),),
+    ),
+    Mutant(
+        "hasty-average",
+        _ONE,
+        "0.05 * min_reward + (1 - 0.05) * self.running_reward",
+        "(1 - 0.05) * min_reward + 0.05 * self.running_reward",
+        _killers("reinforce-episodes"),
+        "the running reward is 95 % of the newest",
+        also=((_ONE, "0.05 * worst + 0.95 * running", "0.95 * worst + 0.05 * running"),),
+    ),
+    Mutant(
+        "fall-not-rewarded",
+        _ONE,
+        "self._ask(Agent.report_reward, agent_rref, float(reward))",
+        "self._ask(Agent.report_reward, agent_rref, 0.0 if terminated else float(reward))",
+        _killers("reinforce-episodes"),
+        "the step on which the pole falls earns nothing",
+        also=(
+            (
+                _ONE,
+                "        record.rewards.append(float(reward))",
+                "        record.rewards.append(0.0 if terminated else float(reward))",
+            ),
+        ),
+    ),
+    Mutant(
+        "over-at-the-limit-only",
+        _MANY,
+        "            if terminated or truncated or step + 1 >= n_steps:",
+        "            if terminated or step + 1 >= n_steps:",
+        _killers("batch_reinforce-car"),
+        "an environment that has reached its limit of steps goes on",
+        also=((_MANY, "        if terminated or truncated or last:", "        if terminated or last:"),),
+    ),
+    Mutant(
+        "states-one-step-late",
+        _MANY,
+        "        state, _ = self.env.reset()\n                if start_step == 0:",
+        "        self.env.reset()\n                if start_step == 0:",
+        _killers("batch_reinforce-episodes"),
+        "the first action of a start is chosen for the state in which the one before it ended",
+        also=(
+            (
+                _MANY,
+                "        if terminated or truncated or last:\n            self.state, _ = self.env.reset()",
+                "        if terminated or truncated or last:\n            self.env.reset()",
+            ),
+        ),
+    ),
+    Mutant(
+        "returns-of-single-precision",
+        _MANY,
+        "        return torch.tensor(rewards, dtype=getattr(torch, self.case.dtype)), ep_reward",
+        "        return torch.tensor(rewards), ep_reward",
+        _killers("batch_reinforce-others"),
+        "returns do not have the case's dtype",
+        also=(
+            (
+                _MANY,
+                "[game.returns() for game in games], dtype=getattr(torch, case.dtype)).t()",
+                "[game.returns() for game in games]).t()",
+            ),
+        ),
+    ),
+)
+
+_LANGUAGE = (
+    Mutant(
+        "embeddings-mask-of-the-first-step",
+        _RNN,
+        '        with drawn(seed, f"emb_table/{step}"):',
+        '        with drawn(seed, "emb_table/0"):',
+        _killers("rnn-epochs"),
+        "every step drops the same numbers of the embeddings",
+    ),
+    Mutant(
+        "decoders-mask-of-the-embedding",
+        _RNN,
+        '        with drawn(seed, f"decoder/{step}"):',
+        '        with drawn(seed, f"emb_table/{step}"):',
+        _killers("rnn-epochs"),
+        "two parts of the model drop by the same draws",
+    ),
+    Mutant(
+        "layers-mask-of-the-first-step",
+        _RNN,
+        '        with drawn(self.seed, f"rnn/{step}"):',
+        '        with drawn(self.seed, "rnn/0"):',
+        _killers("rnn-epochs"),
+        "every step drops the same values between the layers",
+        also=((_RNN, '        with drawn(case.seed, f"rnn/{step}"):', '        with drawn(case.seed, "rnn/0"):'),),
+    ),
+    Mutant(
+        "no-dropout-between-layers",
+        _RNN,
+        "    inner = case.dropout if case.nlayers > 1 else 0.0",
+        "    inner = 0.0",
+        _killers("rnn-epochs"),
+        "the LSTM drops nothing between its layers",
+    ),
+    Mutant(
+        "state-zeroed-each-step",
+        _RNN,
+        "            if step % case.batches == 0:\n                hidden = first_hidden(case)\n",
+        "            hidden = first_hidden(case)\n",
+        _killers("rnn-no-dropout"),
+        "the state does not go from batch to batch",
+        also=(
+            (
+                _RNN,
+                "        if step % case.batches == 0:\n            hidden = first_hidden(case)\n        emb",
+                "        hidden = first_hidden(case)\n        emb",
+            ),
+        ),
+    ),
+    Mutant(
+        "state-of-the-last-epoch",
+        _RNN,
+        "            if step % case.batches == 0:\n                hidden = first_hidden(case)\n",
+        "            if step == 0:\n                hidden = first_hidden(case)\n",
+        _killers("rnn-epochs"),
+        "an epoch begins with the state in which the one before it ended",
+        also=(
+            (
+                _RNN,
+                "        if step % case.batches == 0:\n            hidden = first_hidden(case)\n        emb",
+                "        if step == 0:\n            hidden = first_hidden(case)\n        emb",
+            ),
+        ),
+    ),
+    Mutant(
+        "targets-two-later",
+        _TEXT,
+        "(index + 1) * sequence + 1)[:, None] + starts\n"
+        "        tokens = self.tokens[places % len(self.text)]\n"
+        "        return tokens[:-1], tokens[1:]",
+        "(index + 1) * sequence + 2)[:, None] + starts\n"
+        "        tokens = self.tokens[places % len(self.text)]\n"
+        "        return tokens[:-2], tokens[2:]",
+        _killers("rnn-epochs"),
+        "the model predicts the byte after the next",
+    ),
+    Mutant(
+        "sequences-not-spread",
+        _TEXT,
+        "        starts = torch.arange(batch_size) * len(self.text) // batch_size",
+        "        starts = torch.arange(batch_size)",
+        _killers("rnn-epochs"),
+        "all sequences of a batch read the beginning of the text",
+    ),
+    Mutant(
+        "first-batch-again",
+        _RNN,
+        "        yield corpus.batch(index, case.sequence, case.batch_size)",
+        "        yield corpus.batch(0, case.sequence, case.batch_size)",
+        _killers("rnn-epochs"),
+        "every batch of an epoch is its first",
+    ),
+    Mutant(
+        "loss-of-a-sum",
+        _RNN,
+        "target.reshape(-1))",
+        'target.reshape(-1), reduction="sum")',
+        _killers("rnn-epochs"),
+        "the loss is a sum over tokens instead of their mean",
+    ),
+    Mutant(
+        "another-rate",
+        _RNN,
+        'lr: float = number(0.05, "learning rate',
+        'lr: float = number(0.5, "learning rate',
+        ("tests/test_formulas_agents.py::test_a_cases_defaults_are_the_published_numbers[rnn]",),
+        "a default is not the published number",
+    ),
+)
+
+_PIPELINE = (
+    Mutant(
+        "loss-by-image",
+        _PIPE,
+        "else nn.MSELoss()",
+        'else nn.MSELoss(reduction="sum")',
+        _killers("pipeline-parts"),
+        "the loss is a sum over images and classes instead of their mean",
+    ),
+    Mutant(
+        "loss-of-one-class",
+        "reference/update.py",
+        "    return (outputs * (labels + 1)).sum()",
+        "    return (outputs * labels).sum()",
+        _killers("pipeline-exact"),
+        "the exact loss leaves out the classes that an image does not have",
+    ),
+    Mutant(
+        "images-of-the-first-batch",
+        _PIPE,
+        "            inputs = torch.randn(shape, generator=draws)",
+        '            inputs = torch.randn(shape, generator=generator(case.seed, "images"))',
+        _killers("pipeline-parts"),
+        "every batch has the same images",
+    ),
+    Mutant(
+        "halves-drawn-alike",
+        _PIPE,
+        'seed_for(case.seed, f"shard{half}")',
+        'seed_for(case.seed, "shard1")',
+        _killers("pipeline-parts"),
+        "both halves draw the same numbers",
+    ),
+    Mutant(
+        "halves-not-bent",
+        _PIPE,
+        "        last = half == 2 and place == case.depth - 1",
+        "        last = half == 2 and place == case.depth - 1\n        if half == 1 and place == case.depth - 1:\n"
+        "            return nn.Sequential(*layers, nn.Linear(inputs, case.width))",
+        _killers("pipeline-parts"),
+        "the first half lacks its last ReLU",
+    ),
+    Mutant(
+        "last-step-not-taken",
+        _PIPE,
+        "                opt.step(context_id)",
+        "                if step < case.steps - 1:\n                    opt.step(context_id)",
+        _killers("pipeline-parts"),
+        "the last batch changes nothing",
+        also=((_PIPE, "        opt.step()\n", "        if step < case.steps - 1:\n            opt.step()\n"),),
+    ),
+    Mutant(
+        "one-rate-for-all",
+        _PIPE,
+        "model.parameter_rrefs(), lr=case.lr)",
+        "model.parameter_rrefs(), lr=0.05)",
+        _killers("pipeline-others"),
+        "the case's learning rate is not used",
+        also=((_PIPE, "for p in shard.parameters()], lr=case.lr)", "for p in shard.parameters()], lr=0.05)"),),
+    ),
+    Mutant(
+        "gradients-added-up",
+        _PIPE,
+        "                dist_autograd.backward(context_id, [loss])",
+        "                dist_autograd.backward(context_id, [loss * (step + 1)])",
+        _killers("pipeline-parts"),
+        "a step takes the gradients of the steps before it as well",
+        also=((_PIPE, "        opt.zero_grad()\n", "        opt.zero_grad() if step == 0 else None\n"),),
+    ),
+    Mutant(
+        "buffers-of-the-last-part",
+        _PIPE,
+        "        self._norm_layer = nn.BatchNorm2d",
+        "        self._norm_layer = partial(nn.BatchNorm2d, momentum=1.0)",
+        _killers("pipeline-resnet50"),
+        "batch norm's statistics are those of the last micro-batch alone",
+    ),
+    Mutant(
+        "published-splits",
+        "reference/shard.py",
+        "xs.tensor_split(self.num_split), start",
+        "xs.split(self.num_split), start",
+        _killers("pipeline-resnet50"),
+        "parts of so many images instead of so many parts (S4.3), in the twin as well",
+        also=((_PIPE, "for x in inputs.tensor_split(case.num_split)])", "for x in inputs.split(case.num_split)])"),),
+    ),
+    Mutant(
+        "first-half-initialised",
+        _PIPE,
+        "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)\n        self._initialise()",
+        "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)",
+        _killers("pipeline-resnet50"),
+        "the second half's convolutions are drawn by another rule than the first's, as published (S4.9)",
+    ),
+    Mutant(
+        "live-trace",
+        _TRACE,
+        'tensor.detach().to("cpu", copy=True).contiguous()',
+        'tensor.detach().to("cpu").contiguous()',
+        _killers("rnn-epochs"),
+        "a trace shares memory with the parameters, so that all its steps are the last",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_AGENTS, *_LANGUAGE, *_PIPELINE)

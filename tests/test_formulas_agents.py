@@ -1,0 +1,195 @@
+"""Twins of the agents, the language model and the pipeline against oracles that share nothing with them.
+
+A run has the bits of its twin by other tests. The twin and the run use the same helpers, and a mistake in one of these
+is in both: tests/formulas/ has every quantity of the trace from its formula alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+few = settings(max_examples=max(1, settings().max_examples * 12 // 100))  # of 100 that a profile asks for
+
+# A text other than the shipped one, and so short that a batch goes on at its beginning.
+SHORT = str(Path(__file__).parent / "formulas" / "__init__.py")
+FIELDS_WITHOUT_A_FORMULA = {"timeout", "rpc_threads", "device", "transfer"}
+
+_CAR = {"env": "MountainCar-v0", "n_steps": 210, "steps": 1}  # a start lasts 200 steps there, and each costs 1
+_EPISODES = {"steps": 2, "n_steps": 40, "observers": 2}
+_MLP = {"model": "mlp", "steps": 2, "batch_size": 7, "num_split": 3, "image_w": 2, "image_h": 3, "num_classes": 4}
+_TINY = {"batch_size": 5, "num_split": 2, "image_w": 16, "image_h": 34, "num_classes": 3}
+
+TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "reinforce": {
+        "episodes": _EPISODES,
+        "others": {**_EPISODES, "observers": 3, "gamma": 0.5, "lr": 0.1, "dropout": 0.2, "dtype": "float64", "seed": 9},
+        "ends": {**_EPISODES, "steps": 3, "record": "ends", "dropout": 0.0},
+        "one-step": {"steps": 2, "n_steps": 1},
+        "car": {**_CAR, "gamma": 0.95},
+    },
+    "batch_reinforce": {
+        "episodes": {**_EPISODES, "gamma": 0.9},
+        "alone": {**_EPISODES, "batch": False, "gamma": 0.9},
+        "others": {**_EPISODES, "observers": 3, "lr": 0.1, "dropout": 0.2, "dtype": "float64", "seed": 9},
+        "ends": {**_EPISODES, "steps": 3, "record": "ends", "dropout": 0.0, "batch": False},
+        "one-step": {"steps": 2, "n_steps": 1, "observers": 1},
+        "car": {**_CAR, "gamma": 0.95},
+    },
+    "rnn": {
+        "epochs": {"steps": 7, "batches": 3},
+        "others": {
+            "steps": 3,
+            "seed": 9,
+            "batch_size": 4,
+            "ninp": 5,
+            "nhid": 2,
+            "lr": 0.5,
+            "sequence": 3,
+            "nlayers": 2,
+        },
+        "no-dropout": {"steps": 3, "dropout": 0.0, "dtype": "float64"},
+        "all-dropped": {"steps": 2, "dropout": 1.0, "nlayers": 1},
+        "ends": {"steps": 3, "record": "ends", "dtype": "float64"},
+        "ring": {"steps": 3, "text": SHORT, "sequence": 100, "batch_size": 2, "nlayers": 1, "nhid": 1},
+    },
+    "pipeline": {
+        "parts": _MLP,
+        "others": {**_MLP, "depth": 3, "width": 5, "lr": 0.3, "num_split": 7, "dtype": "float64", "seed": 9},
+        "exact": {**_MLP, "dtype": "float64", "arithmetic": "exact", "lr": 0.125, "width": 3},
+        "ends": {**_MLP, "steps": 3, "record": "ends"},
+        "resnet50": {**_TINY, "steps": 1},
+        "resnet50-ends": {**_TINY, "steps": 2, "record": "ends"},
+    },
+}
+
+
+@contextmanager
+def plain_kernels(lstm: bool) -> Iterator[None]:
+    """One thread per operator; and torch's own LSTM also in float32: oneDNN's adds in another order."""
+    threads, flags = torch.get_num_threads(), torch.backends.mkldnn.set_flags(False if lstm else None)
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.backends.mkldnn.set_flags(flags[0])
+
+
+def compare(tutorial: str, numbers: Mapping[str, Any]) -> None:
+    """Every tensor of the twin's trace: its dtype, its shape and its bits, except for the sign of zero."""
+    twin, formula = import_module(f"reference.{tutorial}"), import_module(f"tests.formulas.{tutorial}")
+    case = twin.Case(**numbers)
+    with plain_kernels(lstm=tutorial == "rnn"):
+        got = twin.train_locally(case).tensors
+        wanted = formula.trace(SimpleNamespace(**asdict(case)))
+    assert sorted(got) == sorted(wanted)
+    for name in sorted(got):
+        torch.testing.assert_close(
+            got[name], wanted[name], rtol=0, atol=0, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.long] if name.startswith("resnet50") else []
+
+
+@pytest.mark.parametrize(
+    ("tutorial", "name"),
+    [pytest.param(tutorial, name, marks=_marks(name)) for tutorial, cases in TABLE.items() for name in cases],
+)
+def test_a_twin_computes_the_formula(tutorial: str, name: str) -> None:
+    compare(tutorial, TABLE[tutorial][name])
+
+
+_SEED = st.integers(0, 2**63 - 1)
+_DTYPE = st.sampled_from(("float32", "float64"))
+_RECORD = st.sampled_from(("every", "ends"))
+_ANY = {"seed": _SEED, "dtype": _DTYPE, "record": _RECORD, "steps": st.integers(1, 3)}
+_LR = st.floats(0, 1)
+
+
+@st.composite
+def _episodes(draw: st.DrawFn, **more: st.SearchStrategy[Any]) -> dict[str, Any]:
+    """At most 60 steps in all, more than most starts of a pole last."""
+    observers = draw(st.integers(1, 3))
+    sizes = {"observers": st.just(observers), "n_steps": st.integers(1, 60 // observers)}
+    rates = {"gamma": st.floats(0, 1), "lr": st.floats(0, 0.1), "dropout": st.floats(0, 0.99)}
+    return draw(st.fixed_dictionaries({**_ANY, **sizes, **rates, **more}))
+
+
+_EXACT = {"arithmetic": "exact", "dtype": "float64", "depth": 1}
+
+
+@st.composite
+def _halves(draw: st.DrawFn) -> dict[str, Any]:
+    """An mlp, natural or so small that it is exact."""
+    batch = draw(st.integers(1, 6))
+    sizes = {name: st.integers(1, 3) for name in ("image_w", "image_h", "depth", "width")}
+    sizes |= {"num_classes": st.integers(2, 4), "num_split": st.integers(1, batch), "lr": _LR}
+    numbers = {"model": "mlp", "batch_size": batch, **draw(st.fixed_dictionaries({**_ANY, **sizes}))}
+    if draw(st.booleans()):
+        numbers |= {**_EXACT, "lr": draw(st.sampled_from((1.0, 0.5, 0.125))), "steps": draw(st.integers(1, 2))}
+    return numbers
+
+
+_SIZES = {name: st.integers(1, 4) for name in ("batches", "sequence", "batch_size", "ninp", "nhid", "nlayers")}
+_TEXTS = {"text": st.sampled_from(("", SHORT)), "dropout": st.floats(0, 1), "lr": _LR}
+
+
+@few
+@given(_episodes())
+def test_reinforce_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
+    compare("reinforce", numbers)
+
+
+@few
+@given(_episodes(batch=st.booleans()))
+def test_batch_reinforce_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
+    compare("batch_reinforce", numbers)
+
+
+@few
+@given(st.fixed_dictionaries({**_ANY, **_SIZES, **_TEXTS}))
+def test_rnn_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
+    compare("rnn", numbers)
+
+
+@few
+@given(_halves())
+def test_pipeline_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
+    compare("pipeline", numbers)
+
+
+PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+    "rnn": {"steps": 10 * 5, "batches": 5, "sequence": 5, "batch_size": 3, "ninp": 2, "nhid": 3, "nlayers": 4}
+    | {"dropout": 0.5, "lr": 0.05, "dtype": "float32"},
+    "pipeline": {"steps": 3, "model": "resnet50", "batch_size": 120, "image_w": 128, "image_h": 128}
+    | {"num_classes": 1000, "lr": 0.05, "rpc_threads": 128, "dtype": "float32", "arithmetic": "natural"},
+}
+
+
+@pytest.mark.parametrize("tutorial", PUBLISHED)
+def test_a_cases_defaults_are_the_published_numbers(tutorial: str) -> None:
+    """Those of the agents are in their own tests."""
+    case = asdict(import_module(f"reference.{tutorial}").Case())
+    assert {name: case[name] for name in PUBLISHED[tutorial]} == PUBLISHED[tutorial]
+
+
+@pytest.mark.parametrize("tutorial", TABLE)
+def test_every_option_has_two_values_in_the_table(tutorial: str) -> None:
+    """A new option without a row of its own is none that an oracle has looked at."""
+    kind = import_module(f"reference.{tutorial}").Case
+    for option in {item.name for item in fields(kind)} - FIELDS_WITHOUT_A_FORMULA:
+        values = {getattr(kind(**numbers), option) for numbers in TABLE[tutorial].values()}
+        assert len(values) > 1, f"{option} is {values} in every case of the table"
