@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from reference.case import Case
 from reference.outcome import Outcome, Returned
 from reference.trace import Trace
-from reference.verify import changes, judge, tutorial
+from reference.verify import changes, judge, prove, tutorial
 
 Functions = Mapping[str, Callable[..., object]]
 
@@ -27,7 +27,12 @@ class Subject:
 
 
 def of_tutorial(case: Case) -> Subject:
-    """A tutorial: its trace is held against its twin's."""
+    """A tutorial: its trace is held against its twin's.
+
+    Raises:
+        CaseError: an exact case with a sum that rounds.
+    """
+    prove(case)
     module = tutorial(case.tutorial())
 
     def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import copy
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed.rpc as rpc
@@ -29,7 +29,8 @@ from torch.distributed.rpc import RRef
 
 import reference.case
 from reference.attendance import cause_of
-from reference.case import choice, number, power_of_two
+from reference.case import choice, number
+from reference.exactness import proven
 from reference.models import build_model
 from reference.progress import log_step
 from reference.seeding import generator
@@ -42,7 +43,6 @@ from reference.update import (
     check_shapes,
     hand_out,
     keep_apart,
-    require_exact,
     weighted_sum,
 )
 
@@ -63,14 +63,18 @@ class Case(reference.case.Case):
     accumulation: str = choice("rank", "arrival", help="in which order a round's gradients are added")
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
-    device: str = choice("cpu", "cuda", help="where trainers compute; the server stays on the CPU")
+    device: str = choice("cpu", "cuda", help="where trainers compute; the server stays on the CPU", result=False)
+
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5} | {
+        "steps": 3,
+        "trainers": 4,
+        "batch_size": 4,
+        "image_w": 8,
+        "image_h": 8,
+    }
 
     def validate(self) -> None:
-        if self.arithmetic == "exact":
-            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
-            self.require(self.model == "mlp", "model", "'mlp' in exact arithmetic")
-            for name in ("lr", "momentum", "trainers"):
-                self.require(power_of_two(getattr(self, name)), name, "a power of two in exact arithmetic")
+        self.require_exact("lr", "momentum", "trainers", model="mlp")
 
 
 def trainer_names(case: Case) -> list[str]:
@@ -402,6 +406,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
 
 
 @one_thread()
+@proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: every trainer's gradients one after the other, their mean, one step.
 
@@ -416,20 +421,22 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     recorder = Recorder(case, dict(model.named_parameters()))
     for step in range(case.steps):
         order = arrivals_of(case, step, replay)
-        buffers, reports = [], []
+        buffers = []
         for place, index in enumerate(order):
             m = copy.deepcopy(hand_out(model)).to(trainers[index].device)
             loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
-            reports.append([p.grad.cpu() for p in m.parameters() if p.grad is not None])
-            if case.arithmetic == "exact":
-                require_exact(step, reports)
-            accumulate(model, [grad.clone() for grad in reports[-1]], first=place == 0)
+            accumulate(model, [p.grad.cpu() for p in m.parameters() if p.grad is not None], first=place == 0)
             buffers.append([buffer.cpu() for buffer in m.buffers()])
         average(model, case.trainers, buffers)
         optimizer.step()
         record(recorder, step, model, order)
     return recorder.trace()
+
+
+def rehearse(case: Case) -> Trace:
+    """The twin of an exact case before its run: every order of arrival has the bits of the trainers' own."""
+    return train_locally(replace(case, accumulation="rank"))
 
 
 def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:

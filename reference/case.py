@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 
 class CaseError(ValueError):
@@ -19,18 +20,21 @@ def number(
     at_least: float | None = None,
     at_most: float | None = None,
     scales: bool = False,
+    result: bool = True,
 ) -> Any:
     """A numeric field of a case; ``help`` says its unit. The default's type is the field's type.
 
     ``scales``: each one more is one more role, so that a launcher with a fixed number of processes can set it.
+    ``result``: False for what decides only where or how fast a case runs, not what comes out of it.
     """
-    limits = {"at_least": at_least, "at_most": at_most, "scales": scales}
+    limits = {"at_least": at_least, "at_most": at_most, "scales": scales, "result": result}
     return field(default=default, metadata={"help": help, "type": type(default), **limits})
 
 
-def choice(default: str, *others: str, help: str) -> Any:
-    """A field of a case that takes one of a closed set of words."""
-    return field(default=default, metadata={"help": help, "type": str, "options": (default, *others)})
+def choice(default: str, *others: str, help: str, result: bool = True) -> Any:
+    """A field of a case that takes one of a closed set of words; ``result`` as in `number`."""
+    metadata = {"help": help, "type": str, "options": (default, *others), "result": result}
+    return field(default=default, metadata=metadata)
 
 
 def text(default: str, help: str) -> Any:
@@ -58,8 +62,22 @@ class Case:
     )
 
     timeout: float = number(
-        60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6
+        60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6, result=False
     )
+
+    # What `exact` takes for the fields that it is not given: a small case whose every operation is exact.
+    EXACT: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def exact(cls, **given: Any) -> Self:
+        """A case of exact arithmetic: its fields as given, and all others so that they fit.
+
+        Raises:
+            CaseError: what is given does not fit, or this tutorial has no exact arithmetic.
+        """
+        if not cls.EXACT:
+            raise CaseError(f"{cls.tutorial()}: no exact arithmetic, wanted one of the tutorials that have it")
+        return cls(**{**cls.EXACT, **given, "arithmetic": "exact"})
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -73,6 +91,36 @@ class Case:
         """Refuse this case unless ``holds``, naming the field, what was wanted and what was got."""
         if not holds:
             raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {getattr(self, name)!r}")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every order of sums has the same bits."""
+        return getattr(self, "arithmetic", None) == "exact"
+
+    def require_exact(self, *powers: str, **words: str) -> None:
+        """In exact arithmetic, refuse fields with which a step would round, all of them in one line.
+
+        ``powers``: fields that must be powers of two; ``words``: what other fields must be. The dtype must be float64.
+        """
+        if not self.is_exact:
+            return
+        words = {"dtype": "float64", **words}
+        wanted = [(name, repr(word), getattr(self, name) == word) for name, word in words.items()]
+        wanted += [(name, "a power of two", power_of_two(getattr(self, name))) for name in powers]
+        misfits = [
+            f"{name} must be {text} in exact arithmetic, got {getattr(self, name)!r}"
+            for name, text, fits in wanted
+            if not fits
+        ]
+        if misfits:
+            raise CaseError(f"{self.tutorial()}: {'; '.join(misfits)}")
+
+    def same_result_as(self, other: Case) -> bool:
+        """Whether both say the same of what comes out: equal but for fields that decide only where or how fast."""
+        if type(self) is not type(other):
+            return False
+        deciding = [item.name for item in fields(self) if item.metadata.get("result", True)]
+        return all(getattr(self, name) == getattr(other, name) for name in deciding)
 
     @classmethod
     def tutorial(cls) -> str:

@@ -24,7 +24,7 @@ from reference.picture import SUFFIXES, drawable
 from reference.start import check_deadline
 from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
 from reference.trace import Trace, TraceError
-from reference.verify import cases, changes, culprits, long_cases, trace_of, tutorial, verify
+from reference.verify import cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
 from reference.watch import watch
 from reference.world import WorldError, launch, run_rank
 
@@ -96,18 +96,22 @@ def run(arguments: Sequence[str]) -> int:
     save, deadline = options.pop("save"), options.pop("deadline")
     swept = {key: options.pop(key) for key in sweep_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
+    under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    if given.get("arithmetic") == "exact":
+        scaled = fitted(name, given, world_size()) if under_torchrun else given
+        given = {**tutorial(name).Case.EXACT, **scaled}  # what fits, where nothing is given
     plan = _plan(name, given, swept, save, deadline)
     if plan is not None:
         return _run_sweep(name, plan, swept["picture"] or f"{name}.png", deadline)
     if save is None:
         given.setdefault("record", "ends")  # nobody will see the steps in between
-    under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if under_torchrun:
         given = fitted(name, given, world_size())
     case = tutorial(name).Case(**given)
     check_device(case)
     if save is not None:
         check_writable(save)
+    prove(case)
     return _run_rank(case, save, deadline) if under_torchrun else _run_here(case, save, deadline)
 
 
@@ -168,6 +172,7 @@ def _plan(
     check_deadline(deadline)
     for _, _, case in plan.cells():
         check_device(case)
+        prove(case)
     return plan
 
 

@@ -12,10 +12,10 @@ Pass c has the loss (c + 1) × Σ (p1 + p2)².
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed.autograd as dist_autograd  # the module: `context` alone has no `context` (S0.18)
@@ -25,7 +25,8 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 import reference.case
-from reference.case import choice, number, power_of_two
+from reference.case import choice, number
+from reference.exactness import proven
 from reference.seeding import generator
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
@@ -44,10 +45,10 @@ class Case(reference.case.Case):
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers and powers of two")
 
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
+
     def validate(self) -> None:
-        if self.arithmetic == "exact":
-            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
-            self.require(power_of_two(self.lr), "lr", "a power of two in exact arithmetic")
+        self.require_exact("lr")
 
 
 def create_parameter(case: Case, owner: str) -> torch.Tensor:
@@ -162,6 +163,7 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
 
 
 @one_thread()
+@proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: every context's gradients at the same parameters, then plain SGD with each in turn."""
     parameters = {name: create_parameter(case, name) for name in OWNERS}

@@ -21,10 +21,10 @@ from __future__ import annotations
 import functools
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -38,7 +38,8 @@ from torch.nn.parallel import DistributedDataParallel
 import reference.case
 from reference.attendance import cause_of
 from reference.backward import backward
-from reference.case import choice, number, power_of_two
+from reference.case import choice, number
+from reference.exactness import proven
 from reference.patience import rpc_timeout
 from reference.progress import log_step
 from reference.rpc_store import process_group
@@ -46,7 +47,6 @@ from reference.seeding import generator
 from reference.streams import build
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
-from reference.update import require_exact
 
 Named = dict[str, torch.Tensor]
 
@@ -68,11 +68,15 @@ class Case(reference.case.Case):
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.25, "steps": 3, "trainers": 4} | {
+        "batch_size": 4,
+        "bag": 2,
+        "dim": 2,
+        "hidden": 3,
+    }
+
     def validate(self) -> None:
-        if self.arithmetic == "exact":
-            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
-            for name in ("lr", "trainers"):
-                self.require(power_of_two(getattr(self, name)), name, "a power of two in exact arithmetic")
+        self.require_exact("lr", "trainers")
 
 
 def trainer_names(case: Case) -> list[str]:
@@ -383,11 +387,12 @@ def roles(case: Case) -> dict[str, Callable[[], object]]:
 
 
 @one_thread()
+@proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: every trainer's gradients one after the other, one table, one dense part.
 
     Raises:
-        TraceError: exact arithmetic with a sum that is not exact.
+        NotExact: exact arithmetic that would round.
     """
     names = trainer_names(case)
     sparse, dense = sparse_part(case), dense_part(case)
@@ -400,8 +405,6 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     for step in range(case.steps):
         losses = [loss_of(case, dense(sparse(x)), y) for x, y in (next(batch) for batch in batches)]
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
-        if case.arithmetic == "exact":
-            require_exact(step, each)
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
             parameter.grad = mean_of_replicas(case, gradients)
         weight.grad = mean([found[0] for found in each])

@@ -15,8 +15,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed.rpc as rpc
@@ -24,7 +24,9 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 import reference.case
-from reference.case import choice, number, power_of_two
+from reference.case import choice, number
+from reference.exactness import BITS, NotExact, proven
+from reference.grid import Grid, grid_of_values
 from reference.seeding import generator, seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
@@ -47,12 +49,12 @@ class Case(reference.case.Case):
     staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
-    device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU")
+    device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU", result=False)
+
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
 
     def validate(self) -> None:
-        if self.arithmetic == "exact":
-            self.require(self.dtype == "float64", "dtype", "'float64' in exact arithmetic")
-            self.require(power_of_two(self.lr), "lr", "a power of two in exact arithmetic")
+        self.require_exact("lr")
 
 
 def worker_names(case: Case) -> list[str]:
@@ -342,7 +344,41 @@ def recorded_order(case: Case, run: Trace) -> list[tuple[int, int]]:
     return [(kind, worker) for kind, worker in order]
 
 
+def rehearse(case: Case) -> Trace:
+    """The twin of an exact case before its run: workers by turns.
+
+    Raises:
+        NotExact: in this order, or in any other. All orders add the same updates, because no gradient of an exact case
+            depends on the weights; a loss is that of some of them.
+    """
+    turns = [(kind, index) for _ in range(case.steps) for index in range(case.workers) for kind in (PULL, PUSH)]
+    trace = train_locally(replace(case, record="every"), Trace(case, {"order/events": torch.tensor(turns)}))
+    most = most_in_any_order(case, trace)
+    if most.bits > BITS[torch.float64]:
+        wanted = f"{BITS[torch.float64]} are exact; wanted smaller sizes, lr or fewer steps"
+        raise NotExact(f"the loss of some order of the workers needs {most.bits} bits, and {wanted}")
+    return trace
+
+
+def most_in_any_order(case: Case, trace: Trace) -> Grid:
+    """Of every loss: the terms of each output, where all updates of weight and bias have one sign."""
+    terms: dict[str, list[torch.Tensor]] = {"weight": [], "bias": []}
+    for key, tensor in trace.tensors.items():
+        place, _, name = key.rpartition("/")
+        if place == "initial" or place.endswith("/gradient"):
+            terms[name].append(tensor.abs() * (1 if place == "initial" else case.lr))
+    every = torch.cat([tensor.flatten() for found in terms.values() for tensor in found])
+    weight, bias = (torch.stack(found).sum(0) for found in terms.values())
+    loss = max(
+        float(((data.abs() @ weight.T + bias) * target.abs()).sum())
+        for name in worker_names(case)
+        for data, target in batches(case, name)
+    )
+    return Grid(grid_of_values(every.numpy()).unit, loss)  # data and targets are integers
+
+
 @one_thread()
+@proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: plain SGD on gradients of the same weights.
 

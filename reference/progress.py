@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
+
+# The step, from 0, that this thread is computing: set by whoever records steps.
+STEP: ContextVar[int] = ContextVar("STEP", default=0)
 
 logger = logging.getLogger(__name__)
 

@@ -26,5 +26,8 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 def quick(name: str, **different: Any) -> Case:
     """Raises CaseError: ``different`` is not valid."""
     kind = tutorial(name).Case
-    case: Case = kind(**{"steps": min(2, kind().steps), **QUICK.get(name, {}), **different})
+    small = {"steps": min(2, kind().steps), **QUICK.get(name, {})}
+    if different.get("arithmetic") == "exact":
+        small |= kind.EXACT  # what fits
+    case: Case = kind(**{**small, **different})
     return case

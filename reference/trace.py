@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from reference.case import Case
-from reference.progress import log_step
+from reference.progress import STEP, log_step
 from reference.ulp import ulps
 
 Named = Mapping[str, torch.Tensor]
@@ -115,6 +115,7 @@ class Recorder:
             self.put(f"{step:04d}/gradient", gradients)
         if every or last:
             self.put(f"{step:04d}/parameter", parameters)
+        STEP.set(step + 1)
         if losses:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
 
@@ -125,7 +126,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Distances in ULPs by tensor name, 0 for equal bits, in the order of the names."""
+    """Distances in ULPs by tensor name, 0 for equal bits (but for the sign of an exact case's zeros), in their order."""
 
     distances: dict[str, int]
 
@@ -148,13 +149,17 @@ class Comparison:
 def compare(a: Trace, b: Trace) -> Comparison:
     """Hold two traces of one case against each other, every tensor of them.
 
+    Cases may differ in fields that say nothing about the result. In an exact case a zero has no sign: -0.0 and 0.0 are
+    one number, and which of them a sum gives depends on how it is begun, not on rounding. In a natural case bits count.
+
     Raises:
         TraceError: other cases, a tensor missing on one side, another shape or dtype, NaN, or no tensor.
     """
-    if type(a.case) is not type(b.case) or a.case != b.case:
+    if not a.case.same_result_as(b.case):
         raise TraceError(f"traces of different cases: {a.case} and {b.case}")
     check_comparable(a.tensors, b.tensors)
-    return Comparison({name: ulps(a.tensors[name], b.tensors[name]) for name in sorted(a.tensors)})
+    signed_zero = not a.case.is_exact
+    return Comparison({name: ulps(a.tensors[name], b.tensors[name], signed_zero) for name in sorted(a.tensors)})
 
 
 def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:

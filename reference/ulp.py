@@ -17,21 +17,23 @@ def _bits(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     return signed.view(f"u{width}")
 
 
-def _ordered(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+def _ordered(tensor: torch.Tensor, signed_zero: bool) -> np.ndarray[Any, Any]:
     """Elements as unsigned integers in the order of the numbers they stand for; -0.0 lies just below 0.0."""
     width, bits = tensor.element_size(), _bits(tensor)
     top = bits.dtype.type(1 << (8 * width - 1))
     if not tensor.dtype.is_floating_point:
         return bits ^ top if tensor.dtype.is_signed else bits
-    return np.where(bits & top, ~bits, bits | top)
+    below = ~bits if signed_zero else -bits  # a difference of one place
+    return np.where(bits & top, below, bits | top)
 
 
-def ulps(a: torch.Tensor, b: torch.Tensor) -> int:
+def ulps(a: torch.Tensor, b: torch.Tensor, signed_zero: bool = True) -> int:
     """The largest distance of any two corresponding elements; 0 exactly where all bits are equal.
 
-    Both have one shape and one dtype (any real one) and hold no NaN. Integers count as they are.
+    Both have one shape and one dtype (any real one) and hold no NaN. Integers count as they are. Without
+    ``signed_zero`` -0.0 and 0.0 are one number; with it they are neighbours.
     """
     if np.array_equal(_bits(a), _bits(b)):  # as it should be: much quicker to see than to measure
         return 0
-    left, right = _ordered(a), _ordered(b)
+    left, right = _ordered(a, signed_zero), _ordered(b, signed_zero)
     return int((np.maximum(left, right) - np.minimum(left, right)).max())

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from reference.trace import TraceError
-
 Tensors = Sequence[torch.Tensor]
 
 
@@ -20,23 +18,6 @@ def check_shapes(got: Tensors, wanted: Tensors) -> None:
     for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
         if tensor.shape != like.shape:
             raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
-
-
-def is_exact(tensors: Tensors) -> bool:
-    """Whether every sum of some of these, in whatever order, is exact in float64.
-
-    It is when all are multiples of the last place of the largest sum there can be.
-    """
-    largest = torch.stack([tensor.abs() for tensor in tensors]).sum(0)
-    last_place = torch.ldexp(torch.ones_like(largest), torch.frexp(largest).exponent - 53)
-    return all(bool((torch.remainder(tensor, last_place) == 0).all()) for tensor in tensors)
-
-
-def require_exact(step: int, reports: Sequence[Tensors]) -> None:
-    """Raises TraceError if the order of a step's sums could decide bits after all: the case is too large."""
-    for index, gradients in enumerate(zip(*reports, strict=True)):
-        if not is_exact(gradients):
-            raise TraceError(f"step {step}: gradient {index} has no exact sum; wanted smaller sizes, lr or fewer steps")
 
 
 def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

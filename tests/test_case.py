@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from dataclasses import FrozenInstanceError, asdict, dataclass, fields
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from reference import TUTORIALS
 from reference.case import Case, CaseError, choice, flag, number, power_of_two, text
 from reference.models import PARAMETERS
-from reference.verify import CASES, tutorial
+from reference.verify import CASES, case_of, tutorial
 
 # The machine may be shared: how long an example takes says nothing.
 unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -262,15 +263,27 @@ def test_words_of_tutorials_are_a_closed_set(name: str, field: str, options: tup
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
-        ("dist_autograd", {}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ("dist_autograd", {"lr": 0.5}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
         ("dist_autograd", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.05"),
-        ("parameter_server", {}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ("parameter_server", {"lr": 0.0}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
         ("parameter_server", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.01"),
-        ("batch_parameter_server", {}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
         (
             "batch_parameter_server",
-            {"dtype": "float64"},
+            {**EXACT, "dtype": "float32"},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'",
+        ),
+        (
+            "batch_parameter_server",
+            {**EXACT, "model": "resnet50"},
             "model must be 'mlp' in exact arithmetic, got 'resnet50'",
+        ),
+        (
+            "batch_parameter_server",
+            {"lr": 0.5},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'; "
+            "model must be 'mlp' in exact arithmetic, got 'resnet50'; "
+            "momentum must be a power of two in exact arithmetic, got 0.9; "
+            "trainers must be a power of two in exact arithmetic, got 5",
         ),
         (
             "batch_parameter_server",
@@ -292,8 +305,48 @@ def test_every_tutorial_is_verified() -> None:
     assert list(CASES) == list(TUTORIALS)
     assert all(set(CASES[name][0]) <= {"steps"} for name in TUTORIALS)
     for name, changes in CASES.items():
-        made = [CASE_TYPES[name](**different) for different in changes]
+        made = [case_of(name, different) for different in changes]
         assert len(set(made)) == len(changes), name
+        assert any(case.is_exact for case in made) == hasattr(CASE_TYPES[name], "arithmetic"), name
+
+
+@pytest.mark.parametrize("name", [name for name, kind in CASE_TYPES.items() if kind.EXACT])
+def test_an_exact_case_takes_what_fits_and_keeps_what_is_given(name: str) -> None:
+    kind: Any = CASE_TYPES[name]
+    case = kind.exact(seed=7, lr=0.5)
+    assert (case.arithmetic, case.dtype, case.seed, case.lr) == ("exact", "float64", 7, 0.5)
+    assert case == kind(**{**kind.EXACT, "arithmetic": "exact", "seed": 7, "lr": 0.5})
+
+
+def test_a_tutorial_without_exact_arithmetic_says_so() -> None:
+    with pytest.raises(CaseError, match=r"^rnn: no exact arithmetic, wanted one of the tutorials that have it$"):
+        CASE_TYPES["rnn"].exact()
+
+
+# What says only where or how fast a case runs; every other field decides what comes out.
+ELSEWHERE = {
+    "parameter_server": {"device"},
+    "batch_parameter_server": {"device"},
+    "sharded_parameter_server": {"device"},
+    "pipeline": {"device", "transfer", "rpc_threads"},
+}
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_cases_have_the_same_result_if_all_fields_that_decide_it_are_equal(name: str) -> None:
+    kind = CASE_TYPES[name]
+    case = kind()
+    for item in fields(kind):
+        other = copy.copy(case)
+        object.__setattr__(other, item.name, "another")  # whatever it may hold
+        assert case.same_result_as(other) == (item.name in {"timeout", *ELSEWHERE.get(name, ())}), item.name
+        assert case != other
+
+
+def test_cases_of_different_tutorials_have_different_results() -> None:
+    batch, sharded = CASE_TYPES["batch_parameter_server"], CASE_TYPES["sharded_parameter_server"]
+    assert not batch().same_result_as(sharded())
+    assert not sharded().same_result_as(batch())
 
 
 @settings(deadline=None)

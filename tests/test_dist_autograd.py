@@ -120,7 +120,10 @@ def leave_as_worker2(role: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"arithmetic": "exact"}, "dist_autograd: dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        (
+            {"arithmetic": "exact", "lr": 0.5},
+            "dist_autograd: dtype must be 'float64' in exact arithmetic, got 'float32'",
+        ),
         (
             {"arithmetic": "exact", "dtype": "float64"},
             "dist_autograd: lr must be a power of two in exact arithmetic, got 0.05",

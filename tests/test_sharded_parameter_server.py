@@ -253,7 +253,10 @@ def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
         ({"servers": 0}, "servers must be at least 1, got 0"),
         ({"servers": 162, "model": "resnet50"}, "servers must be at most 161, got 162"),
         ({"accumulation": "arrival"}, "accumulation must be 'rank', got 'arrival'"),
-        ({"arithmetic": "exact"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        (
+            {"arithmetic": "exact", "model": "mlp", "lr": 0.5, "momentum": 0.5, "trainers": 2},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'",
+        ),
     ],
 )
 def test_impossible_cases(changes: dict[str, Any], message: str) -> None:

@@ -67,7 +67,7 @@ MUTANTS = (
     Mutant(
         "case-ignored",
         _TRACE,
-        "    if type(a.case) is not type(b.case) or a.case != b.case:",
+        "    if not a.case.same_result_as(b.case):",
         "    if type(a.case) is not type(b.case):",
         (f"{_OF_TRACE}::test_compare_refuses_different_cases",),
         "runs of different cases are compared",
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "sign-ignored",
         "reference/ulp.py",
-        "    return np.where(bits & top, ~bits, bits | top)",
+        "    return np.where(bits & top, below, bits | top)",
         "    return bits & ~top",
         ("tests/test_ulp.py::test_known_distances",),
         "numbers of opposite sign have no distance",
@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "trace-of-another-case",
         _VERIFY,
-        "    if run.case != case:",
+        "    if not run.case.same_result_as(case):",
         "    if type(run.case) is not type(case):",
         ("tests/test_cli.py::test_a_trace_of_another_case_does_not_pass",),
         "a run of other settings passes for the one that was asked for",

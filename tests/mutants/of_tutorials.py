@@ -328,14 +328,6 @@ MUTANTS = (
         "a trainer takes the new tensors of one server only",
     ),
     Mutant(
-        "too-large-to-be-exact",
-        _UPDATE,
-        "    return all(bool((torch.remainder(tensor, last_place) == 0).all()) for tensor in tensors)",
-        "    return bool(torch.isfinite(last_place).all())",
-        (f"{_OF_BATCH}::test_an_exact_case_that_is_too_large_is_refused",),
-        "a case whose sums are rounded is taken for exact",
-    ),
-    Mutant(
         "failure-is-no-result",
         "reference/attendance.py",
         '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
