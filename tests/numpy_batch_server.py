@@ -94,20 +94,20 @@ def mean_of(arrays: list[Array]) -> Array:
     return np.mean(arrays, axis=0, dtype=arrays[0].dtype) if arrays[0].dtype.kind == "f" else arrays[0]
 
 
-def train(case: Case, start: Named, *, momentum: float | None = None, feed: type | None = None) -> Trace:
-    """From the parameters ``start``. ``momentum`` is the case's unless tests put another one there."""
+def train(case: Case, start: Named, *, momentum: float | None = None, names: list[str] | None = None) -> Trace:
+    """From the parameters ``start``. Tests put a wrong momentum there, or wrong names, whose batches are drawn."""
     model: Model = mlp if case.model == "mlp" else convnet
-    names = [f"trainer{index}" for index in range(1, case.trainers + 1)]
+    trainers = [f"trainer{index}" for index in range(1, case.trainers + 1)]
     weights, buffers, velocity, notes = dict(start), first_buffers(case), {}, Notes()
     keep = np.asarray(case.momentum if momentum is None else momentum, case.dtype)
     notes.put("initial", weights)
-    for step, each in enumerate(zip(*(batches(case, name) for name in names), strict=True)):
+    for step, each in enumerate(zip(*(batches(case, name) for name in names or trainers), strict=True)):
         losses, reports, states = zip(*(model(weights, buffers, *batch) for batch in each), strict=True)
         gradients = {name: mean_of([report[name] for report in reports]) for name in weights}
         buffers = {name: mean_of([state[name] for state in states]) for name in buffers}
         velocity = {name: keep * velocity[name] + g if velocity else g for name, g in gradients.items()}
         weights = {name: w - np.asarray(case.lr, case.dtype) * velocity[name] for name, w in weights.items()}
-        notes.put(f"{step:04d}/loss", dict(zip(names, losses, strict=True)))
+        notes.put(f"{step:04d}/loss", dict(zip(trainers, losses, strict=True)))
         notes.put(f"{step:04d}/gradient", gradients)
         notes.put(f"{step:04d}/parameter", weights)
         notes.put(f"{step:04d}/buffer", buffers)
