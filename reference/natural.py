@@ -1,23 +1,38 @@
-"""Natural cases: is a float32 run no worse than the float32 twin, judged by a float64 twin?"""
+"""Natural cases: is a run no farther from its float64 twin than rounding takes correct programs?
+
+Twins that compute the same sums in other orders (`reordering`) tell how far that is. A correct run is one more of
+their kind, and may be as far off as all of them together, in two norms: the 2-norm of a tensor, and its largest
+element, which shows one wrong element among millions. The largest of their errors would be no bound, since each of 18
+equals is the worst once in 18 times, and a trace has thousands of tensors. The sum is what a run could reach that
+mixes the roundings of all twins, with none that cancels another.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
 
 from reference.trace import Trace, TraceError, check_comparable
 
-# A run may be this many times as far from the float64 twin as the float32 twin is. Two correct float32
-# computations that differ only in the order of their sums have errors of one size, not equal errors.
-MULTIPLE = 4.0
+Norms = tuple[float, float]
+
+
+class Undecided(TraceError):
+    """A run took another decision than the float64 twin, where correct twins differ as well: rounding decides."""
 
 
 @dataclass(frozen=True)
 class NaturalBound:
-    """Per tensor, the run's error over the error it may have; at most 1 holds."""
+    """Per tensor, the run's error over the error it may have, in the norm in which that is more; at most 1 holds.
+
+    ``blind`` are tensors that rounding may change by as much as they are: about those the bound says nothing.
+    """
 
     ratios: dict[str, float]
+    blind: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -27,33 +42,87 @@ class NaturalBound:
     def worst(self) -> tuple[str, float]:
         return max(self.ratios.items(), key=lambda item: item[1])
 
+    def __str__(self) -> str:
+        name, ratio = self.worst
+        blind = f", which says nothing about {len(self.blind)} tensors: they are rounding alone" if self.blind else ""
+        return f"{ratio:.2f} of its bound in {name}{blind}"
 
-def natural_bound(run: Trace, twin: Trace, exact: Trace) -> NaturalBound:
-    """Hold ``run`` and ``twin`` (float32) against ``exact`` (float64), tensor by tensor, in the 2-norm.
 
-    A tensor that the twin happens to get exactly may still be off by one rounding of its own norm.
+def natural_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
+    """Hold ``run`` against ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
+
+    Each twin's error counts for one rounding at least. Twins that take another decision (an integer) than the float64
+    twin are left out. They are looked at one after the other, so that no two need be in memory.
 
     Raises:
-        TraceError: ``exact`` is not in float64, a tensor without counterparts, another shape, NaN, or
-            an integer tensor that differs.
+        Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do.
+        TraceError: ``exact`` is not in float64, no twins, a tensor without counterparts, another shape, NaN, or
+            an integer that differs.
     """
-    check_comparable(run.tensors, twin.tensors)
-    check_comparable(run.tensors, exact.tensors, same_dtype=False)
+    _check_truth(exact)
+    other = _other_decision(run, exact)
+    if not other:
+        check_comparable(run.tensors, exact.tensors, same_dtype=False)
+    truth = {name: tensor for name, tensor in exact.tensors.items() if tensor.is_floating_point()}
+    sizes = {name: _norms(true) for name, true in truth.items()}
+    allowed = dict.fromkeys(truth, (0.0, 0.0))
+    counted, left_out = 0, 0
+    for twin in twins:
+        if _other_decision(twin, exact):
+            left_out += 1
+        elif not other:
+            check_comparable(run.tensors, twin.tensors)
+            for name, true in truth.items():
+                allowed[name] = _added(allowed[name], twin.tensors[name], true, sizes[name])
+            counted += 1
+    _check_decided(other, counted, left_out)
+    ratios = {name: _ratio(_norms(run.tensors[name].double() - true), allowed[name]) for name, true in truth.items()}
+    blind = (name for name, size in sizes.items() if allowed[name][0] >= size[0] > 0)
+    return NaturalBound(ratios, tuple(blind))
+
+
+def _check_truth(exact: Trace) -> None:
     for name, tensor in exact.tensors.items():
         if tensor.is_floating_point() and tensor.dtype != torch.float64:
             raise TraceError(f"{name}: {tensor.dtype} in the twin that is to be float64")
-    ratios = {}
-    for name, tensor in run.tensors.items():
-        if not tensor.is_floating_point():
-            if not torch.equal(tensor, exact.tensors[name]):
-                raise TraceError(f"{name}: integers differ from the float64 twin's")
-            continue
-        truth, other = exact.tensors[name].double(), twin.tensors[name]
-        norm = torch.linalg.vector_norm
-        usual = float(norm(other.double() - truth))
-        allowed = MULTIPLE * max(usual, torch.finfo(tensor.dtype).eps * float(norm(truth)))
-        error = usual
-        if not torch.equal(tensor, other):
-            error = float(norm(tensor.double() - truth))
-        ratios[name] = 0.0 if error == 0 else error / allowed if allowed > 0 else float("inf")
-    return NaturalBound(ratios)
+
+
+def _other_decision(trace: Trace, exact: Trace) -> str:
+    """The first tensor of integers in which both differ; empty where there is none."""
+    for name, tensor in exact.tensors.items():
+        given = trace.tensors.get(name, tensor)
+        if not tensor.is_floating_point() and given.dtype == tensor.dtype and not torch.equal(given, tensor):
+            return name
+    return ""
+
+
+def _check_decided(other: str, counted: int, left_out: int) -> None:
+    if other and left_out:
+        raise Undecided(f"{other}: integers differ from the float64 twin's, as in {left_out} correct twins: undecided")
+    if other:
+        raise TraceError(f"{other}: integers differ from the float64 twin's")
+    if left_out and not counted:
+        raise Undecided(f"all {left_out} twins take other decisions than the float64 twin: undecided")
+    if not counted:
+        raise TraceError("no twin to tell what rounding does")
+
+
+def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms) -> Norms:
+    """What is allowed with one twin's error more, which is one rounding at least."""
+    rounding = torch.finfo(tensor.dtype).eps
+    two, largest = _norms(tensor.double() - true)
+    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])
+
+
+def _norms(tensor: torch.Tensor) -> Norms:
+    """The 2-norm, and the largest element."""
+    if tensor.numel() == 0:
+        return 0.0, 0.0
+    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())
+
+
+def _ratio(error: Norms, allowed: Norms) -> float:
+    """The larger of both. No error is right whatever is allowed; where twins overflow, nothing else is."""
+    if not any(error):
+        return 0.0
+    return max(e / a if 0 < a < math.inf else math.inf for e, a in zip(error, allowed, strict=True))

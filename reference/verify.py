@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from reference.case import Case
 from reference.exactness import NotExact
-from reference.natural import natural_bound
+from reference.natural import Undecided, natural_bound
 from reference.outcome import Outcome, Raised, Returned
+from reference.reordering import REORDERED, reordered
 from reference.supervisor import Progress
 from reference.trace import Comparison, Trace, TraceError, compare
 from reference.world import launch
@@ -153,11 +155,25 @@ def _judge_rounding(
     run: Trace, twin: Trace, comparison: Comparison, train_locally: Callable[..., Trace]
 ) -> tuple[str, str]:
     case: Any = run.case
-    if getattr(case, "arithmetic", None) != "natural" or case.dtype != "float32":
+    if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
         return str(comparison), "wrong"
-    bound = natural_bound(run, twin, train_locally(replace(case, dtype="float64"), run))
-    text = f"{comparison}; {bound.worst[1]:.2f} of its bound in {bound.worst[0]}"
-    return text, "within bound" if bound.holds else "wrong"
+    try:
+        bound = natural_bound(run, *twins_for(twin, run, train_locally))
+    except Undecided as error:
+        return f"{comparison}; {error}", "unknown"
+    return f"{comparison}; {bound}", "within bound" if bound.holds else "wrong"
+
+
+def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
+    """What `natural_bound` takes besides a run: its twins, computed as they are asked for, and the float64 twin.
+
+    The twin of a float64 run is that already: then the others tell how far apart two correct runs are.
+    """
+    case: Any = twin.case
+    others = (reordered(train_locally, case, run, seed) for seed in range(REORDERED))
+    if case.dtype == "float64":
+        return others, twin
+    return chain([twin], others), train_locally(replace(case, dtype="float64"), run)
 
 
 def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:

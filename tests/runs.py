@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reference.case import Case
+from reference.natural import NaturalBound, natural_bound
 from reference.outcome import Outcome
 from reference.trace import Comparison, Trace, compare
-from reference.verify import trace_of, tutorial
+from reference.verify import trace_of, tutorial, twins_for
 from reference.world import World, launch
 from tests.processes import left_after
 
@@ -47,3 +48,9 @@ def twin(case: Case, replay: Trace | None = None) -> Trace:
 
 def against_twin(trace: Trace) -> Comparison:
     return compare(trace, twin(trace.case, trace))
+
+
+def bound_of(run: Trace, case: Case | None = None) -> NaturalBound:
+    """How far the run is off, by the twins of ``case``, where that is another than its own."""
+    other = case or run.case
+    return natural_bound(run, *twins_for(twin(other, run), run, tutorial(other.tutorial()).train_locally))

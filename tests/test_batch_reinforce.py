@@ -19,10 +19,10 @@ import torch.distributed.rpc as rpc
 import reference.batch_reinforce
 from reference.batch_reinforce import Agent, Case, Episode, Observer, initial_policy, roles
 from reference.case import CaseError
-from reference.natural import NaturalBound, natural_bound
+from reference.natural import NaturalBound
 from reference.outcome import Outcome, Raised
 from reference.world import launch
-from tests.runs import against_twin, play, run, twin
+from tests.runs import against_twin, bound_of, play, run, twin
 
 SMALL = Case(steps=2, n_steps=40, timeout=20.0)
 NAMES = ["agent", "observer1", "observer2"]
@@ -51,10 +51,9 @@ def test_another_environment_in_float64(batch: bool) -> None:
 
 def both_modes(observers: int, **arguments: Any) -> NaturalBound:
     """The unbatched run, dropout off, held against the batched twins: names and layouts are the same."""
-    case = replace(SMALL, observers=observers, dropout=0.0, batch=False)
+    case = replace(SMALL, observers=observers, dropout=0.0, batch=False, n_steps=20)
     unbatched = run(case, **arguments)
-    batched = [twin(replace(case, batch=True, dtype=dtype)) for dtype in ("float32", "float64")]
-    return natural_bound(unbatched, *batched)
+    return bound_of(unbatched, replace(case, batch=True))
 
 
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])
@@ -89,7 +88,7 @@ def test_the_published_broadcast_is_seen() -> None:
     # In float64 the trajectories of both would differ after the first wrong update: look at the first only.
     case = replace(SMALL, dropout=0.0, batch=False, steps=1)
     wrong = run(case, before=plant_the_broadcast)
-    bound = natural_bound(wrong, *(twin(replace(case, batch=True, dtype=d)) for d in ("float32", "float64")))
+    bound = bound_of(wrong, replace(case, batch=True))
     assert not bound.holds
     assert bound.ratios["0000/steps/log_probs"] <= 1
     assert bound.ratios["0000/gradient/affine1.weight"] > 1000
@@ -98,7 +97,7 @@ def test_the_published_broadcast_is_seen() -> None:
 def test_dropout_masks_do_not_depend_on_the_mode() -> None:
     """With a generator an observer, both modes agree even with dropout (S2.29: they do not, with one for all)."""
     case = replace(SMALL, observers=3, batch=False)
-    bound = natural_bound(run(case), *(twin(replace(case, batch=True, dtype=d)) for d in ("float32", "float64")))
+    bound = bound_of(run(case), replace(case, batch=True))
     assert bound.holds, bound.worst
 
 

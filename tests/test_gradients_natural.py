@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from reference import rnn
-from reference.natural import natural_bound
 from reference.trace import compare
 from reference.world import World
 from tests import planted
 from tests.cases import NATURAL, resnets
 from tests.properties import assert_equal, counterexample, differs, examples, idle_world, judged, on
-from tests.runs import run_in, twin
+from tests.runs import bound_of, run_in, twin
 
 SMALL = rnn.Case(steps=2, batches=2, nlayers=1, dropout=0.0)
 
@@ -69,9 +67,9 @@ def test_pipeline_of_linear_layers(world: World, case: Any) -> None:
 @examples(2, case=resnets())
 def test_pipeline_of_resnet50(world: World, case: Any) -> None:
     """Bits equal, which is more than the bound; and the bound, too, against the float64 twin."""
-    trace, single, double = run_in(world, case), twin(case), twin(replace(case, dtype="float64"))
-    assert compare(trace, single).equal
-    bound = natural_bound(trace, single, double)
+    trace = run_in(world, case)
+    assert compare(trace, twin(case)).equal
+    bound = bound_of(trace)
     assert bound.holds
     assert bound.worst[1] > 0  # float32 does round
 
@@ -121,10 +119,8 @@ def test_the_bound_catches_a_hundred_ulps() -> None:
     with idle_world("rnn") as idle:
         trace = run_in(idle, SMALL)
     name = "0000/gradient/decoder/decoder.bias"
-    case: Any = trace.case
-    single, double = twin(case), twin(replace(case, dtype="float64"))
-    assert compare(trace, single).equal
-    assert natural_bound(trace, single, double).holds
+    assert compare(trace, twin(trace.case)).equal
+    assert bound_of(trace).holds
     trace.tensors[name] = trace.tensors[name] * (1 + 100 * torch.finfo(torch.float32).eps)
-    assert natural_bound(trace, single, double).worst[0] == name
-    assert not natural_bound(trace, single, double).holds
+    assert bound_of(trace).worst[0] == name
+    assert not bound_of(trace).holds

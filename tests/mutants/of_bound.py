@@ -1,7 +1,110 @@
-"""Bugs in the bound of natural cases."""
+"""Bugs in the bound of natural cases, and in the twins that set it."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = ()
+_NATURAL = "reference/natural.py"
+_REORDERING = "reference/reordering.py"
+_SUMS = "reference/sums.py"
+_OF_NATURAL = "tests/test_natural.py"
+_OF_REORDERING = "tests/test_reordering.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "generous-bound",
+        _NATURAL,
+        "max(e / a if",
+        "max(e / a / 100 if",
+        (f"{_OF_NATURAL}::test_an_error_100_times_larger_is_not",),
+        "a bound that was raised until everything passed",
+    ),
+    Mutant(
+        "largest-element-unseen",
+        _NATURAL,
+        "    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())",
+        "    return (float(torch.linalg.vector_norm(tensor)),) * 2",
+        (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
+        "one wrong element of a million passes a 2-norm",
+    ),
+    Mutant(
+        "averaged-elements",
+        _NATURAL,
+        "float(tensor.abs().amax())",
+        "float(tensor.abs().mean())",
+        (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
+        "one wrong element among many is averaged away",
+    ),
+    Mutant(
+        "one-twins-luck",
+        _NATURAL,
+        "    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])",
+        "    return (allowed[0] or max(two, rounding * size[0])), (allowed[1] or max(largest, rounding * size[1]))",
+        (f"{_OF_NATURAL}::test_known_ratios",),
+        "the first twin alone sets the bound, however lucky it was",
+    ),
+    Mutant(
+        "no-rounding-for-an-exact-twin",
+        _NATURAL,
+        "    rounding = torch.finfo(tensor.dtype).eps\n",
+        "    rounding = 0.0\n",
+        (f"{_OF_NATURAL}::test_known_ratios",),
+        "a tensor that all twins happen to get exactly allows no rounding",
+    ),
+    Mutant(
+        "other-trajectories-widen-the-bound",
+        _NATURAL,
+        "        if _other_decision(twin, exact):\n            left_out += 1\n        elif",
+        "        if",
+        (f"{_OF_NATURAL}::test_a_decision_that_hangs_on_rounding_is_undecided",),
+        "a twin that decided otherwise counts as one that rounds",
+    ),
+    Mutant(
+        "no-bound-for-float64",
+        "reference/verify.py",
+        "        return others, twin\n",
+        "        return iter([twin]), twin\n",
+        (f"{_OF_NATURAL}::test_further_twins_are_computed_only_where_bits_differ",),
+        "a float64 case is judged by its own twin alone",
+    ),
+    Mutant(
+        "twins-in-one-order",
+        _REORDERING,
+        '        self.draws = generator(seed, "reordered")',
+        '        self.draws = generator(0, "reordered")',
+        (f"{_OF_REORDERING}::test_each_seed_is_another_order",),
+        "all further twins are one and the same",
+    ),
+    Mutant(
+        "sums-in-the-order-of-ever",
+        _REORDERING,
+        "        return torch.randperm(count, generator=self.draws)",
+        "        return torch.arange(count)",
+        (f"{_OF_REORDERING}::test_every_sum_runs_in_another_order[softmax]",),
+        "a permutation that permutes nothing",
+    ),
+    Mutant(
+        "half-a-permutation",
+        _SUMS,
+        "    return _total([func(a[:, each], b[each]) for each in by.split(a.shape[1])])",
+        "    return _total([func(a[:, each], b[by.order(len(b))[: len(each)]]) for each in by.split(a.shape[1])])",
+        (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[mm]",),
+        "only one of two factors is permuted, so another product comes out",
+    ),
+    Mutant(
+        "batch-norm-not-put-back",
+        _SUMS,
+        "    return _shuffled(x, _back(images), _back(places)).reshape(like.shape)",
+        "    return _shuffled(x, images, places).reshape(like.shape)",
+        (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[batch norm]",),
+        "images come back in another order than they went",
+    ),
+    Mutant(
+        "roundings-that-never-move",
+        _REORDERING,
+        "    tensor.view(_INTEGERS[tensor.element_size()]).add_(steps)",
+        "    tensor.view(_INTEGERS[tensor.element_size()]).add_(0 * steps)",
+        (f"{_OF_REORDERING}::test_a_program_without_sums_still_rounds_otherwise",),
+        "twins without sums agree in every bit, and allow no other formula's rounding",
+    ),
+)

@@ -1,0 +1,105 @@
+"""Compute the same thing in another order: every sum permuted and split, other roundings moved by at most one place.
+
+A program that runs under `Reordered`, a dispatch mode of torch, gets from each operator a result that another correct
+implementation could have computed, in its backward passes as well. Two such runs differ by rounding alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from reference.case import Case
+from reference.operators import EXACT, ROUNDED
+from reference.seeding import generator
+from reference.sums import SUMS
+from reference.trace import Trace
+
+# How many twins in other orders a bound has.
+REORDERED = 16
+
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+_SHORTER = {torch.float64: torch.float32}  # of all others: bfloat16
+
+
+def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace, seed: int) -> Trace:
+    """The twin of a run, computed in the ``seed``-th other order."""
+    with Reordered(seed):
+        return train_locally(case, run)
+
+
+class Reordered(TorchDispatchMode):
+    """Within this block operators sum in orders that ``seed`` draws, and round up or down as it draws.
+
+    ``rounding=False`` leaves the roundings of single elements as they are. ``seen`` has the names of all operators
+    that came, ``passed`` those that this mode does not know: it computed them as ever. Other threads are not concerned.
+    """
+
+    def __init__(self, seed: int, *, rounding: bool = True) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.rounding = rounding
+        self.draws = generator(seed, "reordered")
+        self.seen: set[str] = set()
+        self.passed: set[str] = set()
+        self.mkldnn = True
+
+    def __enter__(self) -> Any:
+        # With mkldnn an LSTM arrives as one operator, whose backward pass needs what its forward pass has kept.
+        self.mkldnn = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(False)
+        return super().__enter__()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        torch._C._set_mkldnn_enabled(self.mkldnn)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        torch._C._set_mkldnn_enabled(self.mkldnn)
+        try:
+            return self._computed(str(func).removeprefix("aten."), func, args, kwargs or {})
+        finally:
+            torch._C._set_mkldnn_enabled(False)
+
+    def _computed(self, name: str, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        self.seen.add(name)
+        if name in SUMS:
+            result = SUMS[name](self, func, *args, **kwargs)
+            self._move(result)
+            return result
+        result = func(*args, **kwargs)
+        if name in ROUNDED:
+            self._move([args[0], args[2]] if result is None else result)  # fused: parameters, and their momentum
+        elif name not in EXACT:
+            self.passed.add(name)
+        return result
+
+    def order(self, count: int) -> torch.Tensor:
+        """A permutation of ``count`` numbers."""
+        return torch.randperm(count, generator=self.draws)
+
+    def coin(self) -> bool:
+        return bool(torch.randint(2, (), generator=self.draws))
+
+    def split(self, count: int) -> list[torch.Tensor]:
+        """A permutation of ``count`` numbers in up to eight pieces: each is summed by itself, and then their sums."""
+        pieces = int(torch.randint(max(1, min(count, 8)), (), generator=self.draws)) + 1
+        return [*self.order(count).tensor_split(pieces)]
+
+    def _move(self, result: Any) -> None:
+        """Move each element of a result, or of several, by -1, 0 or 1 ULP."""
+        if isinstance(result, list | tuple):
+            for each in result:
+                self._move(each)
+        elif self.rounding and isinstance(result, torch.Tensor) and result.is_floating_point():
+            _move(result, self.draws)
+
+
+def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
+    """In place. An element whose mantissa's second half is zero counts as not rounded: 0, 1, small integers."""
+    steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
+    shorter = _SHORTER.get(tensor.dtype, torch.bfloat16)
+    steps *= tensor.to(shorter).to(tensor.dtype) != tensor
+    tensor.view(_INTEGERS[tensor.element_size()]).add_(steps)
