@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -65,9 +65,11 @@ class Scene:
         """End the fresh worlds, and see what they keep."""
         from faults.kept import at_end
 
-        for world in self.worlds:
-            self.kept += at_end(world)
-            world.close()
+        with ExitStack() as stack:
+            for world in self.worlds:
+                stack.callback(world.close)
+            for world in self.worlds:
+                self.kept += at_end(world)
 
     def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
         """Title and text of each part of a failing test's report.

@@ -130,3 +130,15 @@ def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> No
     found = {name: how.removeprefix("ERROR ").removeprefix("Misuse: ") for name, how in endings(result).items()}
     assert found == wanted
     result.assert_outcomes(errors=len(wanted))
+
+
+@pytest.mark.long
+def test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told(run: Run) -> None:
+    result = run("hooked", "-rA")
+    assert {name: how for name, how in endings(result).items() if how != "PASSED"} == {
+        "installed": "ERROR Failed: left by this test:",
+        "active": "FAILED OSError: before it is undone",
+    }
+    result.assert_outcomes(passed=6, failed=1, errors=2)
+    line = "a plan in this process: wanted hook.remove() or hook.deactivate()"
+    assert result.outlines.count(line) == 2

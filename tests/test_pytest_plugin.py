@@ -108,6 +108,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
     assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
     for place in kept:
+        assert {"a.log", "b.log"} <= {path.name for path in (pytester.path / "kept" / place).iterdir()}
         assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(place)}\n", text)
 
 
