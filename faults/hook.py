@@ -65,6 +65,11 @@ def remove() -> None:
     _installed.close()
 
 
+def present() -> bool:
+    """Whether a plan is installed or active in this process."""
+    return isinstance(api.shutdown, partial)
+
+
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
     """Raises PlanError: no plan there, or not a plan."""
     path = Path(folder) / PLAN

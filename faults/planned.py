@@ -10,17 +10,27 @@ from typing import Any
 
 from faults import hook, proof
 from faults.ledger import Timeline, read
+from faults.messages import evidence
 from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.scope import prepared, scope
 
+UNUSED = (
+    "the plan was never put to work: wanted the fixture world or fresh_world, plan.activate(world), "
+    "or launch(roles, **plan.arguments(roles))"
+)
+
 
 class Planned:
-    """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: faults of messages may leave no evidence."""
+    """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: faults of messages may leave no evidence.
 
-    def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False) -> None:
-        self.plan, self.folder = plan, folder
+    ``guest``: the test did not ask for it, so it may find no world, and its faults no occasion.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False, guest: bool = False) -> None:
+        self.plan, self.folder, self.guest = plan, folder, guest
         self._unseen = unseen
+        self._why = ""  # it could not be put into the idle world
         self._stack = ExitStack()
         self._used = False
 
@@ -43,24 +53,51 @@ class Planned:
         Raises:
             PlanError: in use already, or it has faults of messages or networks, which have to be there from the start.
         """
-        self._use()
         late = [place for place in ("message", "network") if self.plan.at(place)]
         if late:
             raise PlanError(f"faults of a {late[0]} have to be there when RPC starts: wanted a fresh world, got idle")
+        self._use()
         prepared(self.plan, self.folder)
         self._stack.callback(_everywhere, world, _deactivate)
         for role in world.pids:
             world.call(role, _activate, str(self.folder), role)
 
+    def begin(self, world: Any) -> None:
+        """`activate`; a guest whose faults an idle world cannot have goes on without. Raises what `activate` does."""
+        try:
+            self.activate(world)
+        except PlanError as error:
+            if not self.guest:
+                raise
+            self._why = str(error)
+
     def timeline(self) -> Timeline:
         """What has happened so far."""
         return read(self.folder)
 
+    @property
+    def used(self) -> bool:
+        """Whether a world has been given it."""
+        return self._used
+
+    def worked(self) -> bool:
+        """Whether it was put to work: a role has opened its ledger."""
+        return self._used and bool(self.timeline().roles)
+
     def not_fired(self) -> str:
         """Which faults have not fired, or not as often as the plan says; empty if all have."""
-        run = Run(name="", plan=self.plan, timeline=self.timeline())
-        holds, text = proof.fired(run)
+        holds, text = proof.fired(self._run())
         return "" if holds or (holds is None and self._unseen) else text
+
+    def account(self) -> dict[str, Any]:
+        """For the tally of the whole run, as plain data."""
+        fired = {event.details["fault"] for event in proof.firings(self._run())}
+        seen = evidence(self.plan, self.timeline()).items()
+        fired |= {number for number, text in seen if text is not None or self._unseen}
+        return {"worked": self.worked(), "fired": sorted(fired), "why": self._why}
+
+    def _run(self) -> Run:
+        return Run(name="", plan=self.plan, timeline=self.timeline())
 
     def close(self) -> None:
         """Heal, and undo `activate`."""

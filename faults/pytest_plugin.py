@@ -9,7 +9,7 @@ import multiprocessing.util
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,16 +19,18 @@ from faults.leaks import KINDS, Accounting
 from faults.plan import Plan, PlanError
 from faults.relatives import marked
 from faults.scene import Scene, place_for
+from faults.tally import Tally
+from faults.wanted import hurting, marks_of, wanted
 
 if TYPE_CHECKING:
     from faults.idle import Idle
     from faults.planned import Planned
 
-FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir"}
+FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 LEAKS = ("all", "fixtures", "off")
 MARKERS = (
     "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.launch`",
-    "plan(text, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
+    "plan(*texts, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
     f"leaves(*kinds): what this test may leave: {', '.join(KINDS)}",
 )
 
@@ -40,7 +42,7 @@ _temporary = pytest.StashKey[str]()  # where temporary files go, so that another
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("faults")
-    group.addoption("--faults-plan", metavar="TEXT", help="the plan of every test that takes one, instead of its own")
+    group.addoption("--faults-plan", metavar="TEXT", help="the plan of every test that can be hurt, instead of its own")
     group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests there")
     group.addoption("--faults-leaks", choices=LEAKS, help="which tests are held to what they leave (fixtures)")
     group.addoption("--faults-seed", metavar="N", help="the fixture faults_seed, and Hypothesis's seed if it has none")
@@ -52,10 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
+    text = config.option.faults_plan
     try:
-        Plan.parse(config.option.faults_plan or "seed=0")
+        plan = None if text is None else hurting(text)
     except PlanError as error:
         raise pytest.UsageError(f"--faults-plan: {error}") from None
+    config.pluginmanager.register(Tally(config, plan), "faults-tally")
     if leaks_of(config) not in LEAKS:
         raise pytest.UsageError(f"faults_leaks must be one of {', '.join(LEAKS)}, got {leaks_of(config)!r}")
     seed = _seed_text(config)
@@ -69,8 +73,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(stack.close)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"faults: seed {_seed_text(config) or 0}, leaks of {leaks_of(config)}"
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    text = config.option.faults_plan
+    plan = [] if text is None else [f"faults: the plan of --faults-plan: {Plan.parse(text)}"]
+    return [f"faults: seed {_seed_text(config) or 0}, leaks of {leaks_of(config)}", *plan]
 
 
 def leaks_of(config: pytest.Config) -> str:
@@ -82,46 +88,83 @@ def _seed_text(config: pytest.Config) -> str:
     return str(config.option.faults_seed or config.getini("faults_seed"))
 
 
+class Misuse(pytest.fail.Exception):  # type: ignore[name-defined, misc]
+    """A test that asks for what cannot be: an error also of one that is expected to fail."""
+
+    __module__ = "builtins"  # as pytest's own: its summary has only the name
+
+
 @contextmanager
 def _one_line(*errors: type[Exception]) -> Iterator[None]:
     """A test that asks for what cannot be fails with the error's text alone."""
     try:
         yield
     except errors as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+        raise Misuse(str(error), pytrace=False) from None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test that is to be hurt has its plan made after all other fixtures, whether or not it names `plan`."""
+    item.stash[_scene] = Scene()  # anew: a test may be run again
+    with _one_line(PlanError):
+        asked = wanted(item, item.config.option.faults_plan)
+    names = getattr(item, "fixturenames", None)
+    if asked is not None and names is not None and "_faults_plan" not in names:
+        item.fixturenames = [*names, "_faults_plan"]  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)
 def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
     """Around every test, and all of its own fixtures."""
-    mode, config = leaks_of(request.config), request.config
-    mine = bool(FIXTURES & set(request.fixturenames))
-    if not mine and mode != "all":
-        yield
-        return
-    idles = config.stash[_idles] if {"world", "idle_world"} & set(request.fixturenames) else []
-    scene = request.node.stash[_scene] = Scene(idles=[*idles])
+    mode, names = leaks_of(request.config), set(request.fixturenames)
+    scene = request.node.stash[_scene]
+    scene.idles = [*request.config.stash[_idles]] if {"world", "idle_world"} & names else []
     for idle in scene.idles:
         idle.begin()
-    if mode == "off":
-        yield
-        return
+    held = mode != "off" and (mode == "all" or bool(FIXTURES & names))
+    left: list[str] = []
+    try:
+        with _unhooked(left) if mode != "off" else nullcontext(), _held(request, left) if held else nullcontext():
+            yield
+    finally:
+        scene.save()
+    if left:
+        pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)
+
+
+@contextmanager
+def _held(request: pytest.FixtureRequest, left: list[str]) -> Iterator[None]:
+    """To what a test leaves: put into ``left``."""
+    scene, stash = request.node.stash[_scene], request.config.stash
     allowed = _allowed(request.node)
     multiprocessing.util.get_temp_dir()  # its sockets stay where paths are short
-    if _temporary not in config.stash:
-        config.stash[_temporary] = str(_folder(request, "temporary"))
-    before, tempfile.tempdir = tempfile.tempdir, config.stash[_temporary]
+    if _temporary not in stash:
+        stash[_temporary] = str(_folder(request, "temporary"))
+    before, tempfile.tempdir = tempfile.tempdir, stash[_temporary]
     try:
-        accounting = Accounting(KINDS, config.stash[_mark])
+        accounting = Accounting(KINDS, stash[_mark])
         worlds = _other_worlds(scene)
         yield
         besides = {*allowed, "descriptors"} if scene.failed else allowed  # its traceback holds on to what it had open
         kept = [*scene.kept, *(each for world in (*scene.idles, *worlds) for each in world.left() or ())]
-        left = [line for kind, line in kept if kind not in besides] + accounting.left(besides)
+        left += [line for kind, line in kept if kind not in besides] + accounting.left(besides)
     finally:
         tempfile.tempdir = before
-    if left:
-        pytest.fail("left by this test:\n" + "\n".join(left), pytrace=False)
+
+
+@contextmanager
+def _unhooked(left: list[str]) -> Iterator[None]:
+    """A plan that a test puts into its own process hurts no other test: it is removed, and put into ``left``."""
+    before = _hooked()
+    yield
+    if not before and _hooked():
+        sys.modules["faults.hook"].remove()
+        left.append("a plan in this process: wanted hook.remove() or hook.deactivate()")
+
+
+def _hooked() -> bool:
+    hook = sys.modules.get("faults.hook")  # torch is imported for it, so not here
+    return hook is not None and bool(hook.present())
 
 
 def _other_worlds(scene: Scene) -> list[Any]:
@@ -177,12 +220,10 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
 
 
 @pytest.fixture
-def run_dir(request: pytest.FixtureRequest, _faults_account: None) -> Iterator[Path]:
+def run_dir(request: pytest.FixtureRequest, _faults_account: None) -> Path:
     """A folder for this test's ledgers and logs; kept in DIR when it fails under ``--faults-keep DIR``."""
-    scene = request.node.stash[_scene]
-    scene.folder = _folder(request, "run")
-    yield scene.folder
-    scene.save()
+    request.node.stash[_scene].folder = folder = _folder(request, "run")
+    return folder
 
 
 @pytest.fixture
@@ -192,33 +233,57 @@ def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Calla
     With ``healthy=True`` without the plan.
     """
     scene = request.node.stash[_scene]
+    _make_plan(request.node, run_dir)  # another fixture may launch before the plan's own is set up
     yield scene.launch
     scene.close()
+    if scene.plan is not None:
+        scene.plan.close()  # also where the set-up fails before the plan's own
 
 
 @pytest.fixture
-def plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Planned]:
-    """The plan of ``--faults-plan`` or of this test's mark, in its idle world or in the next fresh one."""
-    from faults.planned import Planned
-
-    mark = request.node.get_closest_marker("plan")
-    text = request.config.option.faults_plan or (mark and (*mark.args, None)[0])
-    if not isinstance(text, str):
-        wanted = 'wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
-        pytest.fail(f"no plan: {wanted}{f', got {text!r}' if text is not None else ''}", pytrace=False)
-    options = {"unseen": False, "activate": True, **(mark.kwargs if mark else {})}
-    if unknown := options.keys() - {"unseen", "activate"}:
-        pytest.fail(f"a plan's mark takes unseen and activate, got {', '.join(sorted(unknown))}", pytrace=False)
-    scene = request.node.stash[_scene]
-    with _one_line(PlanError):
-        planned = scene.plan = Planned(Plan.parse(text), run_dir, unseen=options["unseen"])
+def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Planned | None]:
+    """This test's plan, at work in its idle world."""
+    planned = _make_plan(request.node, run_dir)
+    if planned is None:
+        yield None
+        return
     try:
-        if options["activate"] and "world" in request.fixturenames and scene.idles:
-            with _one_line(PlanError):
-                planned.activate(scene.idles[-1])
+        _begin(request.node, planned)
         yield planned
     finally:
         planned.close()
+
+
+@pytest.fixture
+def plan(_faults_plan: Planned | None) -> Planned:
+    """The plan of ``--faults-plan`` or of this test's marks, in its idle world or in the next fresh one."""
+    if _faults_plan is None:
+        raise Misuse('no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT', pytrace=False)
+    return _faults_plan
+
+
+def _make_plan(item: pytest.Item, folder: Path) -> Planned | None:
+    """The plan that this test is to be put under, made once."""
+    scene = item.stash[_scene]
+    with _one_line(PlanError):
+        asked = wanted(item, item.config.option.faults_plan)
+    if scene.plan is None and asked is not None:
+        from faults.planned import Planned
+
+        scene.marks = marks_of(item)
+        scene.plan = Planned(asked.plan, folder, unseen=asked.unseen, guest=asked.guest)
+    return scene.plan
+
+
+def _begin(item: pytest.Item, planned: Planned) -> None:
+    """Put it to work in the world of the fixture ``world``, unless the test does so itself."""
+    from faults.idle import Idle
+
+    world = getattr(item, "funcargs", {}).get("world")  # of a wider scope, so it is there
+    asked = wanted(item, item.config.option.faults_plan)
+    if asked is not None and asked.activate and isinstance(world, Idle):
+        with _one_line(PlanError):
+            planned.begin(world)
 
 
 @pytest.fixture(scope="session")
@@ -236,26 +301,62 @@ def _folder(request: pytest.FixtureRequest, name: str) -> Path:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A test whose fault never fired fails."""
     yield
-    scene = item.stash.get(_scene, None)
-    text = scene.plan.not_fired() if scene is not None and scene.plan is not None else ""
-    if text:
+    if text := _unused(item):
+        raise Misuse(text, pytrace=False)
+    plan = item.stash[_scene].plan
+    if plan is not None and not plan.guest and (text := plan.not_fired()):
         pytest.fail(f"not fired: {text}", pytrace=False)
 
 
-@pytest.hookimpl(wrapper=True)
+def _unused(item: pytest.Item) -> str:
+    """Why the plan that this test has asked for was not put to work; empty if it was, or none is asked for."""
+    scene = item.stash[_scene]
+    if scene.plan is None and not marks_of(item):
+        return ""
+    from faults.planned import UNUSED
+
+    if scene.plan is None or not (scene.plan.guest or scene.plan.worked()):
+        return UNUSED
+    return "" if marks_of(item) == scene.marks else "a mark `plan` that came after the test's set-up does nothing"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, which excuses what is expected to fail
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     scene = item.stash.get(_scene, None)
+    if scene is None:
+        return report
+    _insist(item, call, report)
+    if scene.plan is not None and report.when == "call":
+        report.faults_plan = scene.plan.account()  # type: ignore[attr-defined]
     # In the teardown only of a test that has not failed before, whose sections are printed already.
-    if scene is not None and report.failed and not scene.failed:
-        over = report.when == "teardown"
+    if report.failed and not scene.failed:
         scene.failed = True
-        report.sections += scene.sections(over=over)
-        if item.config.option.faults_keep:
-            scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
-            report.sections.append(("faults: kept", str(scene.keep)))
-            if over:
-                scene.save()
+        if scene.used:
+            _tell(item, scene, report)
     return report
+
+
+def _insist(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """A failure that is expected of a test does not excuse a plan that does nothing."""
+    if not hasattr(report, "wasxfail"):
+        return
+    misused = call.excinfo is not None and isinstance(call.excinfo.value, Misuse)
+    text = _unused(item) if report.when == "call" and not misused else ""
+    if misused or text:
+        del report.wasxfail
+        report.outcome = "failed"
+        report.longrepr = text or str(report.longrepr)
+
+
+def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:
+    """What happened, in a failing test's report; and where its files are kept."""
+    over = report.when == "teardown"
+    report.sections += scene.sections(over=over)
+    if item.config.option.faults_keep:
+        scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        report.sections.append(("faults: kept", str(scene.keep)))
+        if over:
+            scene.save()

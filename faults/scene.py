@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
     from faults.idle import Idle
@@ -24,15 +26,21 @@ LINES = 30
 
 @dataclass
 class Scene:
-    """One test's. ``keep``: where its folder is copied to when it has failed."""
+    """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of."""
 
     plan: Planned | None = None
+    marks: list[pytest.Mark] = field(default_factory=list)
     folder: Path | None = None
     idles: list[Idle] = field(default_factory=list)
     worlds: list[World] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
     failed: bool = False
     keep: Path | None = None
+
+    @property
+    def used(self) -> bool:
+        """Whether the test has used any of the plugin's fixtures that are to be told about."""
+        return bool(self.plan or self.folder or self.idles or self.worlds)
 
     def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
         """The fixture ``fresh_world``: `reference.world.launch`, under the test's plan if it has one.
@@ -48,7 +56,7 @@ class Scene:
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # Before the plan's, whose ledger so counts first what is left: this collects garbage.
         arguments = together(arguments, {"before": partial(owners.record, str(arguments["folder"]))})
-        if self.plan is not None and not healthy:
+        if self.plan is not None and not healthy and not (self.plan.guest and self.plan.used):
             arguments = together(arguments, self.plan.arguments(list(roles)))
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
@@ -57,9 +65,11 @@ class Scene:
         """End the fresh worlds, and see what they keep."""
         from faults.kept import at_end
 
-        for world in self.worlds:
-            self.kept += at_end(world)
-            world.close()
+        with ExitStack() as stack:
+            for world in self.worlds:
+                stack.callback(world.close)
+            for world in self.worlds:
+                self.kept += at_end(world)
 
     def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
         """Title and text of each part of a failing test's report.
@@ -69,9 +79,11 @@ class Scene:
         """
         stacks = [] if over else [section for name, world in self._worlds() for section in _stacks(name, world)]
         if self.plan is not None:
+            from faults.planned import UNUSED
+
             yield "faults: plan", str(self.plan)
             if text := self.plan.not_fired():
-                yield "faults: not fired", text
+                yield "faults: not fired", text if self.plan.worked() else UNUSED
             yield _last("faults: timeline", "events", str(self.plan.timeline()).splitlines())
         for name, world in self._worlds():
             for role, text in (world.logs() if world in self.idles else _logs(world)).items():

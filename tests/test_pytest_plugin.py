@@ -7,44 +7,18 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from faults.fields import KINDS
 from faults.plan import Plan
-
-ROOT = Path(__file__).parent.parent
-SUITES = Path(__file__).parent / "suites"
-Run = Callable[..., pytest.RunResult]
+from tests.suite_runs import ROOT, SUITES, Run, part, suites
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run one of the suites in a process of its own."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    pytester.makeini("[pytest]\n")
-
-    def start(suite: str, *arguments: str, plugin: str = "faults.pytest_plugin") -> pytest.RunResult:
-        pytester.makepyfile(**{f"test_{suite}": (SUITES / f"{suite}.py").read_text()})
-        options = ("-p", plugin, "-p", "no:cacheprovider", f"test_{suite}.py", *arguments)
-        return pytester.runpytest_subprocess(*options, timeout=100)
-
-    return start
-
-
-def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:
-    """The lines below the first heading of this title, behind that of the test ``of``, up to the next heading."""
-    lines = result.stdout.lines
-    heading = rf"[-_]+ {re.escape(title)} [-_]+"
-    begin = next((n for n, line in enumerate(lines) if of and re.fullmatch(rf"_+ {of} _+", line)), 0)
-    starts = [n for n, line in enumerate(lines) if n >= begin and re.fullmatch(heading, line)]
-    assert starts, (title, result.stdout.str())
-    rest = lines[starts[0] + 1 :]
-    end = next(n for n, line in enumerate([*rest, "=" * 10]) if re.match(r"[-_=]{5,}|[-_=]+ .* [-_=]+$", line))
-    return rest[:end]
+    return suites(pytester, monkeypatch)
 
 
 def seconds(result: pytest.RunResult, test: str) -> float:
@@ -134,6 +108,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
     assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
     for place in kept:
+        assert {"a.log", "b.log"} <= {path.name for path in (pytester.path / "kept" / place).iterdir()}
         assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(place)}\n", text)
 
 
@@ -141,6 +116,10 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     ("arguments", "message"),
     [
         (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
+        (
+            ["--faults-plan", ""],
+            "ERROR: --faults-plan: a plan without a fault hurts nothing: wanted at least one, got ''",
+        ),
         (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, got '-1'"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],

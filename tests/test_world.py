@@ -397,8 +397,14 @@ class TestLogs:
             inside = world.log("a")
         for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
             assert text in inside
-        assert world.log("a") == inside
         assert "said" not in world.log("b")
+
+    def test_the_log_of_every_role_outlives_the_world(self) -> None:
+        with launch({"a": plays.speak, "b": plays.speak}) as world:
+            world.wait()
+            inside = {role: world.log(role) for role in world.pids}
+        assert {role: world.log(role) for role in "ab"} == inside
+        assert all("said to stdout" in log for log in inside.values())
 
     def test_no_deprecation_warning_of_upstream(self) -> None:
         with launch({"a": plays.nothing, "b": plays.nothing}) as world:

@@ -1,0 +1,290 @@
+"""Tests with plans in every combination of marks and fixtures. Run by test_plugin_plans.py, which has the outcomes.
+
+A test that is to be hurt passes if it was, and the next one if nothing of that is left.
+"""
+
+import os
+import tempfile
+import threading
+import unittest
+from functools import partial
+
+import pytest
+
+from reference.outcome import Returned, RoleFailed, WorldError
+from reference.world import launch
+from tests import plugin_plays as plays
+
+pytestmark = pytest.mark.world("a", "b")
+HURT = "Raise site=tests.plugin_plays:double role=a {} side=request error=ValueError text='no sale'"
+FIRST, SECOND, ALL = (HURT.format(which) for which in ("nth=1", "nth=2", "every=true"))
+MESSAGE = "Drop message=RREF_USER_DELETE role=a times=1"
+plan = pytest.mark.plan
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _around():
+    """What is the process's own is as it was, when the last test has ended."""
+    before = tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}
+    yield
+    assert (tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}) == before
+
+
+def refused(world):
+    with pytest.raises(RoleFailed, match="no sale"):
+        world.call("a", plays.ask, "b")
+
+
+def served(world):
+    assert world.call("a", plays.ask, "b") == 42
+
+
+# Put to work.
+
+
+@plan(FIRST)
+def test_hurt_in_the_idle_world(world):
+    refused(world)
+
+
+@plan(FIRST)
+def test_hurt_in_a_fresh_world(fresh_world):
+    refused(fresh_world(["a", "b"]))
+
+
+@plan(FIRST)
+def test_hurt_in_roles_that_return(fresh_world):
+    roles = {"a": partial(plays.ask, "b"), "b": plays.process_id}
+    assert not isinstance(fresh_world(roles).wait()["a"], Returned)
+
+
+@plan(FIRST)
+def test_hurt_in_a_launch_of_its_own(plan):
+    with launch(["a", "b"], **plan.arguments(["a", "b"])) as world:
+        refused(world)
+
+
+@plan(FIRST, activate=False)
+def test_hurt_when_it_says_so(plan, world):
+    served(world)
+    plan.activate(world)
+    refused(world)
+
+
+@pytest.fixture
+def shop(fresh_world):
+    return fresh_world(["a", "b"])
+
+
+@plan(FIRST)
+def test_hurt_in_a_world_of_a_fixture(shop):
+    refused(shop)
+
+
+@pytest.fixture
+def opened(world):
+    served(world)
+    yield
+    served(world)
+
+
+@plan(ALL)
+def test_hurt_between_set_up_and_teardown(opened, world):
+    refused(world)
+
+
+@plan(FIRST)
+class TestClass:
+    def test_hurt_by_its_class(self, world):
+        refused(world)
+        served(world)
+
+    @plan(SECOND)
+    def test_hurt_by_its_class_and_itself(self, world):
+        refused(world)
+        refused(world)
+
+
+class TestCase(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def _given(self, world):
+        self.world = world
+
+    @plan(FIRST)
+    def test_hurt_in_unittest(self):
+        refused(self.world)
+
+    @plan(SECOND)
+    def test_not_fired_in_unittest(self):
+        served(self.world)
+
+
+@pytest.mark.parametrize("hurt", [False, pytest.param(True, marks=plan(FIRST))])
+def test_parameter(world, hurt):
+    (refused if hurt else served)(world)
+
+
+@plan(FIRST, SECOND)
+def test_hurt_by_two_arguments(world):
+    refused(world)
+    refused(world)
+
+
+@plan(FIRST)
+@plan(f"seed=5; {SECOND}")
+def test_hurt_by_two_marks(plan, world):
+    refused(world)
+    refused(world)
+    assert plan.plan.seed == 5
+
+
+@plan(FIRST)
+@plan(SECOND)
+def test_not_fired_of_two_marks(world):
+    refused(world)
+
+
+@plan(FIRST)
+@pytest.mark.xfail(strict=True)
+def test_expected_to_fail_under_it(world):
+    served(world)
+
+
+# Put to work nowhere.
+
+
+@plan(FIRST)
+def test_unused_without_a_fixture():
+    pass
+
+
+@plan(FIRST)
+def test_unused_beside_a_folder(run_dir):
+    pass
+
+
+@plan(FIRST)
+def test_unused_by_a_launch_of_its_own():
+    with launch(["a", "b"]) as world:
+        served(world)
+
+
+@plan(FIRST)
+def test_unused_arguments(plan):
+    plan.arguments(["a", "b"])
+
+
+@plan(FIRST)
+def test_unused_by_a_world_that_cannot_be(fresh_world):
+    with pytest.raises(WorldError):
+        fresh_world(["a", "a"])
+
+
+@plan(MESSAGE, unseen=True)
+def test_unused_though_unseen(fresh_world):
+    served(fresh_world(["a", "b"], healthy=True))
+
+
+@plan(FIRST, activate=False)
+def test_unused_when_nobody_says_so(world):
+    served(world)
+
+
+@plan(FIRST)
+@pytest.mark.xfail
+def test_unused_and_expected_to_fail():
+    raise AssertionError
+
+
+@plan(FIRST)
+@pytest.mark.xfail
+def test_unused_and_expected_to_fail_in_vain():
+    pass
+
+
+@plan(FIRST)
+def test_unused_and_said_to_fail():
+    pytest.xfail("whatever")
+
+
+def test_late_mark(request, world):
+    request.applymarker(plan(FIRST))
+    served(world)
+
+
+@plan(FIRST)
+def test_late_second_mark(request, world):
+    request.applymarker(plan(SECOND))
+    refused(world)
+
+
+# What is undone, by whichever way the test ends: the next one finds the same world healthy.
+
+
+@pytest.fixture
+def broken(plan):
+    raise OSError("broken")
+
+
+@plan(ALL)
+def test_broken_in_its_set_up(plan, world, broken):
+    """The plan is at work by then."""
+
+
+def test_healthy_after_a_broken_set_up(world):
+    served(world)
+
+
+@plan(ALL)
+def test_failed(world):
+    served(world)
+
+
+def test_healthy_after_a_failure(world):
+    served(world)
+
+
+@plan(ALL)
+@pytest.mark.timeout(1, func_only=True)
+def test_overdue(world):
+    refused(world)
+    threading.Event().wait()
+
+
+def test_healthy_after_a_limit(world):
+    served(world)
+
+
+@plan(ALL)
+def test_skipped(world):
+    refused(world)
+    pytest.skip("for no reason")
+
+
+def test_healthy_after_a_skip(world):
+    served(world)
+
+
+class TestOption:
+    """Hurt by --faults-plan alone."""
+
+    @pytest.fixture
+    def answer(self, request):
+        return refused if request.config.option.faults_plan else served
+
+    def test_option_idle(self, world, answer):
+        answer(world)
+
+    def test_option_fresh(self, fresh_world, answer):
+        answer(fresh_world(["a", "b"]))
+        served(fresh_world(["a", "b"]))
+
+    def test_option_idle_before_fresh(self, world, fresh_world, answer):
+        served(fresh_world(["a", "b"]))
+        answer(world)
+
+    def test_option_without_occasion(self, world):
+        pass
+
+    def test_option_without_a_world(self):
+        pass
