@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from faults.ledger import Timeline, read
 from faults.messages import evidence
 from faults.plan import Plan, PlanError
 from faults.record import Run
-from faults.scope import prepared, scope
+from faults.scope import check_roles, prepared, scope
 
 UNUSED = (
     "the plan was never put to work: wanted the fixture world or fresh_world, plan.activate(world), "
@@ -30,7 +30,7 @@ class Planned:
     def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False, guest: bool = False) -> None:
         self.plan, self.folder, self.guest = plan, folder, guest
         self._unseen = unseen
-        self._why = ""  # it could not be put into the idle world
+        self._why = ""  # a guest could not be put into a world
         self._stack = ExitStack()
         self._used = False
 
@@ -41,9 +41,11 @@ class Planned:
         """For ``launch(roles, **arguments)``, once; a network is there until the test's end.
 
         Raises:
-            PlanError: the plan is in use already.
+            PlanError: the plan is in use already, or it names somebody who is none of ``roles``.
             NetworkError: a network's faults cannot be made here.
         """
+        if roles:
+            check_roles(self.plan, roles)
         self._use()
         return self._stack.enter_context(scope(self.plan, self.folder, roles, record=True))
 
@@ -51,8 +53,10 @@ class Planned:
         """Put the plan to work in an idle world, until the test's end; the calls that follow count from 1.
 
         Raises:
-            PlanError: in use already, or it has faults of messages or networks, which have to be there from the start.
+            PlanError: in use already, it names somebody who is no role of this world, or it has faults of messages or
+                networks, which have to be there from the start.
         """
+        check_roles(self.plan, list(world.pids))
         late = [place for place in ("message", "network") if self.plan.at(place)]
         if late:
             raise PlanError(f"faults of a {late[0]} have to be there when RPC starts: wanted a fresh world, got idle")
@@ -63,9 +67,23 @@ class Planned:
             world.call(role, _activate, str(self.folder), role)
 
     def begin(self, world: Any) -> None:
-        """`activate`; a guest whose faults an idle world cannot have goes on without. Raises what `activate` does."""
-        try:
+        """`activate`, but that a guest whom this world does not suit goes on without."""
+        with self._excused():
             self.activate(world)
+
+    def offered(self, roles: Sequence[str]) -> dict[str, Any]:
+        """`arguments` for a fresh world; none for a guest whom it does not suit, or who has had one."""
+        if self.guest and self._used:
+            return {}
+        with self._excused():
+            return self.arguments(roles)
+        return {}
+
+    @contextmanager
+    def _excused(self) -> Iterator[None]:
+        """Nobody has asked a guest whether its plan suits the world. Raises PlanError, but for a guest."""
+        try:
+            yield
         except PlanError as error:
             if not self.guest:
                 raise
@@ -74,11 +92,6 @@ class Planned:
     def timeline(self) -> Timeline:
         """What has happened so far."""
         return read(self.folder)
-
-    @property
-    def used(self) -> bool:
-        """Whether a world has been given it."""
-        return self._used
 
     def worked(self) -> bool:
         """Whether it was put to work: a role has opened its ledger."""
@@ -132,7 +145,7 @@ def both(first: Callable[[str], object], second: Callable[[str], object], role: 
 def together(own: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
     """Arguments for `launch`: a test's own, and a plan's."""
     found = {**own, **plan}
-    if own.get("before") is not None:
+    if own.get("before") is not None and plan.get("before") is not None:
         found["before"] = partial(both, own["before"], plan["before"])
     if own.get("options") or plan.get("options"):
         found["options"] = {**(own.get("options") or {}), **plan.get("options", {})}

@@ -95,18 +95,18 @@ class Misuse(pytest.fail.Exception):  # type: ignore[name-defined, misc]
 
 
 @contextmanager
-def _one_line(*errors: type[Exception]) -> Iterator[None]:
-    """A test that asks for what cannot be fails with the error's text alone."""
+def _one_line() -> Iterator[None]:
+    """A plan that cannot be fails its test with the error's text alone."""
     try:
         yield
-    except errors as error:
+    except PlanError as error:
         raise Misuse(str(error), pytrace=False) from None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that is to be hurt has its plan made after all other fixtures, whether or not it names `plan`."""
     item.stash[_scene] = Scene()  # anew: a test may be run again
-    with _one_line(PlanError):
+    with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
     names = getattr(item, "fixturenames", None)
     if asked is not None and names is not None and "_faults_plan" not in names:
@@ -212,8 +212,10 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
         pytest.fail(f"no roles: {wanted}", pytrace=False)
     from reference.outcome import WorldError
 
-    with _one_line(WorldError):
+    try:
         idle = idle_world(list(roles), **(mark.kwargs if mark else {}))
+    except WorldError as error:
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     yield idle
     idle.close()
     request.config.stash[_idles].remove(idle)
@@ -265,7 +267,7 @@ def plan(_faults_plan: Planned | None) -> Planned:
 def _make_plan(item: pytest.Item, folder: Path) -> Planned | None:
     """The plan that this test is to be put under, made once."""
     scene = item.stash[_scene]
-    with _one_line(PlanError):
+    with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
     if scene.plan is None and asked is not None:
         from faults.planned import Planned
@@ -282,7 +284,7 @@ def _begin(item: pytest.Item, planned: Planned) -> None:
     world = getattr(item, "funcargs", {}).get("world")  # of a wider scope, so it is there
     asked = wanted(item, item.config.option.faults_plan)
     if asked is not None and asked.activate and isinstance(world, Idle):
-        with _one_line(PlanError):
+        with _one_line():
             planned.begin(world)
 
 

@@ -56,8 +56,8 @@ class Scene:
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # Before the plan's, whose ledger so counts first what is left: this collects garbage.
         arguments = together(arguments, {"before": partial(owners.record, str(arguments["folder"]))})
-        if self.plan is not None and not healthy and not (self.plan.guest and self.plan.used):
-            arguments = together(arguments, self.plan.arguments(list(roles)))
+        if self.plan is not None and not healthy:
+            arguments = together(arguments, self.plan.offered(list(roles)))
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 

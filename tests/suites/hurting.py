@@ -218,6 +218,16 @@ def test_late_second_mark(request, world):
     refused(world)
 
 
+@plan(MESSAGE.replace("role=a", "role=c"), unseen=True)
+def test_stranger_in_a_fresh_world(fresh_world):
+    served(fresh_world(["a", "b"]))
+
+
+@plan(FIRST.replace("role=a", "role=c"))
+def test_stranger_in_the_idle_world(world):
+    served(world)
+
+
 # What is undone, by whichever way the test ends: the next one finds the same world healthy.
 
 
