@@ -67,6 +67,7 @@ class Exactly(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.sums: dict[StorageWeakRef, Grid] = {}
         self.name = ""
+        STEP.set(0)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -102,7 +103,7 @@ class Exactly(TorchDispatchMode):
         allowed = min((BITS.get(dtype, 0) for dtype in floats), default=63)
         if grid.bits > allowed:
             raise self.refusal(f"{self._what(operands)} needs {grid.bits} bits, and {allowed} are exact")
-        if grid.most and grid.unit < SMALLEST:
+        if grid.unit < SMALLEST:
             raise self.refusal(f"{self._what(operands)} has digits below 2**{SMALLEST}")
         return grid
 
@@ -144,7 +145,6 @@ def proven(twin: Twin) -> Twin:
     def proving(case: Case, replay: Trace | None = None) -> Trace:
         if not case.is_exact:
             return twin(case, replay)
-        STEP.set(0)
         with Exactly():
             return twin(case, replay)
 

@@ -110,7 +110,7 @@ def product(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
     left, right = args[:2]
     unit = proof.grid(left).unit + proof.grid(right).unit
     most = float(np.max(sizes(left) @ sizes(right), initial=0.0))
-    return proof.require(Grid(unit, most) if most else ZERO, (left, right))
+    return proof.require(Grid(unit, most), (left, right))
 
 
 def product_and_sum(proof: Proof, args: Arguments, kwargs: Options) -> Grid:

@@ -126,7 +126,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Distances in ULPs by tensor name, 0 for equal bits (but for the sign of an exact case's zeros), in their order."""
+    """Distances in ULPs by tensor name, 0 for equal bits, in the order of the names."""
 
     distances: dict[str, int]
 

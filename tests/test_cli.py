@@ -121,8 +121,19 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ("run parameter_server --workers 256", "parameter_server: workers must be at most 255, got 256"),
         ("run parameter_server --device tpu", "parameter_server: device must be 'cpu' or 'cuda', got 'tpu'"),
         (
-            "run parameter_server --arithmetic exact",
-            "parameter_server: dtype must be 'float64' in exact arithmetic, got 'float32'",
+            "run parameter_server --arithmetic exact --dtype float32 --lr 0.1",
+            "parameter_server: dtype must be 'float64' in exact arithmetic, got 'float32'; "
+            "lr must be a power of two in exact arithmetic, got 0.1",
+        ),
+        (
+            "run batch_parameter_server --arithmetic exact --steps 6 --save nowhere.safetensors",
+            "batch_parameter_server: step 4: addmm of (4, 8) and (8, 30) needs 60 bits, and 53 are exact; "
+            "wanted smaller sizes, lr or fewer steps",
+        ),
+        (
+            "run pipeline --arithmetic exact --steps 4 --splits 1,2",
+            "pipeline: step 2: addmm of (8, 8) and (8, 8) needs 61 bits, and 53 are exact; "
+            "wanted smaller sizes, lr or fewer steps",
         ),
         ("run batch_parameter_server --batch-size 0", "batch_parameter_server: batch_size must be at least 2, got 0"),
         ("run batch_parameter_server --trainers 0", "batch_parameter_server: trainers must be at least 1, got 0"),

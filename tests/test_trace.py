@@ -189,6 +189,37 @@ def test_compare_holds_infinities_against_each_other() -> None:
     assert compare(trace_of(inf), trace_of(torch.finfo(torch.float32).max)).distances == {"0000/x": 1}
 
 
+EXACT = ServerCase.exact()
+NATURAL = ServerCase()
+
+
+def test_a_zero_has_no_sign_in_an_exact_case() -> None:
+    """And only there: in a natural case it is a bit like every other."""
+    assert compare(trace_of(-0.0, 1.0, case=EXACT), trace_of(0.0, 1.0, case=EXACT)).equal is True
+    assert compare(trace_of(-0.0, 1.0, case=NATURAL), trace_of(0.0, 1.0, case=NATURAL)).distances == {"0000/x": 1}
+    assert compare(trace_of(-0.0, case=EXACT), trace_of(2.0**-149, case=EXACT)).distances == {"0000/x": 1}
+
+
+def test_compare_takes_cases_that_differ_only_in_where_they_ran() -> None:
+    elsewhere = replace(NATURAL, timeout=1.0, device="cuda")
+    assert compare(trace_of(1.0, case=NATURAL), trace_of(1.0, case=elsewhere)).equal is True
+    assert compare(trace_of(1.0, case=NATURAL), trace_of(2.0, case=elsewhere)).distances == {"0000/x": 2**23}
+
+
+@pytest.mark.parametrize("size", [999, 1001, 100_003])
+@pytest.mark.parametrize("case", [EXACT, NATURAL], ids=["exact", "natural"])
+def test_compare_sees_one_wrong_element_wherever_it_is(case: Case, size: int) -> None:
+    """At both ends, and in each quarter; of the tensor as one row, as one column, and as rows of seven."""
+    for shape in ((size,), (1, size), (size, 1), (size // 7, 7)):
+        a = torch.ones(shape)
+        b = a.clone()
+        for place in (0, 1, *(a.numel() * part // 4 + 1 for part in (1, 2, 3)), a.numel() - 1):
+            b.view(-1)[place] = 1 + 2.0**-23
+            pair = Trace(case, {"x": a, "y": torch.ones(2)}), Trace(case, {"x": b, "y": torch.ones(2)})
+            assert compare(*pair).distances == {"x": 1, "y": 0}, (shape, place)
+            b.view(-1)[place] = 1
+
+
 def test_compare_refuses_different_cases() -> None:
     other = replace(CASE, seed=1)
     assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"

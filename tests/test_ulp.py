@@ -123,6 +123,71 @@ def test_layout_does_not_count() -> None:
     assert ulps(a, b) == 2**21  # from 5 to 6 in the binade of 4, whose ULP is 2**-21
 
 
+def off_by(bits: int, dtype: torch.dtype, places: int) -> int:
+    """The bits of the number that many places above, by stepping over the integers that bits are."""
+    top = 1 << (8 * dtype.itemsize - 1)
+    if not dtype.is_floating_point:
+        return bits + places
+    where = place(bits, dtype) + places
+    return where if where >= 0 else -(where + 1) - top
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *SIGNED], ids=str)
+@unhurried
+@given(data=st.data())
+def test_one_wrong_element_counts_wherever_it_is(dtype: torch.dtype, data: st.DataObject) -> None:
+    """Of any shape and layout: exactly as far as it was moved, whatever stands beside it."""
+    shape = data.draw(st.lists(st.integers(1, 13), max_size=4).map(tuple), "shape")
+    draws = torch.Generator().manual_seed(data.draw(st.integers(0, 99), "seed"))
+    a = torch.randint(-100, 100, shape, generator=draws).to(dtype)
+    order = data.draw(st.permutations(range(len(shape))), "order")
+    step = data.draw(st.sampled_from((1, 2)), "every which element of the storage")
+    spread = torch.zeros((*shape, step), dtype=dtype)
+    b = spread[..., 0].permute(order)
+    b.copy_(a.permute(order))
+    assert ulps(a.permute(order), b) == 0
+    wrong = tuple(data.draw(st.integers(0, size - 1)) for size in b.shape)
+    bits = int(b[wrong].reshape(1).view(INTEGERS[8 * dtype.itemsize]).item())
+    places = data.draw(st.integers(1, 20), "places") * data.draw(st.sampled_from((1, -1)))
+    b[wrong] = tensor_of([off_by(bits, dtype, places)], dtype)[0]
+    assert ulps(a.permute(order), b) == abs(places)
+    assert ulps(b, a.permute(order)) == abs(places)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@unhurried
+@given(data=st.data())
+def test_without_signed_zeros_the_two_are_one_place(dtype: torch.dtype, data: st.DataObject) -> None:
+    left, right = data.draw(bits_of(dtype)), data.draw(bits_of(dtype))
+    if data.draw(st.booleans(), "close to zero"):
+        top = 1 << (8 * dtype.itemsize - 1)
+        left, right = left % 4 - top * (left % 8 // 4), right % 4 - top * (right % 8 // 4)
+    places = [p if p >= 0 else p + 1 for p in (place(left, dtype), place(right, dtype))]
+    assert ulps(tensor_of([left], dtype), tensor_of([right], dtype), False) == abs(places[0] - places[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("shape", [(1001,), (2, 501), (220, 500)], ids=str)
+def test_large_tensors_are_looked_at_to_the_last_element(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    a = torch.zeros(shape, dtype=dtype)
+    for turned in (False, True):
+        left = a.T if turned and a.dim() == 2 else a
+        for signed_zero in (True, False):
+            for wrong in (0, 1, a.numel() // 2, a.numel() - 2, a.numel() - 1):
+                b = left.clone(memory_format=torch.contiguous_format)
+                b.view(-1)[wrong] = 1
+                wanted = ulps(torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype), signed_zero)
+                assert ulps(left, b, signed_zero) == wanted > 0
+
+
+@pytest.mark.parametrize("wrong", [0, 1_999_999, 3_000_001])
+def test_millions_of_elements(wrong: int) -> None:
+    a = torch.ones(3_000_002)
+    b = a.clone()
+    b[wrong] += 2.0**-23
+    assert ulps(a, b) == ulps(a.view(2, -1), b.view(2, -1)) == ulps(a, b, False) == 1
+
+
 def test_tensors_that_require_gradients() -> None:
     a = torch.ones(2, requires_grad=True)
     assert ulps(a, torch.tensor([1.0, 1.0 + 2.0**-22])) == 2
