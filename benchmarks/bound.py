@@ -1,0 +1,95 @@
+"""How often the bound of natural cases is wrong: false alarms over correct runs, misses over single wrong elements.
+
+    python benchmarks/bound.py --runs 1000 --json bound.json
+
+A correct run is one more twin, whose every sum is permuted by a seed that no twin of the bound has. A wrong one is the
+same with one element off, of a tensor drawn at random, by 1 % to 100 % of that tensor's scale (its root mean square).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from reference.case import Case
+from reference.natural import natural_bound
+from reference.reordering import REORDERED, reordered
+from reference.trace import Trace
+from reference.verify import tutorial, twins_for
+
+_IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4, "num_classes": 10, "steps": 3}
+CASES: Mapping[str, Mapping[str, Any]] = {
+    "parameter_server": {"steps": 20},
+    "batch_parameter_server": {"model": "convnet", **_IMAGES},
+    "sharded_parameter_server": {"model": "mlp", "dtype": "float64", **_IMAGES},
+    "rnn": {"steps": 3},
+    "hybrid_ddp": {"steps": 5},
+    "batch_reinforce": {"steps": 2, "n_steps": 20},
+}
+
+
+def spoiled(run: Trace, draws: random.Random) -> tuple[Trace, str, float]:
+    """The run with one element of a tensor off: also the tensor's name, and how far in parts of its scale."""
+    floats = [n for n, t in run.tensors.items() if t.is_floating_point() and t.numel() and bool(t.any())]
+    name, part = draws.choice(floats), 10 ** draws.uniform(-2, 0)
+    tensor = run.tensors[name].clone()
+    scale = float(tensor.double().square().mean().sqrt())
+    tensor.view(-1)[draws.randrange(tensor.numel())] += draws.choice((-1, 1)) * part * scale
+    return Trace(run.case, {**run.tensors, name: tensor}), name, part
+
+
+def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Of one case: its worst ratio, false alarms and misses."""
+    train, draws = tutorial(case.tutorial()).train_locally, random.Random(0)
+    plain = train(case)
+    start = time.perf_counter()
+    others, exact = twins_for(plain, plain, train)
+    twins = list(others)
+    seconds = time.perf_counter() - start
+    alarms, missed, worst = 0, [], 0.0
+    for seed in range(REORDERED, REORDERED + runs):
+        run = reordered(train, case, plain, seed)
+        bound = natural_bound(run, twins, exact)
+        alarms += not bound.holds
+        worst = max(worst, bound.worst[1])
+        wrong, name, part = spoiled(run, draws)
+        if bound.holds and natural_bound(*_only(name, wrong, twins, exact)).holds:
+            missed.append((name, part))
+    say(f"{case.tutorial()}: {alarms} false alarms, {len(missed)} misses of {runs}; worst {worst:.2f}; {seconds:.1f} s")
+    return {"runs": runs, "alarms": alarms, "missed": missed, "worst": worst, "twins_seconds": seconds}
+
+
+def _only(name: str, run: Trace, twins: list[Trace], exact: Trace) -> tuple[Trace, list[Trace], Trace]:
+    """One tensor of all: the others are as they were."""
+    one, *others, truth = (replace(each, tensors={name: each.tensors[name]}) for each in (run, *twins, exact))
+    return one, others, truth
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="correct runs, and as many wrong ones, over all cases")
+    parser.add_argument("--json", type=Path, help="write the results there")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    each = max(1, round(arguments.runs / len(CASES)))
+    found = {
+        name: rates(tutorial(name).Case(**fields), each, lambda line: print(line, flush=True))
+        for name, fields in CASES.items()
+    }
+    runs, alarms = (sum(result[key] for result in found.values()) for key in ("runs", "alarms"))
+    missed = sum(len(result["missed"]) for result in found.values())
+    print(f"all: {alarms} false alarms, {missed} misses of {runs}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
