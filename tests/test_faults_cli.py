@@ -191,8 +191,10 @@ def test_bad_input_is_one_line(
 def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
     assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
-    assert main(["sweep", "dist_autograd", "--kinds", "Delay,Order"]) == 2  # a kind that would hurt nothing
-    assert "no cell of Order: nothing to sweep" in capsys.readouterr().err
+    assert (
+        main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
+    )  # a kind that would hurt nothing
+    assert "no cell of Order with --sites autograd:gradient: nothing to sweep" in capsys.readouterr().err
     assert stored() == []
 
 

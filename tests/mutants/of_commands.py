@@ -73,7 +73,7 @@ _OF_STATUSES = (
         "script-is-status-0",
         _COMMANDS,
         "bound=options.bound)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
-        "bound=options.bound)\n        passed.append(judgement.passed)\n        report(found, judgement)\n        return 0",
+        "bound=options.bound)\n        passed.append(judgement.passed)\n        return 0 * report(found, judgement)",
         (f"{_STATUSES}::test_run_of_a_script[wrong]",),
         "`run --script` ends with status 0, whatever it came to",
     ),
@@ -174,7 +174,7 @@ _OF_WORDS = (
         _REFERENCE,
         "            if action is not None and action.dest in given:",
         "            if action is not None and action.dest in ():",
-        (f"{_BAD}[run rnn --plan DELAY --plan DELAY]", "tests/test_cli.py::test_bad_input"),
+        (f"{_BAD}[prepare x --plan DELAY --plan DELAY]",),
         "of an option that is given twice, one is dropped without a word",
     ),
     Mutant(
@@ -182,7 +182,7 @@ _OF_WORDS = (
         _REFERENCE,
         'self._option_string_actions.get(word.partition("=")[0])',
         "self._option_string_actions.get(word)",
-        (f"{_BAD}[run rnn --plan=DELAY --plan DELAY]",),
+        (f"{_BAD}[prepare x --plan=DELAY --plan DELAY]",),
         "`--plan=` and `--plan` are taken for two options",
     ),
     Mutant(
@@ -190,7 +190,7 @@ _OF_WORDS = (
         _REFERENCE,
         "allow_abbrev=False",
         "allow_abbrev=True",
-        (f"{_BAD}[run rnn --healthy --dead 3]", "tests/test_cli.py::test_unknown_words_are_named"),
+        (f"{_BAD}[check x --hel]",),
         "a misspelt option is taken for another one",
     ),
     Mutant(
@@ -198,7 +198,7 @@ _OF_WORDS = (
         _OPTIONS,
         "    if not plan.faults:",
         "    if not plan:",
-        (f"{_BAD}[run rnn --plan seed=3]", f"{_BAD}[prepare x --plan /dev/null]"),
+        (f"{_BAD}[prepare x --plan seed=3]", f"{_BAD}[prepare x --plan /dev/null]"),
         "a plan without faults hurts nothing, and passes",
     ),
     Mutant(
@@ -206,7 +206,7 @@ _OF_WORDS = (
         _OPTIONS,
         "    if options.healthy:",
         "    if options.healthy or options.plan is None:",
-        (f"{_BAD}[run rnn]", f"{_BAD}[run --script true]"),
+        (f"{_BAD}[prepare x]", f"{_BAD}[run --script true]"),
         "who forgets the plan is told that all is well",
     ),
     Mutant(
@@ -214,7 +214,7 @@ _OF_WORDS = (
         _OPTIONS,
         "    if options.healthy and options.plan is not None:",
         "    if options.healthy is None:",
-        (f"{_BAD}[run rnn --plan DELAY --healthy]",),
+        (f"{_BAD}[prepare x --plan DELAY --healthy]",),
         "a plan beside `--healthy` is dropped",
     ),
     Mutant(
