@@ -28,7 +28,7 @@ _USAGE = """usage: python -m faults COMMAND
   check DIR                        judge a stored run again
 
 PLAN is text or a file, of one fault at least: docs/faults.md. `--healthy` instead of it: a run without faults.
-Options stand before `--script`, whole and once. `COMMAND --help` has them.
+Options stand before `--script`, whole and once. `COMMAND --help` has them, `run --help --script` a program's.
 Exit status 0: pass; 1: fail; 2: unknown, or bad input, which starts nothing; 130: interrupted."""
 
 _COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": prepare, "check": check}

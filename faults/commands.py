@@ -16,7 +16,18 @@ from rich.table import Table
 from faults import record
 from faults.autostart import VARIABLE
 from faults.checks import Judgement, judge
-from faults.options import DEADLINE, DIR, HEALTHY, OF_SCRIPTS, PLAN, parser_of, plan_of, script_of, tutorial_of
+from faults.options import (
+    DEADLINE,
+    DIR,
+    HEALTHY,
+    OF_SCRIPTS,
+    PLAN,
+    only_theirs,
+    parser_of,
+    plan_of,
+    script_of,
+    tutorial_of,
+)
 from faults.plan import Plan
 from faults.record import Run
 from faults.runs import run
@@ -60,7 +71,7 @@ def run_one(arguments: Sequence[str]) -> int:
     script = script_of(arguments)
     if script is not None:
         return _run_script(*script)
-    about = "One run under a plan, or healthy, judged."
+    about = "One run under a plan, or healthy, judged. Of a program of your own: `run --help --script`."
     subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
     return run_of(subject, plan_of(options), options)
 
@@ -74,8 +85,9 @@ def run_of(subject: Subject, plan: Plan, options: Any) -> int:
 
 
 def _run_script(arguments: Sequence[str], command: list[str]) -> int:
-    about = "A program of your own under a plan; what follows --script is its command."
-    options = parser_of("run --script", about, *OF_SCRIPTS).parse_args(arguments)
+    about = "A program of your own under a plan, or healthy; what follows --script is its command."
+    options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
+    command = only_theirs(command)
     if command[0].endswith(".py"):
         if not Path(command[0]).is_file():
             raise BadInput(f"--script {command[0]}: no such file")

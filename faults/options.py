@@ -89,6 +89,10 @@ def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Optio
             print(
                 f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options"
             )
+            if command == "run":
+                print(
+                    f"       python -m faults run [options] {SCRIPT} my.py; `run --help {SCRIPT}` lists those options"
+                )
             raise SystemExit(0)
         raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
     name = known(arguments[0])
@@ -103,21 +107,20 @@ def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Optio
 
 
 def script_of(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """The words before ``--script``, and the user's command after it. None where there is no ``--script``.
+    """The words before ``--script``, and those after it. None where there is no ``--script``."""
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name == SCRIPT:
+            return list(arguments[:place]), [*([value] if equals else []), *arguments[place + 1 :]]
+    return None
+
+
+def only_theirs(command: list[str]) -> list[str]:
+    """The user's command, in which an option of ours would say nothing. What follows ``--`` is theirs, whatever it is.
 
     Raises:
         BadInput: there is no command, or an option of ours stands in it.
     """
-    for place, word in enumerate(arguments):
-        name, equals, value = word.partition("=")
-        if name == SCRIPT:
-            command = [*([value] if equals else []), *arguments[place + 1 :]]
-            return list(arguments[:place]), _only_theirs(command)
-    return None
-
-
-def _only_theirs(command: list[str]) -> list[str]:
-    """The command, in which an option of ours would say nothing. What follows ``--`` is theirs, whatever it is."""
     theirs = command[1:] if command[:1] == ["--"] else command
     if not theirs or not theirs[0]:
         raise BadInput(f"{SCRIPT} what? wanted a Python file or a command, such as torchrun, and its arguments")

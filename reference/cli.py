@@ -136,7 +136,7 @@ def _run_parser(name: str) -> Parser:
         description=(tutorial(name).__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_case_options(parser, name)
+    add_case_options(parser, name, saves=True)
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
@@ -145,12 +145,12 @@ def _run_parser(name: str) -> Parser:
     return parser
 
 
-def add_case_options(parser: argparse.ArgumentParser, name: str) -> None:
-    """One option a field of the tutorial's case; None where it is not given."""
+def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
+    """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
     for item in fields(tutorial(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
-        if item.name == "record":
+        if item.name == "record" and saves:
             default += "; without --save: ends"
         option = f"--{item.name.replace('_', '-')}"
         if kind is bool:

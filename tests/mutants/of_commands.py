@@ -311,4 +311,40 @@ _OF_VERDICTS = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS)
+# What README and the manuals promise, and no other test would notice.
+_OF_PAGES = (
+    Mutant(
+        "patience-of-minutes",
+        _OPTIONS,
+        "TIMEOUT = 3.0",
+        "TIMEOUT = 30.0",
+        ("tests/test_documented.py::test_sizes_are_small_unless_given",),
+        "roles of a hurt tutorial wait ten times as long as the manual says",
+    ),
+    Mutant(
+        "script-without-its-minutes",
+        _OPTIONS,
+        '"default": 300.0',
+        '"default": 30.0',
+        ("tests/test_documented.py::test_limits_that_are_not_given",),
+        "a program of the user's own is ended ten times too soon",
+    ),
+    Mutant(
+        "folder-for-everybody",
+        "reference/start.py",
+        '        return Path(tempfile.mkdtemp(prefix="world-"))',
+        '        place = Path(tempfile.mkdtemp(prefix="world-"))\n        place.chmod(0o755)\n        return place',
+        ("tests/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
+        "everybody on the machine can read a world's rendezvous",
+    ),
+    Mutant(
+        "healthy-not-in-the-help",
+        _OPTIONS,
+        '"no faults; instead of --plan"',
+        '"no --plan"',
+        ("tests/test_documented.py::test_every_promise_stands_in_its_document",),
+        "a help that the table of promises does not know",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES)
