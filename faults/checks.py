@@ -30,6 +30,12 @@ _PASSING = ("num_pending_futures",)
 
 NOT_RECORDED = "not recorded"
 
+# Nothing was hurt or written down, and nobody can tell whether the program does without RPC or was not reached.
+NO_RPC = (
+    "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did "
+    "(python -I, -E or -S, sudo, another interpreter)"
+)
+
 
 @dataclass(frozen=True)
 class Check:
@@ -82,16 +88,29 @@ def judge(run: Run) -> Judgement:
 
 
 def whole(run: Run) -> Check:
-    """Everything was written down: nobody's ledger is missing or torn, but for the last line of who was killed."""
+    """RPC was seen, and everything was written down: nobody's ledger is missing or torn, but for the last line of who
+    was killed."""
+    found = [*([NO_RPC] if _unseen(run) else []), *_gaps(run)]
+    events = f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
+    return Check("record", "unknown", None if found else True, ", ".join([*found, *([] if found else [events])]))
+
+
+def _unseen(run: Run) -> bool:
+    """Whether ledgers were to be written, and tell of no role that started RPC."""
+    wanted = run.recorded or run.hurt
+    return wanted and not run.timeline.of("up") and not run.timeline.of("fired")
+
+
+def _gaps(run: Run) -> list[str]:
+    """What is missing of the ledgers, and of the record."""
     killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue")}
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
-    played = [role for role in run.ends if run.hurt and not role.startswith("+")]
+    wanted = run.recorded or run.hurt
+    played = [role for role in run.ends if wanted and not role.startswith("+")]
     absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
     twice = [f"{role}: of {count} runs" for role, count in _runs(run).items() if count > 1]
     missing = [] if run.complete else ["no run.json, as after `prepare`, or where the launcher died"]
-    found = [*torn, *absent, *twice, *missing]
-    events = f"{len(run.timeline.events)} events of {len(run.timeline.roles)} ledgers"
-    return Check("record", "unknown", None if found else True, ", ".join([*found, *([] if found else [events])]))
+    return [*torn, *absent, *twice, *missing]
 
 
 def _runs(run: Run) -> Counter[str]:
@@ -220,7 +239,7 @@ def bitten(run: Run) -> Check:
 
 def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:
     """What is missing in ledgers that are not whole is unknown, not absent."""
-    lost = run.complete and whole(run).holds is None
+    lost = run.complete and bool(_gaps(run))
     return Check(name, "not fired", None if lost and holds is False else holds, text)
 
 

@@ -41,7 +41,8 @@ class End:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. ``trace``: 'equal', 'wrong' or None where none was returned, and ``difference`` in words."""
+    """One run. ``trace``: 'equal', 'wrong' or None where none was returned, and ``difference`` in words;
+    ``recorded``: whether ledgers were to be written even if nothing is planned."""
 
     name: str
     plan: Plan
@@ -54,6 +55,7 @@ class Run:
     leaks: Sequence[str] = ()
     start: float = 0.0
     complete: bool = True
+    recorded: bool = False
 
     @property
     def hurt(self) -> bool:

@@ -72,6 +72,7 @@ def run(
         difference=difference,
         leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
+        recorded=recorded,
     )
     found = record.read(place)
     return found, judge(found)

@@ -63,6 +63,7 @@ def run_script(
         difference="",
         leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
+        recorded=True,
     )
     run = record.read(place)
     return run, judge(run)

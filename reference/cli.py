@@ -1,4 +1,7 @@
-"""The command line: ``list``, ``run``, ``verify``. Exit status 0: done and right; 1: not; 2: bad input."""
+"""The command line: ``list``, ``run``, ``verify``.
+
+Exit status 0: done and right; 1: not; 2: bad input; 130: interrupted.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,7 +28,7 @@ from reference.picture import SUFFIXES, drawable
 from reference.start import check_deadline
 from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
 from reference.trace import Trace, TraceError
-from reference.verify import cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
+from reference.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
 from reference.watch import watch
 from reference.world import WorldError, launch, run_rank
 
@@ -34,7 +38,20 @@ class BadInput(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage."""
+    """Takes each option by its whole name and once, and says what is wrong in one line, without the usage."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+    def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
+        """Raises BadInput."""
+        given: set[str] = set()
+        for word in takewhile(lambda word: word != "--", args):
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if action is not None and action.dest in given:
+                self.error(f"{'/'.join(action.option_strings)} is given twice, wanted once")
+            given |= {action.dest} if action is not None else set()
+        return super().parse_args(args)
 
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments"):
@@ -71,7 +88,9 @@ def show_help() -> int:
     print("  list    the tutorials")
     print("  run     train one on real RPC processes; `run NAME --help` gives every option, default and unit")
     print("  verify  run them and hold every tensor against the single-process twin\n")
-    print("Exit status 0: done and right; 1: it failed or differs; 2: bad input.")
+    print(
+        "Exit status 0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted."
+    )
     return 0
 
 
@@ -121,7 +140,7 @@ def _run_parser(name: str) -> Parser:
         description=(tutorial(name).__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_case_options(parser, name)
+    add_case_options(parser, name, saves=True)
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
@@ -130,12 +149,12 @@ def _run_parser(name: str) -> Parser:
     return parser
 
 
-def add_case_options(parser: argparse.ArgumentParser, name: str) -> None:
-    """One option a field of the tutorial's case; None where it is not given."""
+def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
+    """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
     for item in fields(tutorial(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
-        if item.name == "record":
+        if item.name == "record" and saves:
             default += "; without --save: ends"
         option = f"--{item.name.replace('_', '-')}"
         if kind is bool:
@@ -305,8 +324,11 @@ def run_verify(arguments: Sequence[str]) -> int:
     parser.add_argument("--long", action="store_true", help="also the runs that take minutes, and what they must reach")
     options = parser.parse_args(arguments)
     names = [known(name) for name in options.names] or list(TUTORIALS)
+    long = long_cases(names) if options.long else []
+    if options.long and not long:
+        raise BadInput(f"--long adds no run of {', '.join(names)}, wanted {', '.join(CASES_LONG)} among the names")
     wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names)]
-    wanted += [(case, {"goal": True}) for case in long_cases(names) if options.long]
+    wanted += [(case, {"goal": True}) for case in long]
     table = Table(title="verify: RPC against the single-process twin")
     for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
         table.add_column(

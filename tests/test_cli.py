@@ -137,10 +137,13 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ),
         ("run batch_parameter_server --batch-size 0", "batch_parameter_server: batch_size must be at least 2, got 0"),
         ("run batch_parameter_server --trainers 0", "batch_parameter_server: trainers must be at least 1, got 0"),
-        (
-            "run parameter_server --s 1",
-            "ambiguous option: --s could match --seed, --steps, --staleness, --save",
-        ),
+        ("run rpc_basics --steps 1 --steps 2", "--steps is given twice, wanted once"),
+        ("run rpc_basics --steps=1 --seed 2 --steps=1", "--steps is given twice, wanted once"),
+        ("run rpc_basics --save a --save b", "--save is given twice, wanted once"),
+        ("run batch_reinforce --batch --no-batch", "--batch/--no-batch is given twice, wanted once"),
+        ("run pipeline --splits 1 --small --small", "--small is given twice, wanted once"),
+        ("verify --long --long reinforce", "--long is given twice, wanted once"),
+        ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
     ],
 )
 def test_bad_input(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +163,12 @@ def test_bad_input(arguments: str, message: str, capsys: pytest.CaptureFixture[s
         ("run rpc_basics --nope 3", "--nope 3"),
         ("run rpc_basics --workers 3", "--workers 3"),
         ("run rpc_basics extra", "extra"),
+        ("run rpc_basics rnn", "rnn"),
+        ("run rpc_basics -- --save x", "--save x"),
+        ("run parameter_server --s 1", "--s 1"),
+        ("run parameter_server --dead 3", "--dead 3"),
+        ("run parameter_server --worker=3", "--worker=3"),
+        ("verify --lon", "--lon"),
     ],
 )
 def test_unknown_words_are_named(arguments: str, got: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +314,10 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     assert main(arguments) == 0
     captured = capsys.readouterr()
     assert [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")] == ["list", "run", "verify"]
-    assert "Exit status 0: done and right; 1: it failed or differs; 2: bad input." in captured.out
+    said = (
+        "Exit status 0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted."
+    )
+    assert said in captured.out
     assert captured.err == ""
 
 

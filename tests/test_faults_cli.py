@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.cli import main, read_plan
+from faults.cli import main
+from faults.options import read_plan
 from faults.plan import Plan, PlanError
 from tests.processes import children_of, descendants_of, left_after
 
@@ -35,6 +36,7 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert said.out.splitlines()[-1] == "verdict: equal"
     assert said.out.startswith("batch_parameter_server ")
     assert "model=mlp" in said.out.splitlines()[0]
+    assert said.out.splitlines()[0].endswith(f" s under 1 fault: {Plan.parse(DELAY)}")
     assert (said.err, stored()) == ("", [])
 
 
@@ -75,9 +77,11 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 BAD = [
     (["fly"], "unknown command 'fly', wanted one of list, run"),
     (["run"], "run what? wanted a tutorial's name first, got nothing"),
-    (["run", "--plan", "seed=0"], "run what?"),
+    (["run", "--plan", DELAY], "run what?"),
+    (["run", "--healthy"], "run what?"),
     (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
     (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
+    (["run", "rnn", "--healthy", "pipeline"], "unrecognized arguments: pipeline; wanted"),
     (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
     (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
     (["run", "rnn", "--plan", "Melt role=ps"], "Melt"),
@@ -85,27 +89,93 @@ BAD = [
     (["run", "rnn", "--plan", '{"faults": 1}'], "'faults' must be a list, got 1"),
     (["run", "rnn", "--plan", "/dev"], "Is a directory"),
     (["run", "rnn", "--plan", sys.executable], "it is not text"),
+    (["run", "rnn", "--plan", "Crash role=baker at=up@baker"], "no role baker; wanted some of ps, trainer"),
     (["run", "rnn", "--deadline", "nan"], "wanted seconds, above 0"),
     (["run", "rnn", "--deadline", "0"], "wanted seconds, above 0"),
-    (["run", "rnn", "--dir", "/dev/null/x"], "Not a directory"),
-    (["run", "--plan", "seed=0", "--script"], "--script what?"),
+    (["run", "rnn", "--healthy", "--dir", "/dev/null/x"], "Not a directory"),
+    (["run", "--healthy", "--script"], "--script what?"),
+    (["run", "--healthy", "--script="], "--script what?"),
+    (["run", "--healthy", "--script", "--"], "--script what?"),
     (["run", "--script", "no-such.py"], "--script no-such.py: no such file"),
-    (["run", "--script", "no-such-command"], "No such file or directory: 'no-such-command'"),
+    (["run", "--script=no-such.py"], "--script no-such.py: no such file"),
+    (["run", "--script", "--", "no-such.py", "--plan", "x"], "--script no-such.py: no such file"),
+    (["run", "--healthy", "--script", "no-such-command"], "No such file or directory: 'no-such-command'"),
+    (["run", "rnn", "--healthy", "--script", "true"], "unrecognized arguments: rnn; wanted"),
+    (["run", "--healthy", "--steps", "3", "--script", "true"], "unrecognized arguments: --steps 3; wanted"),
     (["run", "--deadline", "-1", "--script", "x.py"], "wanted seconds, above 0"),
     (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
     (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "a network's faults need roles"),
     (["sweep"], "sweep what?"),
     (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
     (["sweep", "rnn", "--kinds", "Delay,Melt"], "unknown kind 'Melt', wanted some of Delay request, Delay,"),
+    (["sweep", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
     (["check"], "the following arguments are required: DIR"),
     (["check", "/no/such"], "is not a run's folder"),
+    (["check", "/no/such", "/nor/such"], "unrecognized arguments: /nor/such"),
     (["prepare"], "the following arguments are required: DIR"),
+    (["prepare", "x", "y", "--healthy"], "unrecognized arguments: y"),
     (["prepare", "x", "--plan", "Delay site=x"], "Delay"),
     (["list", "resnet"], "unknown tutorial 'resnet'"),
+    (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
+]
+
+# Words before which a plan and `--healthy` can stand, each of which would else hurt nothing.
+RUNS = [["run", "rnn"], ["run", "--script", "true"], ["prepare", "x"]]
+NO_FAULTS = [
+    ([], "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"),
+    (["--plan", ""], "--plan '' has no faults: wanted one at least, or --healthy instead"),
+    (["--plan", "  "], "has no faults"),
+    (["--plan="], "--plan '' has no faults"),
+    (["--plan", "seed=3"], "--plan 'seed=3' has no faults"),
+    (["--plan", '{"faults": [], "seed": 3}'], "has no faults"),
+    (["--plan", os.devnull], "--plan '/dev/null' has no faults"),
+    (["--plan", DELAY, "--healthy"], "--healthy is a run without faults: wanted it or --plan, got both"),
+    (["--plan", DELAY, "--plan", DELAY], "--plan is given twice, wanted once"),
+    ([f"--plan={DELAY}", "--plan", DELAY], "--plan is given twice, wanted once"),
+    (["--healthy", "--healthy"], "--healthy is given twice, wanted once"),
+    (["--pla", DELAY], "unrecognized arguments: --pla"),
+    (["--heal"], "unrecognized arguments: --heal"),
+    (["--plan", "--healthy"], "argument --plan: expected one argument"),
+]
+BAD += [
+    ([run[0], *words, *run[1:]] if "true" in run else [*run, *words], said) for run in RUNS for words, said in NO_FAULTS
+]
+
+TWICE = [
+    ["run", "rnn", "--steps", "1", "--healthy", "--steps", "2"],
+    ["run", "rnn", "--healthy", "--deadline", "3", "--deadline=3"],
+    ["run", "--dir", "a", "--healthy", "--dir", "b", "--script", "true"],
+    ["run", "--bound", "3", "--healthy", "--bound", "4", "--script", "true"],
+    ["list", "rnn", "--dir", "a", "--dir", "b"],
+    ["sweep", "rnn", "--sites", "a", "--sites", "b"],
+    ["sweep", "rnn", "--kinds", "Delay", "--kinds", "Drop"],
+    ["sweep", "rnn", "--budget", "1", "--budget", "2"],
+]
+BAD += [(words, "is given twice, wanted once") for words in TWICE]
+
+ABBREVIATED = [
+    ["run", "rnn", "--healthy", "--dead", "3"],
+    ["run", "--healthy", "--boun", "3", "--script", "true"],
+    ["run", "--healthy", "--scrip", "true"],
+    ["sweep", "rnn", "--budg", "3"],
+    ["list", "rnn", "--di", "x"],
+    ["check", "x", "--hel"],
+]
+BAD += [(words, "what?" if "--scrip" in words else "unrecognized arguments: --") for words in ABBREVIATED]
+
+AFTER = ["--plan", "--healthy", "--dir", "--deadline", "--bound", "--script", "--plan=x", "--dir=x", "--script=y.py"]
+BAD += [
+    (["run", "--plan", DELAY, script, "x.py", *first, after], f"'{after}' stands after --script, where all words are")
+    for after in AFTER
+    for script, first in [("--script", []), ("--script", ["3", "--"])]
+]
+BAD += [
+    (["run", "--script=x.py", "--plan", DELAY], "wanted it before --script, or `--script -- ...` to pass it on"),
+    (["run", "--script", "--plan", DELAY, "x.py"], "'--plan' stands after --script"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each) for each, _ in BAD])
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each).replace(DELAY, "DELAY") for each, _ in BAD])
 def test_bad_input_is_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -120,7 +190,11 @@ def test_bad_input_is_one_line(
 
 def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
-    assert "nothing to sweep with --sites nowhere" in capsys.readouterr().err
+    assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
+    assert (
+        main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
+    )  # a kind that would hurt nothing
+    assert "no cell of Order with --sites autograd:gradient: nothing to sweep" in capsys.readouterr().err
     assert stored() == []
 
 
@@ -152,13 +226,19 @@ def test_prepare(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert main(["prepare", "run", "--plan", DELAY]) == 0
     assert capsys.readouterr().out == f"FAULTS_RUN={tmp_path / 'run'}\n"
     assert main(["check", "run"]) == 1  # nobody ran it
-    assert "by the ledgers nobody shut RPC down" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.startswith("run: under 1 fault: Delay site=")
+    assert "by the ledgers nobody shut RPC down" in out
+    assert main(["prepare", "run", "--healthy"]) == 0
+    assert main(["check", "run"]) == 2
+    assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
 
 
 LONG = {
-    "run": [*RUN, "seed=0", "--steps", "1000000"],
+    "run": ["run", "batch_parameter_server", "--healthy", "--steps", "1000000"],
     "script": [
         "run",
+        "--healthy",
         "--script",
         sys.executable,
         "-c",

@@ -12,9 +12,10 @@ import pytest
 
 from faults.census import Calls
 from faults.checks import judge
-from faults.cli import main, sweep_of
+from faults.cli import main
 from faults.plan import Fault
 from faults.sweep import HURTS, Cell, Result, SweepFailed, cells, record, sweep
+from faults.sweep_command import sweep_of
 from tests import subject_plays as plays
 
 SITES = {
@@ -142,7 +143,7 @@ def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
     name, site = "batch_parameter_server", "update_and_fetch_model"
     assert main(["sweep", name, "--sites", site, "--kinds", "Delay,Order"]) == 0
     out = capsys.readouterr().out
-    assert "6 of 6 cells" in out
+    assert "6 of 6 cells, each under 1 fault" in out
     assert out.splitlines()[-1] == "6 equal"
     assert next(iter(HURTS)) in out
 

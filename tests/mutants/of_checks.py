@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "missing-ledger-is-whole",
         _CHECKS,
-        "    found = [*torn, *absent, *twice, *missing]",
-        "    found = [*torn, *twice, *missing]",
+        "    return [*torn, *absent, *twice, *missing]",
+        "    return [*torn, *twice, *missing]",
         (f"{_OF_CHECKS}::TestRecord::test_a_missing_ledger",),
         "a role without a ledger is not missed",
     ),

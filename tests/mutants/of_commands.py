@@ -1,7 +1,350 @@
-"""Bugs in the command lines of `python -m faults`: what is refused, and what is said."""
+"""Bugs in the command lines of `python -m faults`: what is refused, what is said, and the exit statuses."""
 
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = ()
+_CHECKS = "faults/checks.py"
+_CLI = "faults/cli.py"
+_COMMANDS = "faults/commands.py"
+_OPTIONS = "faults/options.py"
+_SWEEP = "faults/sweep_command.py"
+_REFERENCE = "reference/cli.py"
+
+_STATUSES = "tests/test_exit_statuses.py"
+_BAD = "tests/test_faults_cli.py::test_bad_input_is_one_line"
+_CHECKED = f"{_STATUSES}::test_check"
+_PASSED_ON = f"{_STATUSES}::test_what_follows_two_dashes_is_the_programs"
+_FAILED = f"{_STATUSES}::test_run_of_a_tutorial_that_is_wrong"
+_SWEPT = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds1-0-2 equal]"
+_SWEPT_WRONG = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds2-1-2 wrong]"
+
+# Where a run's exit status is made, and handed on: each may lose it.
+_OF_STATUSES = (
+    Mutant(
+        "wrong-is-status-0",
+        _CHECKS,
+        "        return {True: 0, False: 1, None: 2}[self.passed]",
+        "        return {True: 0, False: 0, None: 2}[self.passed]",
+        (_CHECKED,),
+        "a defect ends with status 0",
+    ),
+    Mutant(
+        "unknown-is-status-0",
+        _CHECKS,
+        "        return {True: 0, False: 1, None: 2}[self.passed]",
+        "        return {True: 0, False: 1, None: 0}[self.passed]",
+        (f"{_STATUSES}::test_check_of_what_is_unknown",),
+        "who cannot tell says pass",
+    ),
+    Mutant(
+        "wrong-is-no-defect",
+        _CHECKS,
+        "        if self.verdict in DEFECTS:",
+        '        if self.verdict in DEFECTS and self.verdict != "wrong":',
+        (_CHECKED,),
+        "the verdict is right, and the status that follows from it is not",
+    ),
+    Mutant(
+        "reported-as-status-0",
+        _COMMANDS,
+        "    return judgement.status",
+        "    return 0",
+        (_CHECKED,),
+        "a verdict is printed, and its status forgotten",
+    ),
+    Mutant(
+        "run-is-status-0",
+        _COMMANDS,
+        "recorded=True)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
+        "recorded=True)\n        passed.append(judgement.passed)\n        report(found, judgement)\n        return 0",
+        (_FAILED,),
+        "`run NAME` ends with status 0, whatever it came to",
+    ),
+    Mutant(
+        "run-of-a-tutorial-is-status-0",
+        _COMMANDS,
+        "    return run_of(subject, plan_of(options), options)",
+        "    run_of(subject, plan_of(options), options)\n    return 0",
+        (_FAILED,),
+        "`run NAME` forgets the status of the run that it makes",
+    ),
+    Mutant(
+        "script-is-status-0",
+        _COMMANDS,
+        "bound=options.bound)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
+        "bound=options.bound)\n        passed.append(judgement.passed)\n        return 0 * report(found, judgement)",
+        (f"{_STATUSES}::test_run_of_a_script[wrong]",),
+        "`run --script` ends with status 0, whatever it came to",
+    ),
+    Mutant(
+        "check-is-status-0",
+        _COMMANDS,
+        "    return report(found, judgement)\n\n\ndef prepare",
+        "    report(found, judgement)\n    return 0\n\n\ndef prepare",
+        (_CHECKED,),
+        "`check` ends with status 0, whatever it came to",
+    ),
+    Mutant(
+        "sweep-is-status-0",
+        _SWEEP,
+        "    return status_of(passed)",
+        "    status_of(passed)\n    return 0",
+        (_SWEPT_WRONG,),
+        "a sweep that finds a defect ends with status 0",
+    ),
+    Mutant(
+        "command-of-a-sweep-is-status-0",
+        _SWEEP,
+        "    return sweep_of(subject, options)",
+        "    sweep_of(subject, options)\n    return 0",
+        (f"{_STATUSES}::test_a_sweep_of_a_tutorial_that_is_wrong",),
+        "`sweep` forgets the status of the sweep that it makes",
+    ),
+    Mutant(
+        "sweep-of-the-last-cell",
+        _SWEEP,
+        "    return 1 if False in passed else 2 if None in passed else 0",
+        "    return 1 if passed[-1] is False else 2 if passed[-1] is None else 0",
+        (f"{_STATUSES}::test_sweep",),
+        "a sweep whose last cell passes, passes",
+    ),
+    Mutant(
+        "main-is-status-0",
+        _CLI,
+        "        return _COMMANDS[arguments[0]](arguments[1:])",
+        "        _COMMANDS[arguments[0]](arguments[1:])\n        return 0",
+        (_CHECKED,),
+        "commands end with their status, and the program does not",
+    ),
+    Mutant(
+        "program-is-status-0",
+        "faults/__main__.py",
+        "        status = main(sys.argv[1:])",
+        "        main(sys.argv[1:])\n        status = 0",
+        (f"{_STATUSES}::test_python_m_faults",),
+        "`python -m faults` drops what `main` returns",
+    ),
+    Mutant(
+        "verify-is-status-0",
+        "reference/__main__.py",
+        "        status = main(sys.argv[1:])",
+        "        main(sys.argv[1:])\n        status = 0",
+        (f"{_STATUSES}::test_python_m_reference",),
+        "`python -m reference` drops what `main` returns",
+    ),
+    Mutant(
+        "bad-input-is-status-0",
+        _CLI,
+        "        print(f\"error: {' '.join(str(error).split())}\", file=sys.stderr)\n        return 2",
+        "        print(f\"error: {' '.join(str(error).split())}\", file=sys.stderr)\n        return 0",
+        (f"{_BAD}[fly]",),
+        "what was refused, and never ran, has passed",
+    ),
+    Mutant(
+        "interrupted-is-status-0",
+        _CLI,
+        "        return 130",
+        "        return 0",
+        (f"{_STATUSES}::test_an_interrupt_is_130_and_nothing_is_stored",),
+        "an interrupted run has passed",
+    ),
+    Mutant(
+        "not-printed-is-status-0",
+        "faults/__main__.py",
+        "        sys.stdout.flush()\n",
+        "",
+        (f"{_STATUSES}::test_what_cannot_be_printed_is_no_pass[faults]",),
+        "a verdict that nobody could read has passed",
+    ),
+    Mutant(
+        "sigterm-not-handled",
+        "faults/__main__.py",
+        "    signal.signal(signal.SIGTERM, signal.default_int_handler)\n",
+        "",
+        (f"{_STATUSES}::test_python_m_faults_interrupted",),
+        "what a time limit ends leaves its script running",
+    ),
+)
+
+# What hurts nothing has to be asked for, or is refused.
+_OF_WORDS = (
+    Mutant(
+        "last-option-wins",
+        _REFERENCE,
+        "            if action is not None and action.dest in given:",
+        "            if action is not None and action.dest in ():",
+        (f"{_BAD}[prepare x --plan DELAY --plan DELAY]",),
+        "of an option that is given twice, one is dropped without a word",
+    ),
+    Mutant(
+        "twice-by-another-spelling",
+        _REFERENCE,
+        'self._option_string_actions.get(word.partition("=")[0])',
+        "self._option_string_actions.get(word)",
+        (f"{_BAD}[prepare x --plan=DELAY --plan DELAY]",),
+        "`--plan=` and `--plan` are taken for two options",
+    ),
+    Mutant(
+        "options-abbreviated",
+        _REFERENCE,
+        "allow_abbrev=False",
+        "allow_abbrev=True",
+        (f"{_BAD}[check x --hel]",),
+        "a misspelt option is taken for another one",
+    ),
+    Mutant(
+        "empty-plan-accepted",
+        _OPTIONS,
+        "    if not plan.faults:",
+        "    if not plan:",
+        (f"{_BAD}[prepare x --plan seed=3]", f"{_BAD}[prepare x --plan /dev/null]"),
+        "a plan without faults hurts nothing, and passes",
+    ),
+    Mutant(
+        "no-plan-accepted",
+        _OPTIONS,
+        "    if options.healthy:",
+        "    if options.healthy or options.plan is None:",
+        (f"{_BAD}[prepare x]", f"{_BAD}[run --script true]"),
+        "who forgets the plan is told that all is well",
+    ),
+    Mutant(
+        "healthy-drops-the-plan",
+        _OPTIONS,
+        "    if options.healthy and options.plan is not None:",
+        "    if options.healthy is None:",
+        (f"{_BAD}[prepare x --plan DELAY --healthy]",),
+        "a plan beside `--healthy` is dropped",
+    ),
+    Mutant(
+        "options-after-the-script-swallowed",
+        _OPTIONS,
+        "    for word in command if theirs is command else ():",
+        "    for word in command[:1] if theirs is command else ():",
+        (f"{_BAD}[run --plan DELAY --script x.py --plan]",),
+        "a plan after `--script` goes to the program, which is not hurt",
+    ),
+    Mutant(
+        "assigned-options-after-the-script-swallowed",
+        _OPTIONS,
+        '        if word.partition("=")[0] in ours:',
+        "        if word in ours:",
+        (f"{_BAD}[run --plan DELAY --script x.py --plan=x]",),
+        "`--plan=x` after `--script` goes to the program",
+    ),
+    Mutant(
+        "nothing-passed-on",
+        _OPTIONS,
+        "    for word in command if theirs is command else ():",
+        "    for word in command:",
+        (_PASSED_ON,),
+        "a program that has a `--plan` of its own cannot be run",
+    ),
+    Mutant(
+        "kind-without-cells",
+        _SWEEP,
+        "    if missing:",
+        "    if missing and not at_sites:",
+        ("tests/test_faults_cli.py::test_a_sweep_of_nothing",),
+        "a kind that hurts nothing is asked for, and the sweep passes",
+    ),
+    Mutant(
+        "long-that-adds-nothing",
+        _REFERENCE,
+        "    if options.long and not long:",
+        "    if options.long and not names:",
+        ("tests/test_cli.py::test_bad_input",),
+        "`verify --long` of tutorials without a long run is the short one",
+    ),
+)
+
+# What a verdict says of faults that were not there.
+_OF_VERDICTS = (
+    Mutant(
+        "nothing-seen-is-returned",
+        _CHECKS,
+        '    return wanted and not run.timeline.of("up") and not run.timeline.of("fired")',
+        "    return False",
+        (f"{_STATUSES}::test_no_rpc_seen_is_unknown", f"{_STATUSES}::test_run_of_a_script[no-rpc]"),
+        "0 events of 0 ledgers, and all is well",
+    ),
+    Mutant(
+        "a-ledger-is-rpc",
+        _CHECKS,
+        'not run.timeline.of("up") and',
+        "not run.timeline.roles and",
+        (f"{_STATUSES}::test_a_role_that_never_came_up_is_no_rpc",),
+        "RPC that did not start counts as RPC",
+    ),
+    Mutant(
+        "ledgers-not-wanted",
+        "faults/script.py",
+        "        recorded=True,\n",
+        "",
+        (f"{_STATUSES}::test_run_of_a_script[no-rpc]",),
+        "of a healthy script nobody looks for what it has called",
+    ),
+    Mutant(
+        "healthy-not-recorded",
+        _COMMANDS,
+        "deadline=options.deadline, recorded=True)",
+        "deadline=options.deadline)",
+        (f"{_STATUSES}::test_run_of_a_tutorial_that_is_healthy",),
+        "of a healthy tutorial nobody sees a call",
+    ),
+    Mutant(
+        "healthy-not-said",
+        _COMMANDS,
+        "    if number == 0:",
+        "    if number < 0:",
+        (f"{_STATUSES}::test_check_of_a_healthy_run_says_that_nothing_was_planned",),
+        "a pass of no faults looks like one of some",
+    ),
+    Mutant(
+        "faults-not-counted",
+        _COMMANDS,
+        "number = f\"{' '.join(found.name.split())}:{taken}\", len(found.plan.faults)",
+        "number = f\"{' '.join(found.name.split())}:{taken}\", min(1, len(found.plan.faults))",
+        (f"{_STATUSES}::test_several_faults_are_counted",),
+        "two faults that are planned are told as one",
+    ),
+)
+
+# What README and the manuals promise, and no other test would notice.
+_OF_PAGES = (
+    Mutant(
+        "patience-of-minutes",
+        _OPTIONS,
+        "TIMEOUT = 3.0",
+        "TIMEOUT = 30.0",
+        ("tests/test_documented.py::test_sizes_are_small_unless_given",),
+        "roles of a hurt tutorial wait ten times as long as the manual says",
+    ),
+    Mutant(
+        "script-without-its-minutes",
+        _OPTIONS,
+        '"default": 300.0',
+        '"default": 30.0',
+        ("tests/test_documented.py::test_limits_that_are_not_given",),
+        "a program of the user's own is ended ten times too soon",
+    ),
+    Mutant(
+        "folder-for-everybody",
+        "reference/start.py",
+        '        return Path(tempfile.mkdtemp(prefix="world-"))',
+        '        place = Path(tempfile.mkdtemp(prefix="world-"))\n        place.chmod(0o755)\n        return place',
+        ("tests/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
+        "everybody on the machine can read a world's rendezvous",
+    ),
+    Mutant(
+        "healthy-not-in-the-help",
+        _OPTIONS,
+        '"no faults; instead of --plan"',
+        '"no --plan"',
+        ("tests/test_documented.py::test_every_promise_stands_in_its_document",),
+        "a help that the table of promises does not know",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES)

@@ -1,0 +1,150 @@
+"""``list``, ``run``, ``prepare`` and ``check`` of ``python -m faults``: each returns its exit status."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from faults import record
+from faults.autostart import VARIABLE
+from faults.checks import Judgement, judge
+from faults.options import (
+    DEADLINE,
+    DIR,
+    HEALTHY,
+    OF_SCRIPTS,
+    PLAN,
+    only_theirs,
+    parser_of,
+    plan_of,
+    script_of,
+    tutorial_of,
+)
+from faults.plan import Plan
+from faults.record import Run
+from faults.runs import run
+from faults.scope import prepared
+from faults.script import run_script
+from faults.subject import Subject
+from faults.sweep import record as record_calls
+from reference.cli import BadInput
+
+
+@contextmanager
+def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
+    """Where to store runs, and a list for what they came to: a temporary folder goes if all have passed."""
+    place = Path(given) if given else Path(tempfile.mkdtemp(prefix="faults-"))
+    passed: list[bool | None] = []
+    try:
+        yield place, passed
+    finally:
+        if not given and all(passed):
+            shutil.rmtree(place, ignore_errors=True)
+        elif not given:
+            print(f"stored in {place}", file=sys.stderr)
+
+
+def show_sites(arguments: Sequence[str]) -> int:
+    """What `sweep` would hurt."""
+    subject, options = tutorial_of("list", "The calls of a healthy run.", arguments, DIR)
+    table = Table(title=f"{subject.name}: calls of a healthy run")
+    for column in ("site", "callers", "executes on"):
+        table.add_column(column, overflow="fold")
+    with stored(options.dir) as (place, _):
+        for site, calls in record_calls(subject, place)[0].items():
+            callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
+            table.add_row(site, callers, ", ".join(calls.callees))
+    console().print(table)
+    return 0
+
+
+def run_one(arguments: Sequence[str]) -> int:
+    """One run of a tutorial, or of a command of the user's own."""
+    script = script_of(arguments)
+    if script is not None:
+        return _run_script(*script)
+    about = "One run under a plan, or healthy, judged. Of a program of your own: `run --help --script`."
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
+    return run_of(subject, plan_of(options), options)
+
+
+def run_of(subject: Subject, plan: Plan, options: Any) -> int:
+    """The exit status. Any subject's; ``options``: `dir` and `deadline`, None where not given."""
+    with stored(options.dir) as (place, passed):
+        found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
+        passed.append(judgement.passed)
+        return report(found, judgement)
+
+
+def _run_script(arguments: Sequence[str], command: list[str]) -> int:
+    about = "A program of your own under a plan, or healthy; what follows --script is its command."
+    options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
+    command = only_theirs(command)
+    if command[0].endswith(".py"):
+        if not Path(command[0]).is_file():
+            raise BadInput(f"--script {command[0]}: no such file")
+        command = [sys.executable, *command]
+    plan = plan_of(options)
+    with stored(options.dir) as (place, passed):
+        found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
+        passed.append(judgement.passed)
+        return report(found, judgement)
+
+
+def report(found: Run, judgement: Judgement) -> int:
+    """Say what a run came to. The exit status."""
+    print(headline(found))
+    if judgement.passed is not True:
+        print(_timeline(found))
+    print(judgement)
+    return judgement.status
+
+
+def headline(found: Run) -> str:
+    """The first line of a verdict: what ran, for how long, and how many faults were planned."""
+    taken = f" {found.seconds:.1f} s" if found.complete else ""
+    head, number = f"{' '.join(found.name.split())}:{taken}", len(found.plan.faults)
+    if number == 0:
+        return f"{head} healthy: no faults planned"
+    return f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}"
+
+
+def _timeline(found: Run, last: int = 40) -> str:
+    events = list(map(str, found.timeline.events))
+    return "\n".join([f"the last {min(last, len(events))} of {len(events)} events:", *events[-last:]])
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Judge a stored run again, by its folder alone."""
+    parser = parser_of("check", "Judge a stored run again.")
+    parser.add_argument("dir", metavar="DIR", help="a run's folder")
+    found = record.read(parser.parse_args(arguments).dir)
+    try:
+        judgement = judge(found)
+    except (TypeError, ValueError, LookupError) as error:
+        why = f"it holds what no run writes ({type(error).__name__}: {error})"
+        raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
+    return report(found, judgement)
+
+
+def prepare(arguments: Sequence[str]) -> int:
+    """A folder for programs that are started by something else, torchrun on several machines for instance."""
+    about = "A folder with a plan, or one to write calls down in, for programs that find it by FAULTS_RUN=DIR."
+    parser = parser_of("prepare", about, PLAN, HEALTHY)
+    parser.add_argument("dir", metavar="DIR", help="the run's folder; what an earlier run left in it goes")
+    options = parser.parse_args(arguments)
+    place = prepared(plan_of(options), options.dir)
+    print(f"{VARIABLE}={place}")
+    return 0
+
+
+def console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 160)

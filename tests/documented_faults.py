@@ -1,0 +1,505 @@
+"""The promises of docs/faults.md: the command line, plans, and each kind of fault."""
+
+from __future__ import annotations
+
+_BAD = "test_faults_cli.py::test_bad_input_is_one_line"
+_KINDS = "test_calls.py::test_each_kind_hurts_its_call_and_no_other"
+
+_COMMANDS: dict[str, tuple[str, ...]] = {
+    "every fault of it has to happen and to bite": (
+        "test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
+        "test_checks.py::TestEffect::test_what_has_a_receipt_needs_it",
+    ),
+    "A fault that never fired fails the run": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
+    "and has one fault at least. `--healthy` instead of `--plan` asks for a run without faults; one of the two": (
+        _BAD,
+        "test_faults_cli.py::test_plans_are_texts_or_files",
+    ),
+    "Options are written whole, and once": (_BAD,),
+    "Exit status 0: pass; 1: fail; 2: unknown, or bad input, which is one line and starts nothing": (
+        "test_exit_statuses.py::test_check",
+        "test_exit_statuses.py::test_check_of_what_is_unknown",
+        "test_exit_statuses.py::test_run",
+        "test_exit_statuses.py::test_run_that_hangs",
+        "test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+        "test_exit_statuses.py::test_run_of_a_script",
+        "test_exit_statuses.py::test_run_of_an_rpc_script",
+        "test_exit_statuses.py::test_sweep",
+        "test_exit_statuses.py::test_a_sweep_of_a_tutorial_that_is_wrong",
+        "test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
+        "test_exit_statuses.py::test_python_m_faults",
+        _BAD,
+    ),
+    "130: interrupted (Ctrl-C or SIGTERM), and nothing is left": (
+        "test_exit_statuses.py::test_an_interrupt_is_130_and_nothing_is_stored",
+        "test_exit_statuses.py::test_python_m_faults_interrupted",
+        "test_faults_cli.py::test_an_interrupt_leaves_nothing",
+    ),
+    "The first line of a verdict says how many faults were planned": (
+        "test_exit_statuses.py::test_check",
+        "test_exit_statuses.py::test_several_faults_are_counted",
+        "test_exit_statuses.py::test_check_of_a_healthy_run_says_that_nothing_was_planned",
+        "test_faults_cli.py::test_prepare",
+        "test_faults_sweep.py::test_a_tutorial",
+    ),
+    "Sizes are small unless given (`reference/quick.py`), and roles wait for each other for 3 s (`--timeout`)": (
+        "test_documented.py::test_sizes_are_small_unless_given",
+    ),
+    "`--deadline X` is when an overdue role is ended": (
+        "test_documented.py::test_a_tutorial_that_misses_its_deadline",
+    ),
+    "without it a run that passes leaves nothing, and one that does not says where it is stored": (
+        "test_faults_cli.py::test_a_run_that_passes_leaves_nothing",
+        "test_faults_cli.py::test_a_run_that_fails_is_stored_and_can_be_checked",
+    ),
+    "A folder that holds `.jsonl` files but no `plan.json` is refused": (
+        "test_record.py::test_ledgers_of_something_else_are_left_alone",
+    ),
+    "what an earlier run left there is removed": (
+        "test_record.py::test_a_new_run_takes_the_place_of_the_old_one",
+        "test_faults_cli.py::test_a_plan_from_a_file_and_a_folder_that_is_kept",
+    ),
+    "Nothing in it is changed; every Python process that it starts gets the plan": (
+        "test_script.py::test_what_it_is_given",
+        "test_script.py::test_spawned_processes",
+        "test_script.py::test_torchrun",
+    ),
+    "one that stands after it is refused, unless the command begins with `--`": (
+        _BAD,
+        "test_exit_statuses.py::test_what_follows_two_dashes_is_the_programs",
+        "test_exit_statuses.py::test_other_words_after_the_script_are_the_programs",
+    ),
+    "Roles are the names that the program gives to `init_rpc`, sites are `module:function`": (
+        "test_script.py::test_spawned_processes",
+    ),
+    "With `--healthy` its calls are written down": ("test_script.py::test_spawned_processes",),
+    "A run in which nobody started RPC is `unknown`": (
+        "test_exit_statuses.py::test_no_rpc_seen_is_unknown",
+        "test_exit_statuses.py::test_a_role_that_never_came_up_is_no_rpc",
+        "test_exit_statuses.py::test_run_of_a_script",
+        "test_script.py::test_ends",
+    ),
+    "(`python -I`, `-E` or `-S`, `sudo`, an interpreter without this package)": (
+        "test_exit_statuses.py::test_a_program_that_the_plan_cannot_reach_is_unknown",
+    ),
+    "ends it, and with it all that it has started": (
+        "test_exit_statuses.py::test_run_of_a_script",
+        "test_script.py::test_what_it_leaves_is_found_and_ended",
+    ),
+    "is how soon it must end after the first fault, if it fails": (
+        "test_documented.py::test_a_script_that_ends_beyond_its_bound",
+    ),
+    "Faults of a network need `reference.world.launch`, and are refused here": (_BAD, "test_script.py::test_refusals"),
+    "let it raise, for instance by `assert`, in the process of a role": (
+        "test_script.py::test_an_error_that_nobody_has_to_expect",
+        "test_exit_statuses.py::test_run_of_an_rpc_script",
+    ),
+    "one line that Python reads at its start, and which does nothing where FAULTS_RUN is not set": (
+        "test_autostart.py::test_without_the_variable_nothing_happens",
+        "test_autostart.py::test_torch_is_as_it_was_without_the_variable_and_is_not_with_it",
+        "test_autostart.py::test_the_line_costs_nothing",
+        "test_autostart.py::test_what_is_shipped",
+    ),
+    "`check` says `unknown` and gives 2 although every fault fired": (
+        "test_autostart.py::test_torchrun_as_documented",
+        "test_exit_statuses.py::test_check_of_what_is_unknown",
+        "test_runs.py::TestUnknown::test_without_its_end",
+    ),
+    "A fault that did not fire is 1 here too": ("test_faults_cli.py::test_prepare",),
+}
+
+_SWEEPS: dict[str, tuple[str, ...]] = {
+    "hurt in up to ten ways": ("test_documented.py::test_a_sweep_hurts_in_ten_ways",),
+    "in its first call (of the first caller) and its last (of the last one)": (
+        "test_faults_sweep.py::test_cells_by_hand",
+    ),
+    "a site or kind of which there is no cell is refused": ("test_faults_cli.py::test_a_sweep_of_nothing",),
+    "`--budget X` begins no cell after so many seconds": (
+        "test_faults_sweep.py::test_the_budget",
+        "test_faults_sweep.py::test_a_budget_that_is_spent_is_said",
+    ),
+    "Every 5 s a line (on a terminal a bar) says how long it will still take": (
+        "test_countdown.py::test_lines",
+        "test_countdown.py::test_a_bar_on_a_terminal",
+        "test_countdown.py::test_left",
+    ),
+    "Interrupted, it shows what it has": ("test_exit_statuses.py::test_an_interrupted_sweep_shows_what_it_has",),
+    "A clean error after a `Delay` or an `Order` is a defect (`needless error`)": (
+        "test_faults_sweep.py::test_a_harmless_fault_needs_no_error",
+        "test_faults_sweep.py::test_the_exit_status_and_the_table",
+    ),
+    "Calls that torch makes by itself are left out": ("test_census.py::test_torch_by_itself",),
+}
+
+_VERDICTS: dict[str, tuple[str, ...]] = {
+    "| `equal` | pass |": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
+    "| `returned` | pass |": ("test_exit_statuses.py::test_check", "test_checks.py::test_verdicts"),
+    "| `clean error` | pass |": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
+    "| `hung` | fail | a role missed its deadline, or the survivors of a fault ended later than the bound |": (
+        "test_exit_statuses.py::test_check",
+        "test_runs.py::test_who_waits_for_ever_hangs",
+        "test_checks.py::TestBound::test_is_counted_from_the_first_fault",
+    ),
+    "| `wrong` | fail |": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
+    "| `leaked` | fail |": (
+        "test_exit_statuses.py::test_check",
+        "test_runs.py::test_every_verdict",
+        "test_checks.py::TestLeft::test_rrefs_and_contexts_where_all_returned",
+    ),
+    "| `not fired` | fail | a fault fired too seldom or too often, or without its effect |": (
+        "test_exit_statuses.py::test_check",
+        "test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
+        "test_checks.py::TestEffect::test_a_caller_that_is_answered_all_the_same",
+    ),
+    "| `unknown` | 2 | the folder does not tell": (
+        "test_exit_statuses.py::test_check_of_what_is_unknown",
+        "test_exit_statuses.py::test_no_rpc_seen_is_unknown",
+        "test_runs.py::TestUnknown::test_with_a_torn_line",
+        "test_runs.py::TestUnknown::test_without_the_ledger_of_who_fired",
+    ),
+    "The worst defect names a run, in the order of this table": (
+        "test_checks.py::test_several_defects_are_named_by_the_worst",
+    ),
+    "Processes that a run leaves behind are named, then ended": (
+        "test_runs.py::test_what_is_left_is_ended",
+        "test_script.py::test_what_it_leaves_is_found_and_ended",
+    ),
+    "only those show that it could not free": (
+        "test_hook.py::test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown",
+        "test_hook.py::test_an_autograd_context_that_is_never_released",
+    ),
+    "written last: how and when each role ended, the trace's verdict, leaks, the bound": (
+        "test_record.py::test_there_and_back",
+        "test_record.py::test_it_is_written_whole_or_not_at_all",
+    ),
+    "It may be moved: `check` needs nothing else": ("test_runs.py::test_every_verdict",),
+    "A sweep's folder holds `healthy` and one such folder a cell, `0000` and on": (
+        "test_faults_sweep.py::test_a_defect_is_found_and_only_that",
+    ),
+}
+
+_PLANS: dict[str, tuple[str, ...]] = {
+    "plain data, frozen, hashable, without torch": (
+        "test_plan.py::test_frozen",
+        "test_plan.py::test_equal_plans_and_only_they_are_equal",
+        "test_plan.py::test_plain_data_needs_no_torch",
+    ),
+    "refused at once with `PlanError`, one line that names the field, what was wanted and what was got": (
+        "test_plan.py::test_any_text_is_a_plan_or_one_line",
+        "test_plan.py::test_any_object_is_a_fault_or_one_line",
+        "test_plan.py::test_no_field_takes_an_impossible_value",
+        "test_plan.py::test_refused_texts",
+        "test_plan.py::test_refused_json",
+        _BAD,
+    ),
+    "It has two written forms, and `Plan.parse` reads both": (
+        "test_plan.py::test_both_forms_give_the_plan_back",
+        "test_fields.py::test_the_examples_of_the_manual_are_one_plan",
+    ),
+    "Text, which a failing test prints and which can be pasted back. Words are quoted as for a shell": (
+        "test_plan.py::test_a_printed_plan_goes_through_a_shell",
+        "test_text.py::test_quoted_words_come_back",
+    ),
+    "JSON, which is one line and the same bytes for the same plan": (
+        "test_plan.py::test_the_same_bytes_every_time_and_everywhere",
+    ),
+    "A field that is left out has no value; `null` is not one. A field given twice is refused": (
+        "test_plan.py::test_refused_json",
+        "test_plan.py::test_refused_texts",
+    ),
+    "| kind | place | needs | may have |": (
+        "test_fields.py::test_the_manual_shows_them",
+        "test_plan.py::test_every_field_that_a_shape_may_have_and_no_other",
+        "test_plan.py::test_what_a_shape_needs_is_enough_and_all_of_it_is_needed",
+    ),
+    "| field | means | takes |": (
+        "test_fields.py::test_the_manual_shows_them",
+        "test_fields.py::test_an_error_says_what_the_manual_says",
+        "test_fields.py::test_limits_are_within",
+    ),
+    "`peer` is another role than `role`": ("test_plan.py::test_nobody_is_cut_off_from_itself",),
+    "`times` is the same for every lost message of a plan": ("test_plan.py::test_one_number_of_times",),
+    "a message type has one `Delay` and one `Drop` for each role": (
+        "test_plan.py::test_one_delay_of_a_message_for_each_role",
+    ),
+    "A fault at a call has exactly one of": ("test_plan.py::test_one_occurrence",),
+    "The default, with N = 1": ("test_plan.py::test_the_first_call_where_no_other_is_named",),
+    "so the timing of threads cannot change it": (
+        "test_occurrence.py::test_chance",
+        "test_occurrence.py::test_chances_differ_by_everything_they_depend_on",
+        "test_calls.py::test_a_chance_is_drawn_for_each_call_from_the_seed",
+    ),
+    "Without a `role` each caller counts for itself": ("test_calls.py::test_each_caller_has_a_count_of_its_own",),
+    "| `up@ROLE` | RPC of that role has started |": (
+        "test_hook.py::test_moments_in_their_order",
+        "test_processes.py::test_crash_when_up",
+    ),
+    "| `step:N@ROLE` |": (
+        "test_announcer.py::test_steps_are_heard_in_the_log",
+        "test_trace.py::test_recorder_logs_one_line_a_step",
+    ),
+    "| `call:SITE#N@ROLE` | before that role's Nth call of the site is sent |": (
+        "test_announcer.py::test_the_very_call_and_step",
+        "test_hook.py::test_moments_in_their_order",
+    ),
+    "| `shutdown@ROLE` | before that role enters `rpc.shutdown` |": ("test_hook.py::test_moments_in_their_order",),
+    "The role that announces does not go on before the fault has been done": (
+        "test_announcer.py::test_each_action_once_and_before_the_role_goes_on",
+        "test_processes.py::test_crash_of_another_at_a_step",
+    ),
+    "A moment that never comes is a fault that never fires, which fails the run": ("test_runs.py::test_every_verdict",),
+    "Without `at` a network's fault is there from the start": ("test_network.py::TestPartition::test_from_the_start",),
+}
+
+_CALLS: dict[str, tuple[str, ...]] = {
+    "It names the function by its **site**": ("test_site.py::test_name",),
+    "| `rref.rpc_sync().pay(1)`, `rref.rpc_async()…`, `rref.remote()…` | the method": (
+        "test_site.py::test_a_proxys_call_is_one_of_the_method",
+    ),
+    "only the first function that is handed counts": ("test_site.py::test_a_function_that_is_handed_on_is_called_too",),
+    "the same plan hits the same calls": ("test_calls.py::test_the_same_plan_twice_gives_the_same_facts",),
+    "A second `init_rpc` in one process counts anew": (
+        "test_hook.py::test_a_users_own_script_and_two_worlds_in_one_process",
+        "test_checks.py::TestFired::test_once_each_time_that_rpc_starts_for_the_role",
+    ),
+    "no function of the program is replaced": ("test_calls.py::test_every_callable_still_works_under_a_plan",),
+    "a callee without it answers a hurt call with `FaultError: … its callee has no plan installed`": (
+        "test_calls.py::test_a_callee_without_the_plan_says_so",
+    ),
+    "With an empty plan nothing at all is replaced": ("test_hook.py::test_an_empty_plan_replaces_nothing",),
+    "| `Delay side=request` | the callee's RPC thread waits, then executes": (
+        _KINDS,
+        "test_delivery.py::test_delay_of_the_request_comes_before",
+    ),
+    "| `Delay side=reply` | executes at once; the answer is held by a timer": (
+        _KINDS,
+        "test_delivery.py::test_delay_of_the_reply_comes_after_and_in_another_thread",
+    ),
+    "| `Raise side=request` | never executes |": (_KINDS, "test_delivery.py::test_raise"),
+    "| `Raise side=reply` | executes, then raises instead of answering |": (_KINDS, "test_delivery.py::test_raise"),
+    "| `Drop side=request` | never executes, is never answered |": (
+        _KINDS,
+        "test_delivery.py::test_a_lost_request_is_never_executed",
+    ),
+    "| `Drop side=reply` | executes once, is never answered |": (
+        _KINDS,
+        "test_delivery.py::test_a_lost_reply_is_executed_once",
+    ),
+    "| `Duplicate` | executes twice; the first answer counts, an error of the second is `refused` |": (
+        _KINDS,
+        "test_delivery.py::test_duplicate",
+        "test_delivery.py::test_a_duplicate_that_is_refused_does_not_change_the_answer",
+    ),
+    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed |": ("test_calls.py::test_crash",),
+    "one that waits longer than S ends with `OutOfTurn`": (
+        "test_calls.py::TestOrder::test_whatever_the_arrival",
+        "test_calls.py::TestOrder::test_a_missing_one_ends_the_wait_of_the_others",
+        "test_turns.py::test_every_order_from_every_arrival",
+        "test_turns.py::test_a_missing_one",
+    ),
+    "`Raise side=reply` waits for its future": ("test_delivery.py::test_raise_waits_for_an_asynchronous_answer",),
+    "A role that the tutorial does not have is refused before anything starts": (
+        "test_runs.py::test_a_role_that_nobody_plays_is_refused_before_anything_starts",
+        _BAD,
+    ),
+    "there such a fault is `not fired`": ("test_exit_statuses.py::test_run_of_a_script",),
+    "A late reply that nobody waits for any more is not given once RPC has shut down": (
+        "test_calls.py::TestShutdown::test_while_a_reply_is_still_late",
+        "test_later.py::test_closing_gives_at_once_or_never",
+    ),
+    "Several faults of one call come in the order of the plan": (
+        "test_delivery.py::test_faults_of_one_call_come_in_the_order_of_the_plan",
+    ),
+    "Within `dist_autograd.context()` all of this works, and gradients keep their bits": (
+        "test_calls.py::test_gradients_stay_the_same_bits",
+    ),
+    "A call under a pickler of the user's own (`rpc.api._use_rpc_pickler`) passes, unhurt and uncounted": (
+        "test_calls.py::test_a_pickler_of_the_users_own_passes_unhurt",
+    ),
+    "A call to a worker that does not exist is refused by torch before it becomes a call": (
+        "test_calls.py::TestLedger::test_an_unknown_worker_is_refused_by_torch_before",
+    ),
+    "What is not known to be definite is indefinite": (
+        "test_certainty.py::test_definite",
+        "test_certainty.py::test_indefinite",
+    ),
+    "| `TypeError`, `ValueError`; `RuntimeError` with `On WorkerInfo(…)` | the function raised | fail |": (
+        "test_calls.py::TestLedger::test_an_exception_there_is_definite",
+        "test_certainty.py::test_definite",
+    ),
+    "| `RPCErr:1:RPC ran for more than set timeout…` | a timeout | info |": (
+        "test_calls.py::TestLedger::test_a_timeout_is_not",
+        "test_certainty.py::test_indefinite",
+    ),
+    "| `cannot pickle …`, any error of the pickler | never sent | fail |": (
+        "test_calls.py::TestLedger::test_a_call_that_cannot_be_pickled_is_definite",
+    ),
+    "the callee died, in mid-call or before": ("test_calls.py::TestLedger::test_a_dead_callee",),
+    "Drop site=shop:Till.pay side=reply nth=3": ("test_documented.py::test_documented_plans_are_plans",),
+}
+
+_PROCESSES: dict[str, tuple[str, ...]] = {
+    "It may hurt itself": (
+        "test_processes.py::test_a_role_that_kills_itself_has_said_so_before",
+        "test_processes.py::test_a_role_that_pauses_itself",
+    ),
+    "a process that only has the same number since (it started later than that line was written) is left alone": (
+        "test_processes.py::TestCannotFire::test_a_number_that_another_process_has_now",
+    ),
+    "the program goes on, and the plan counts as not fired": (
+        "test_processes.py::TestCannotFire::test_without_a_ledger",
+        "test_processes.py::TestCannotFire::test_on_another_machine",
+        "test_processes.py::TestCannotFire::test_a_process_that_is_gone",
+        "test_checks.py::TestFired::test_why_it_could_not",
+    ),
+    "`fired` is on file before the signal is sent; `effective`, with the seconds": (
+        "test_processes.py::test_crash_of_another_at_a_step",
+        "test_processes.py::test_a_role_that_kills_itself_has_said_so_before",
+    ),
+    "`effective` once **every thread** of the process is in state T": ("test_guardian.py::test_every_thread_counts",),
+    "`resumed` with the measured seconds since": ("test_guardian.py::test_it_stops_for_so_long_and_no_longer",),
+    "It always goes on": (
+        "test_guardian.py::test_it_continues_when_its_orders_end",
+        "test_guardian.py::test_it_continues_when_who_fired_is_gone_although_somebody_holds_the_pipe",
+        "test_processes.py::test_who_fired_is_killed_and_the_other_goes_on",
+    ),
+    "Should somebody kill the guardian itself, leaving the scope continues the role": (
+        "test_processes.py::test_leaving_continues_also_when_the_guardian_was_killed",
+    ),
+}
+
+_MESSAGES: dict[str, tuple[str, ...]] = {
+    "A plan with such a fault gives this agent to every role": (
+        "test_messages.py::test_only_the_named_role_is_hurt_but_every_role_has_the_agent",
+    ),
+    "which would spin on a core of every role": ("test_messages.py::test_no_role_spins_in_shared_memory",),
+    "no thread of its process can make a file larger than 1 MiB": (
+        "test_transports.py::test_only_while_an_agent_starts",
+        "test_transports.py::test_also_when_it_does_not_start",
+    ),
+    "A torch without it refuses the plan": (
+        "test_messages.py::test_a_torch_without_the_agent_refuses_plans_that_need_it",
+    ),
+    "Ten types of requests exist": ("test_messages.py::test_the_ten_types_are_all_here",),
+    "**the shutdown of that role fails too**": (
+        "test_messages.py::test_a_lost_python_call_never_executes_and_the_shutdown_of_the_leader_fails",
+    ),
+    "| SCRIPT_CALL |": ("test_messages.py::test_a_lost_script_call_is_an_error_that_cannot_be_read",),
+    "| PYTHON_REMOTE_CALL, SCRIPT_REMOTE_CALL |": ("test_messages.py::test_creating_an_rref_late_and_lost",),
+    "| PYTHON_RREF_FETCH_CALL, SCRIPT_RREF_FETCH_CALL |": ("test_messages.py::test_fetching_a_value_late_and_lost",),
+    "| RREF_FORK_REQUEST |": ("test_messages.py::test_asking_for_a_fork_late_and_lost",),
+    "| RREF_USER_DELETE |": ("test_messages.py::test_giving_up_what_an_owner_keeps_late_and_lost",),
+    "the call executes, also when its caller's timeout passed meanwhile": (
+        "test_messages.py::test_a_late_call_executes_although_its_caller_has_given_up",
+    ),
+    "it counts only where the plan has no fault of processes and networks": (
+        "test_messages.py::TestEvidence::test_an_rref_that_was_not_made_unless_something_else_can_be_why",
+    ),
+    "*each* call of that sort took its caller at least `seconds`": (
+        "test_messages.py::TestEvidence::test_late_calls_are_all_late",
+    ),
+    'None: not visible, hence *unknown*, never "fired"': (
+        "test_messages.py::TestEvidence::test_what_no_call_shows",
+        "test_exit_statuses.py::test_run",
+    ),
+    "Calls with tensors that need gradients within `dist_autograd.context()` pass the agent unhurt": (
+        "test_messages.py::test_what_passes_the_agent",
+    ),
+}
+
+_NETWORKS: dict[str, tuple[str, ...]] = {
+    "Needs Linux, root, and Debian's `iproute2` and `nftables`; `network.missing()` says in one line": (
+        "test_network.py::TestRefusals::test_a_program_that_is_missing",
+        "test_network.py::TestRefusals::test_what_is_not_permitted",
+        "test_network.py::TestRefusals::test_without_a_network",
+    ),
+    "when that process ends, however it ends, the kernel takes them away": (
+        "test_network.py::TestNothingElse::test_a_killed_launcher_leaves_nothing",
+        "test_network.py::TestNothingElse::test_the_machine_is_as_before",
+        "test_network.py::TestNothingElse::test_an_error_inside_leaves_nothing",
+    ),
+    "32 MiB and 35 kB cross the interface with these options": (
+        "test_network.py::TestHealthy::test_a_large_tensor_crosses_the_network",
+    ),
+    "| `Partition` |": (
+        "test_network.py::TestPartition::test_between_two",
+        "test_rules.py::test_a_partition_by_direction",
+    ),
+    "| `Reset` |": (
+        "test_network.py::TestReset::test_both_ends_at_once_and_for_good",
+        "test_network.py::TestReset::test_a_first_connection_is_refused",
+    ),
+    "| `Lossy` |": (
+        "test_network.py::TestLossy::test_calls_are_late_but_right",
+        "test_rules.py::test_a_share_of_the_packets",
+    ),
+    "| `Slow` |": (
+        "test_network.py::TestSlow::test_what_the_role_sends",
+        "test_rules.py::test_a_rate_has_room_for_packets",
+    ),
+    "without it the fault stays until the `Network` is left": (
+        "test_network.py::TestPartition::test_from_everybody_until_the_network_is_left",
+        "test_mender.py::test_put_and_healed_at_the_end",
+    ),
+    "**Once it has healed the call is executed**": ("test_network.py::TestPartition::test_between_two",),
+    "ends at the world's deadline, `Overdue`": (
+        "test_network.py::TestPartition::test_from_the_start_until_the_deadline",
+    ),
+    "a fault heals in time also when the role that fired it is dead": (
+        "test_network.py::TestFiring::test_a_fault_heals_when_the_role_that_fired_it_is_dead",
+    ),
+    "A rule that hit no packet has no `effective` line": (
+        "test_network.py::TestLossy::test_what_loses_no_packet_has_no_receipt",
+        "test_rules.py::test_receipts",
+    ),
+    "Packets that a rule does not match are not counted": (
+        "test_network.py::TestPartition::test_others_are_not_counted",
+    ),
+    "Partition role=ps direction=both seconds=1": ("test_documented.py::test_documented_plans_are_plans",),
+}
+
+_LEDGERS: dict[str, tuple[str, ...]] = {
+    "each with one `write` before the role goes on: what a killed role had written stays": (
+        "test_ledger.py::test_a_killed_writer_loses_no_whole_line",
+        "test_ledger.py::test_a_line_is_there_as_soon_as_it_is_written",
+    ),
+    "A line torn by the kill is counted (`Timeline.torn`), and hurts no other line": (
+        "test_ledger.py::test_a_line_torn_anywhere_is_counted_and_hurts_no_other",
+        "test_ledger.py::test_a_writer_killed_within_a_line",
+    ),
+    "merges all roles to one timeline, which starts at 0 with the first role's start": (
+        "test_ledger.py::test_merged_by_time_whatever_the_order",
+        "test_ledger.py::test_roles_of_one_machine_share_its_clock",
+        "test_ledger.py::test_machines_are_aligned_by_the_wall_clock",
+    ),
+    "`Timeline.facts()` is what the same plan gives again, whatever the times": (
+        "test_ledger.py::test_facts_are_what_the_same_plan_gives_again",
+        "test_calls.py::test_the_same_plan_twice_gives_the_same_facts",
+    ),
+    "They need `pip install hypothesis`, which nothing else here does": (
+        "test_strategies.py::test_without_hypothesis_only_this_module_fails",
+    ),
+    "Only valid plans come out, and none is filtered away": (
+        "test_strategies.py::test_plans_are_valid_and_stay_within_what_there_is",
+    ),
+    "a kind that cannot happen there is refused": ("test_strategies.py::test_what_cannot_be_asked_for",),
+    "A failing plan shrinks towards fewer faults, then gentler kinds": (
+        "test_strategies.py::test_fewer_faults_come_first",
+        "test_strategies.py::test_every_shape_occurs_and_shrinks_to_its_smallest_fault",
+        "test_strategies.py::test_what_must_stay_stays_and_the_rest_shrinks",
+        "test_strategies.py::test_seeds_shrink_to_0_and_are_drawn_where_there_is_a_chance",
+    ),
+    "from hypothesis import given, settings": ("test_fields.py::test_the_examples_of_the_manual_run",),
+}
+
+FAULTS: dict[str, tuple[str, ...]] = {
+    **_COMMANDS,
+    **_SWEEPS,
+    **_VERDICTS,
+    **_PLANS,
+    **_CALLS,
+    **_PROCESSES,
+    **_MESSAGES,
+    **_NETWORKS,
+    **_LEDGERS,
+}

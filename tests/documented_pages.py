@@ -1,0 +1,260 @@
+"""The promises of the other pages of docs/."""
+
+from __future__ import annotations
+
+_LEFT = "test_world.py::TestNothingIsLeft"
+
+_PYTEST: dict[str, tuple[str, ...]] = {
+    "the plugin is there; in a checkout a `conftest.py` says": (
+        "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "It imports torch only for tests that use its fixtures": (
+        "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "def test_sold_out(world, plan):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
+    "If a role dies, or keeps RRefs, the next test finds a new world": (
+        "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+        "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+    ),
+    "**A test whose fault never fired fails.**": (
+        "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+        "test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+    ),
+    "this plan instead of the marks'": (
+        "test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+        "test_pytest_plugin.py::test_options_that_mean_nothing",
+    ),
+    "a failed test's ledgers and logs are copied to a folder in DIR": (
+        "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+    "which tests must leave nothing behind; ini: `faults_leaks`; by default those with these fixtures": (
+        "test_pytest_plugin.py::test_who_is_held_to_what_it_leaves",
+        "test_pytest_plugin.py::test_options_that_mean_nothing",
+    ),
+    "Where it is set, Hypothesis draws from it too": (
+        "test_pytest_plugin.py::test_the_seed_decides_what_hypothesis_draws",
+    ),
+    "and on no role an RRef, a fork, a pending user or an autograd context": (
+        "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+    ),
+    '`@pytest.mark.leaves("processes", "rrefs")` allows kinds': (
+        "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",
+    ),
+    "Two runs at once on one machine do not see each other's": (
+        "test_pytest_plugin.py::test_two_suites_at_once_do_not_disturb_each_other",
+    ),
+    "write the stacks of all threads and are ended, within 6 s": (
+        "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+}
+
+_CLUSTERS: dict[str, tuple[str, ...]] = {
+    "holds each trace against the twin: equal bits": ("test_clusters.py::test_on_two_hosts",),
+    "rank 0 plays the first role, rank 1 the second": (
+        "test_world.py::TestCalls::test_ranks_follow_the_order_of_the_names",
+        "test_clusters.py::test_on_two_hosts",
+    ),
+    "Together they must be as many as the roles": (
+        "test_cli.py::test_a_wrong_number_of_processes",
+        "test_cli.py::test_torchrun_with_a_wrong_number_of_processes",
+        "test_cli.py::test_under_torchrun_a_case_that_cannot_fit",
+    ),
+    "a tutorial with any number of trainers, workers or observers takes as many as fit": (
+        "test_cli.py::test_under_torchrun_the_case_fits_the_processes",
+    ),
+    "the file is written on the machine of the role that returns the trace": ("test_clusters.py::test_on_two_hosts",),
+    "| each rank's RPC agent (TensorPipe) | one, chosen by the kernel | that towards `MASTER_ADDR` |": (
+        "test_clusters.py::test_on_two_hosts",
+        "test_clusters.py::test_the_hosts_are_two",
+    ),
+    "the one whose address this machine would use to talk to `MASTER_ADDR`": (
+        "test_interface.py::test_each_address_of_this_machine_is_its_own_interfaces",
+        "test_interface.py::test_the_source_decides_not_the_first_interface",
+    ),
+    "where you set them, stay as they are": ("test_interface.py::test_what_the_user_set_stays",),
+    "ends with `PeerLost`, which names the rank, at once as well": (
+        "test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",
+        "test_muster.py::test_a_death_ends_everybodys_wait",
+        "test_muster.py::test_a_call_that_a_death_cut_off_says_who_died",
+    ),
+    "both exit with status 1": ("test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",),
+    "who only waits for the shutdown ends after `--deadline` seconds": (
+        "test_muster.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
+    ),
+}
+
+_SECURITY: dict[str, tuple[str, ...]] = {
+    "the rendezvous is a file in a folder that only its user can read": (
+        "test_documented.py::test_a_worlds_own_folder_is_its_users_alone",
+    ),
+    "TensorPipe and gloo listen on the loopback interface only": (
+        "test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",
+    ),
+    "meets over RPC (`rpc_store.py`) and opens no store of its own": ("test_rpc_store.py::test_the_store",),
+    "RPC itself keeps to loopback when all ranks are on one machine": (
+        "test_interface.py::test_a_loopback_master_means_that_all_are_here",
+    ),
+    "otherwise it listens on one interface, the one that leads to `MASTER_ADDR`": (
+        "test_clusters.py::test_on_two_hosts",
+    ),
+    "Reading one runs no code and imports only this package's own tutorials": (
+        "test_trace.py::test_load_refuses_an_unknown_tutorial",
+        "test_trace.py::test_load_refuses_what_is_no_safetensors_file",
+    ),
+}
+
+_DESIGN: dict[str, tuple[str, ...]] = {
+    "an unknown or impossible field is refused in one line": (
+        "test_case.py::test_refused",
+        "test_case.py::test_json_refused",
+    ),
+    "A frozen dataclass, plain data, JSON both ways": (
+        "test_case.py::test_frozen",
+        "test_case.py::test_json_round_trip",
+    ),
+    "Saved as safetensors with the case in the header": (
+        "test_trace.py::test_the_header_names_the_tutorial_and_the_case",
+    ),
+    "every fault is planned, then fired, then (where it can be seen) effective; and every call": (
+        "test_calls.py::TestLedger::test_a_normal_call",
+        "test_processes.py::test_crash_of_another_at_a_step",
+    ),
+    "A defect never passes; what the folder does not tell is `unknown`": (
+        "test_exit_statuses.py::test_check",
+        "test_exit_statuses.py::test_check_of_what_is_unknown",
+    ),
+    "Imports go one way: `tests → faults`, `tests → reference`, nothing back": (
+        "test_imports.py::test_the_reference_imports_neither_faults_nor_tests",
+        "test_imports.py::test_faults_import_neither_tests_nor_tutorials",
+        "test_imports.py::test_only_tests_import_both_rooms",
+    ),
+    "the only import of torchvision": ("test_imports.py::test_only_vision_imports_torchvision",),
+    "the only import of hypothesis": ("test_strategies.py::test_without_hypothesis_only_this_module_fails",),
+    "SIGKILL and SIGSTOP; target.py finds the process, guardian.py continues it whatever happens": (
+        "test_processes.py::test_pause_of_another_for_so_long",
+        "test_guardian.py::test_it_continues_when_its_orders_end",
+    ),
+    "Exactly one role returns the trace": ("test_quick.py::test_it_runs_equal",),
+    "stands in `reference/__init__.py` and in `verify.CASES`": ("test_case.py::test_every_tutorial_is_verified",),
+    "`hook.install` replaces `rpc.init_rpc` and `rpc.shutdown`": (
+        "test_hook.py::test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back",
+    ),
+    "No function of the program is wrapped, and no reference to one can be stale": (
+        "test_calls.py::test_every_callable_still_works_under_a_plan",
+        "test_everywhere.py::test_under_another_name_in_a_module_that_was_imported_later",
+    ),
+    "1. Every role has an outcome by its deadline.": (
+        "test_checks.py::test_verdicts",
+        "test_runs.py::test_who_waits_for_ever_hangs",
+    ),
+    "2. Never silently wrong: a trace that is returned is the twin's.": (
+        "test_checks.py::TestTrace::test_only_the_twins",
+        "test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+    ),
+    "Nothing is left: no process, no shared memory; and where all roles returned, no RRef and no autograd context.": (
+        "test_checks.py::TestLeft::test_rrefs_and_contexts_where_all_returned",
+        "test_runs.py::test_what_is_left_is_ended",
+    ),
+    "5. Every fault fired, as often as the plan says.": (
+        "test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
+        "test_checks.py::TestFired::test_at_least_once_where_several_calls_may_be_meant",
+    ),
+    "`launch` checks its arguments and pickles every function; nothing has been started so far": (
+        "test_world.py::test_bad_arguments_start_nothing",
+        "test_world.py::test_a_function_that_cannot_be_sent_starts_nothing",
+    ),
+    "has torch and the tutorials of its launcher loaded": (
+        "test_start.py::test_roles_start_with_the_tutorials_of_their_launcher",
+    ),
+    "by itself when its pipe to the launcher closes or the launcher's pid is gone": (
+        f"{_LEFT}::test_when_the_launching_process_is_killed",
+        f"{_LEFT}::test_by_a_forkserver_that_is_killed",
+    ),
+    "they end as `Raised(PeerLost)` within milliseconds": (
+        "test_world.py::test_survivor_was_in_shutdown_when_it_heard",
+        "test_world.py::test_a_world_without_its_dead_ends_long_before_its_deadline",
+        "test_world.py::test_a_death_is_seen_within_50_ms",
+    ),
+    "writes all stacks, without needing the GIL, and then ends the process": (
+        "test_world.py::test_overdue_while_holding_the_gil",
+        "test_world.py::test_overdue_with_the_stacks_of_all_threads",
+    ),
+    "One that does not even do that within 2 s is killed": (
+        "test_world.py::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",
+        "test_world.py::test_overdue_while_stopped",
+    ),
+    "`wait()` therefore ends at the latest 6 s after the deadline": (
+        "test_world.py::test_overdue_while_stopped",
+        "test_world.py::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",
+    ),
+    "The order of accumulation is part of the case: `rank`, or `arrival` with the order in the trace": (
+        "test_batch_parameter_server.py::TestOrders::test_rank_gives_the_bits_of_a_twin_that_knows_no_order",
+        "test_batch_parameter_server.py::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        "test_batch_parameter_server.py::TestOrders::test_the_order_of_arrival_does_decide_bits",
+    ),
+    "Random draws depend on a seed and a name": (
+        "test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",
+        "test_streams.py::test_draws_depend_on_seed_and_name_only",
+    ),
+    '`record="ends"` leaves out gradients and the parameters in between': (
+        "test_trace.py::test_recorder_keeps_what_the_case_asks_for",
+        "test_parameter_server.py::test_record_ends_keeps_both_ends_and_every_loss",
+    ),
+    "an error of an import, a set-up or a limit of the gate proves nothing": ("test_mutants.py::test_every_verdict",),
+    "The killers have to pass on the healthy code first": ("test_mutants.py::test_healthy_killers_have_to_pass",),
+    "The gate also fails where a promise has killed none": (
+        "test_mutants.py::test_a_promise_that_kills_none_is_named",
+        "test_mutants.py::test_every_check_is_a_promise",
+    ),
+    "is stale, and `tests/test_mutants.py` fails": (
+        "test_mutants.py::test_it_can_be_planted",
+        "test_mutants.py::TestStale::test_what_cannot_be_planted",
+    ),
+}
+
+_BENCHMARKS: dict[str, tuple[str, ...]] = {
+    "The losses of ours and of the same in turn are the same bits": (
+        "test_pipeline.py::test_resnet50_equals_its_twin",
+    ),
+    "the order of sums is fixed by a chain of aliases (`chain.py`)": (
+        "test_chain.py::test_bits_of_a_plain_backward_pass",
+        "test_chain.py::test_without_it_threads_decide_bits",
+    ),
+    "the row fails if the running reward does not reach the environment's published threshold": (
+        "test_reinforce.py::test_the_goal_is_the_environments_threshold",
+        "test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
+    ),
+    "nothing is replaced": ("test_hook.py::test_an_empty_plan_replaces_nothing",),
+    "2,037 examples through idle worlds": ("test_examples.py::test_two_thousand",),
+}
+
+# Who uses a page of theirs may rely on: the tests that each line of it names are there, and show what it says.
+_SHOWN: dict[str, tuple[str, ...]] = {
+    "Each line names the test that pins it, if there is one": (
+        "test_documented.py::test_the_tests_that_pages_name_are_there",
+    ),
+}
+
+PAGES: dict[str, dict[str, tuple[str, ...]]] = {
+    "docs/pytest.md": _PYTEST,
+    "docs/clusters.md": _CLUSTERS,
+    "docs/security.md": _SECURITY,
+    "docs/design.md": _DESIGN,
+    "docs/benchmarks.md": _BENCHMARKS,
+    "docs/behaviours.md": _SHOWN,
+    "docs/errata.md": {
+        "`tests/test_errata.py` runs what each crash and each silent error does": (
+            "test_errata.py::test_erratum",
+            "test_errata.py::test_every_crash_and_every_silent_error_is_shown",
+            "test_errata.py::test_every_number_shown_is_on_the_page",
+        ),
+    },
+    "docs/matrix.md": {
+        "as `tests/test_matrix.py` runs it: one cell, one run, and this verdict": (
+            "test_matrix.py::test_cell",
+            "test_matrix.py::TestTheTable::test_the_page_is_not_stale",
+            "test_matrix.py::TestTheTable::test_every_tutorial_and_kind_has_a_cell_or_a_reason",
+        ),
+    },
+}

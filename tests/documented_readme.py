@@ -1,0 +1,190 @@
+"""The promises of README.md."""
+
+from __future__ import annotations
+
+README: dict[str, tuple[str, ...]] = {
+    "Both need Python 3.11 or newer": ("test_documented.py::test_the_python_that_is_needed",),
+    "and exit status 0 only if every line holds": (
+        "test_cli.py::test_one_bad_row_is_enough",
+        "test_exit_statuses.py::test_python_m_reference",
+    ),
+    "All eleven tutorials": (
+        "test_cli.py::test_verify_without_names_runs_everything",
+        "test_case.py::test_every_tutorial_is_verified",
+        "test_documented.py::test_the_readme_names_every_tutorial",
+    ),
+    "the tutorials, one module each": ("test_case.py::test_the_tutorial_of_a_case_is_its_module",),
+    "python -m reference list": ("test_cli.py::test_list_names_every_tutorial",),
+    "python -m reference run parameter_server --steps 300 --workers 2": (
+        "test_documented.py::test_documented_commands_start",
+        "test_cli.py::test_options_make_the_case",
+    ),
+    "--save run.safetensors": ("test_cli.py::test_a_real_run_saves_what_the_twin_computes",),
+    "every option, its default and its unit": ("test_cli.py::test_help_of_a_tutorial_names_every_field",),
+    "python -m reference verify parameter_server": ("test_cli.py::test_a_real_verify_is_equal",),
+    "also: reinforce reaches CartPole's threshold": (
+        "test_cli.py::test_long_adds_rows_that_have_a_goal",
+        "test_cli.py::test_bad_input",
+        "test_reinforce.py::test_the_goal_is_the_environments_threshold",
+        "test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
+    ),
+    "the tutorial's table of times": ("test_sweep.py::test_splits", "test_sweep.py::test_the_table_and_the_picture"),
+    "its table and picture": (
+        "test_sweep.py::test_both_modes_from_one_observer_on",
+        "test_sweep.py::test_the_table_and_the_picture",
+    ),
+    "torchrun --nproc-per-node 3 -m reference run batch_parameter_server": (
+        "test_cli.py::test_torchrun_plays_one_role_a_process",
+        "test_cli.py::test_under_torchrun_the_case_fits_the_processes",
+    ),
+    "Exit status 0: done and right; 1: it failed or differs; 2: bad input, in one line, and no process was started": (
+        "test_cli.py::test_bad_input",
+        "test_cli.py::test_unknown_words_are_named",
+        "test_cli.py::test_what_was_wanted_is_named",
+        "test_cli.py::test_an_impossible_deadline",
+        "test_cli.py::test_a_file_that_cannot_be_written",
+        "test_cli.py::test_a_wrong_number_of_processes",
+        "test_cli.py::test_a_failed_run_says_who_failed_and_how",
+        "test_cli.py::test_a_real_verify_with_a_wrong_twin_is_wrong",
+        "test_cli.py::test_verify_says_what_is_wrong",
+        "test_sweep.py::test_refused_before_anything_starts",
+        "test_sweep.py::test_a_run_that_fails_ends_the_table",
+        "test_exit_statuses.py::test_python_m_reference",
+        "test_exit_statuses.py::test_what_cannot_be_printed_is_no_pass",
+    ),
+    "130: interrupted. Options are written whole, and once.": (
+        "test_cli.py::test_ctrl_c_is_no_traceback",
+        "test_exit_statuses.py::test_python_m_reference",
+        "test_cli.py::test_bad_input",
+        "test_cli.py::test_unknown_words_are_named",
+    ),
+    "the calls of a healthy run: what can be hurt": (
+        "test_faults_cli.py::test_list",
+        "test_census.py::test_a_real_run",
+    ),
+    "each call delayed, lost, doubled, refused, killed: a table": (
+        "test_faults_sweep.py::test_cells_by_hand",
+        "test_faults_sweep.py::test_a_real_subjects_cells",
+        "test_faults_sweep.py::test_the_exit_status_and_the_table",
+    ),
+    "# yours, unchanged": ("test_script.py::test_spawned_processes", "test_script.py::test_what_it_is_given"),
+    "A run ends with a verdict: `equal`": (
+        "test_checks.py::test_verdicts",
+        "test_runs.py::test_every_verdict",
+        "test_runs.py::test_who_waits_for_ever_hangs",
+    ),
+    "since a fault that never happened proves nothing": (
+        "test_exit_statuses.py::test_check",
+        "test_runs.py::test_every_verdict",
+        "test_script.py::test_a_plan_that_nobody_carries_out",
+    ),
+    "Exit status 0: pass; 1: a defect; 2: `unknown` (no RPC was seen, say), or bad input": (
+        "test_exit_statuses.py::test_check",
+        "test_exit_statuses.py::test_check_of_what_is_unknown",
+        "test_exit_statuses.py::test_no_rpc_seen_is_unknown",
+        "test_exit_statuses.py::test_run",
+        "test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+        "test_exit_statuses.py::test_run_of_a_script",
+        "test_exit_statuses.py::test_run_of_an_rpc_script",
+        "test_exit_statuses.py::test_sweep",
+        "test_exit_statuses.py::test_a_sweep_of_a_tutorial_that_is_wrong",
+        "test_exit_statuses.py::test_python_m_faults",
+        "test_faults_cli.py::test_bad_input_is_one_line",
+    ),
+    "The first line says how many faults were planned": (
+        "test_exit_statuses.py::test_check",
+        "test_exit_statuses.py::test_several_faults_are_counted",
+        "test_exit_statuses.py::test_check_of_a_healthy_run_says_that_nothing_was_planned",
+        "test_exit_statuses.py::test_run_of_a_script",
+    ),
+    "a run without any has to be asked for, by `--healthy` instead of `--plan`": (
+        "test_faults_cli.py::test_bad_input_is_one_line",
+        "test_exit_statuses.py::test_run_of_a_tutorial_that_is_healthy",
+    ),
+    "Faults of the network need root and Debian's `iproute2` and `nftables`": (
+        "test_network.py::TestRefusals::test_a_program_that_is_missing",
+        "test_network.py::TestRefusals::test_what_is_not_permitted",
+    ),
+    "# bits equal in 103 tensors": ("test_documented.py::test_the_python_of_the_readme",),
+    '# {"ps": Returned(...), "worker1": Returned(...)}': ("test_documented.py::test_the_python_of_the_readme",),
+    "`launch` starts one process a role": ("test_world.py::test_returned",),
+    "`Returned`, `Raised`, `Killed`, `Exited`, or `Overdue` with every thread's stack": (
+        "test_world.py::test_ends_are_told_apart_and_survivors_hear_of_them",
+        "test_world.py::test_raised_says_type_message_and_remote_traceback",
+        "test_world.py::test_overdue_with_the_stacks_of_all_threads",
+        "test_outcome.py::test_other_ends",
+    ),
+    "No process is left behind, also when the launching process is killed": (
+        "test_world.py::TestNothingIsLeft::test_after_an_exception_in_the_block",
+        "test_world.py::TestNothingIsLeft::test_after_leaving_without_waiting",
+        "test_world.py::TestNothingIsLeft::test_of_what_a_role_itself_had_started",
+        "test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_killed",
+        "test_world.py::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",
+        "test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
+        "test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
+    ),
+    "A role that is stopped, not dead, holds the world until its deadline": (
+        "test_world.py::test_overdue_while_stopped",
+    ),
+    "60 s for `launch`, an hour for `python -m reference run`": (
+        "test_documented.py::test_limits_that_are_not_given",
+        "test_cli.py::test_steps_in_between_are_recorded_if_they_are_saved",
+    ),
+    '`world.call("a", function, *args)` and `world.run(roles)` give them work': (
+        "test_world.py::TestCalls::test_values_and_arguments",
+        "test_world.py::TestCalls::test_run_plays_all_at_once",
+    ),
+    "until the world's own deadline (60 s unless you say otherwise)": (
+        "test_documented.py::test_idle_roles_end_at_their_worlds_deadline",
+        "test_documented.py::test_limits_that_are_not_given",
+    ),
+    'A trace is saved with `trace.save("x.safetensors")`': (
+        "test_trace.py::test_files_keep_every_bit",
+        "test_trace.py::test_a_save_that_fails_half_way_leaves_nothing",
+    ),
+    "another implementation of a tutorial, in whatever language, can be held against it": (
+        "test_trace.py::test_the_header_names_the_tutorial_and_the_case",
+        "test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
+        "test_trace.py::test_compare_notices_every_bit",
+    ),
+    "It is in the trace, and the twin replays it: `train_locally(case, trace)`": (
+        "test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order",
+        "test_batch_parameter_server.py::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        "test_parameter_server.py::test_a_twin_of_several_workers_needs_their_order",
+    ),
+    "the plugin is there once the package is installed": (
+        "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "an account of what each test leaves, and reports that show plan, events, logs and stacks": (
+        "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+    "plants some 150 bugs": ("test_documented.py::test_as_many_mutants_as_the_readme_says",),
+    "a test has to notice each, and the report says which one did": (
+        "test_mutants.py::test_it_can_be_planted",
+        "test_mutants.py::test_a_killer_exists",
+        "test_mutants.py::test_every_verdict",
+    ),
+    "ten rounds in random order with random seeds, and how many of a thousand tests failed": (
+        "test_soak.py::test_the_seed_decides_order_and_examples",
+        "test_soak.py::test_failures_are_counted_and_named_with_their_seeds",
+        "test_soak.py::test_the_summary_of_no_failures",
+    ),
+    "a hundred times as many generated examples": (
+        "test_documented.py::test_a_soak_makes_a_hundred_times_the_examples",
+    ),
+    "all of these but the last two, and `tox run -e verify`": ("test_documented.py::test_what_ci_runs",),
+    "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
+        "test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
+        "test_network.py::TestRefusals::test_what_is_not_permitted",
+    ),
+    "the twin refuses a case whose sizes make that untrue": (
+        "test_batch_parameter_server.py::test_an_exact_case_that_is_too_large_is_refused",
+        "test_pipeline.py::test_an_exact_case_that_is_none_is_refused",
+        "test_case.py::test_exact_arithmetic_needs_exact_numbers",
+    ),
+    "No tolerance is set by hand anywhere": (
+        "test_natural.py::test_reordered_sums_are_within_the_bound",
+        "test_natural.py::test_one_ulp_is_wrong_where_bits_are_due",
+    ),
+}
