@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from faults.ledger import Event
+from faults.messages import bites as of_messages
 from faults.messages import evidence
 from faults.plan import Fault
 from faults.record import Run
@@ -17,6 +18,18 @@ def firings(run: Run) -> list[Event]:
     """The events of faults that are in the plan."""
     faults = range(len(run.plan.faults))
     return [event for event in run.timeline.of("fired") if event.details.get("fault") in faults]
+
+
+def bites(run: Run) -> dict[int, Event | None]:
+    """For each fault of the plan by what it is known to have fired first, None where nothing tells.
+
+    Of a message's fault that is the first call which it has hurt, as that call's caller saw its end.
+    """
+    found: dict[int, Event | None] = dict.fromkeys(range(len(run.plan.faults)))
+    found.update(of_messages(run.plan, run.timeline))
+    for event in reversed(firings(run)):
+        found[event.details["fault"]] = event
+    return found
 
 
 def fired(run: Run) -> Proof:
