@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from faults import failures, proof
 from faults.bounds import lasting
-from faults.failures import COMMAND
 from faults.record import End, Run
 
 # Verdicts that are defects, and never pass.
@@ -102,9 +101,7 @@ def ended(run: Run) -> Check:
         return Check("ends", "hung", None, f"not recorded; by the ledgers {_departures(run)}")
     if not run.ends:
         return Check("ends", "hung", None, "of no role, wanted an outcome of every role")
-    # What outlives a command that has returned is left; what outlives one that was killed had its time, too.
-    killed = any(role == COMMAND and end.kind == "Killed" for role, end in run.ends.items())
-    late = [role for role, end in run.ends.items() if end.kind == "Overdue" or (killed and end.kind == "Running")]
+    late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
     if late:
         return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
     return Check("ends", "hung", True, "; ".join(f"{role} {_short(end)}" for role, end in run.ends.items()))

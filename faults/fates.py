@@ -92,7 +92,7 @@ def _unseen(life: Life, every: list[Life], time: float, asked: Collection[int], 
         return End("Running", "still ran when the command had ended", time)
     if life.pid not in asked:
         return End("Killed", "was killed by a signal", time)
-    over = life.of("left") is not None or not _misses(life, every)
+    over = life.of("left") is not None or (life.of("shutdown") is None and not _misses(life, every))
     return _returned(time) if over else End("Ended", "was ended by its own program", time)
 
 

@@ -86,9 +86,18 @@ def _took_effect(run: Run, event: Event) -> bool:
         answered = [e for e in run.timeline.of("ok") if fault.kind != "Raise" or e.details.get("via") != "remote"]
         call = (event.details["caller"], event.details["site"], event.details["nth"])
         return not any((e.role, e.details["site"], e.details["nth"]) == call for e in answered)
+    if fault.place == "call" and fault.kind == "Delay" and _given_up(run, event):
+        return True  # the callee had no time left to say how late it was
     if fault.kind == "Crash" and _killed(run, str(fault.role)):
         return True  # of who kills itself nobody writes down the effect
     return any(e.details.get("fault") == event.details["fault"] for e in run.timeline.of("effective"))
+
+
+def _given_up(run: Run, event: Event) -> bool:
+    """Whether the caller of the hurt call has not waited for its answer."""
+    call = (event.details.get("caller"), event.details.get("site"), event.details.get("nth"))
+    ended = run.timeline.of("fail", "info")
+    return any((each.role, each.details["site"], each.details["nth"]) == call for each in ended)
 
 
 def _killed(run: Run, role: str) -> bool:

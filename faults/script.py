@@ -24,10 +24,10 @@ from faults.failures import COMMAND
 from faults.farewell import asked_to_end
 from faults.fates import fates
 from faults.ledger import read
-from faults.orphans import adopting
+from faults.orphans import GRACE, adopting
 from faults.plan import Plan, PlanError
 from faults.record import End, Run
-from faults.relatives import is_running
+from faults.relatives import ends_by, is_running
 from faults.runs import leaks
 from faults.scope import prepared
 from reference.outcome import Exited, Killed
@@ -64,7 +64,7 @@ def run_script(
             end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
             # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.
             orphans = left() if end.kind in ("Returned", "Exited") else []
-            running = _running(place)
+            running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
         finally:
             _end(process)
         orphans = orphans or left()
@@ -118,10 +118,11 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
     return End(type(outcome).__name__, str(outcome), time.monotonic())
 
 
-def _running(place: Path) -> set[int]:
-    """The processes of roles that are still there."""
+def _running(place: Path, grace: float) -> set[int]:
+    """The processes of roles that do not end within so many seconds after the command."""
+    due = time.monotonic() + grace
     pids = {int(event.details["pid"]) for event in read(place).of("start") if not event.role.startswith("+")}
-    return {pid for pid in pids if is_running(pid)}
+    return {pid for pid in pids if is_running(pid) and not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

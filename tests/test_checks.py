@@ -303,6 +303,13 @@ class TestEffect:
         assert check("effect", run(plan, fired(), effective(1))).text == f"{Plan.parse(plan)} fired, and {seen}"
         assert judge(run(plan, fired())).verdict == "not fired"
 
+    def test_a_delay_that_its_caller_gives_up_has_had_its_effect(self) -> None:
+        """The callee may be gone before the delay is over."""
+        plan = "Delay site=shop:pay role=a nth=1 side=request seconds=50"
+        late = Event("a", "info", 2.0, {"site": "shop:pay", "nth": 1, "error": f"RuntimeError: {TIMED_OUT}"})
+        assert check("effect", run(plan, fired(), late)).holds is True
+        assert check("effect", run(plan, fired(), replace(late, role="b"))).holds is False
+
     def test_who_kills_itself_cannot_say_so(self) -> None:
         plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}
         assert check("effect", run(plan, fired(role="a"), ends=ends)).holds is True

@@ -67,6 +67,7 @@ def test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough(other: list[E
 
 def test_who_is_ended_by_its_own_program_has_not_ended_by_itself() -> None:
     assert end(life("till", "up"), OTHER, asked={1}) == ("Ended", "was ended by its own program")
+    assert end(life("till", "up", "shutdown"), OTHER, asked={1})[0] == "Ended"
     assert end(life("till", "up", "shutdown", "left"), OTHER, asked={1})[0] == "Returned"
     assert end(life("till", "up"), OTHER, running={1})[0] == "Running"
 

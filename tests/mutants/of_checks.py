@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "hung-is-ended",
         _CHECKS,
-        'if end.kind == "Overdue" or (killed and',
-        'if end.kind == "overdue" or (killed and',
+        '    late = [role for role, end in run.ends.items() if end.kind == "Overdue"]',
+        '    late = [role for role, end in run.ends.items() if end.kind == "overdue"]',
         (f"{_OF_CHECKS}::test_verdicts",),
         "a role that never ended has ended",
     ),
