@@ -56,8 +56,7 @@ _ENDED: Option = (
     {
         "type": seconds,
         "metavar": "X",
-        "default": 300.0,
-        "help": "seconds until the command is ended (default: 300)",
+        "help": "seconds until the command is ended (default: 300, or beyond the bound)",
     },
 )
 _BOUND: Option = (
@@ -65,8 +64,7 @@ _BOUND: Option = (
     {
         "type": seconds,
         "metavar": "X",
-        "default": 60.0,
-        "help": "seconds within which it must end after the first fault, if it fails (default: 60)",
+        "help": "seconds within which it must end after the first fault, if it fails (default: by its own timeouts)",
     },
 )
 OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, _ENDED, _BOUND)

@@ -10,12 +10,15 @@ from reference.outcome import Outcome, Returned
 from reference.trace import Trace
 from reference.verify import changes, judge, prove, tutorial
 
+# What a judgement of `reference.verify` says of a trace. A refused case's twin is no measure of the run.
+_TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
+
 Functions = Mapping[str, Callable[..., object]]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """``judge``: of all outcomes, ('equal' or 'wrong', in words), or None where no trace is among them.
+    """``judge``: of all outcomes, ('equal', 'wrong' or 'unknown', in words), or None where no trace is among them.
 
     ``timeout``: seconds after which its roles give up a wait.
     """
@@ -40,6 +43,6 @@ def of_tutorial(case: Case) -> Subject:
         if not traces:
             return None
         difference, verdict = judge(traces[0], module.train_locally)
-        return ("equal" if verdict in ("equal", "within bound") else "wrong"), difference
+        return _TRACES.get(verdict, "wrong"), difference
 
     return Subject(f"{case.tutorial()} {changes(case)}".strip(), module.roles(case), case.timeout, judged)
