@@ -43,8 +43,9 @@ class End:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. ``trace``: 'equal', 'wrong', 'unknown', or None where none was returned, and ``difference`` in words; ``limit``:
-    in words, what the bound is made of; ``recorded``: whether ledgers were to be written even if nothing is planned."""
+    """One run. ``trace``: 'equal', 'wrong', 'unknown', or None where none was returned, and ``difference`` in words;
+    ``limit``: in words, what the bound is made of; ``recorded``: whether ledgers were to be written even if nothing is
+    planned."""
 
     name: str
     plan: Plan
