@@ -72,6 +72,7 @@ def check(name: str, found: Run) -> Check:
         (run(ends={"a": OVERDUE, "b": RETURNED}), "hung", 1),
         (run(DROP), "not fired", 1),
         (run(leaks=["a still runs (process 1)"]), "leaked", 1),
+        (run(trace="unknown", difference="nobody knows"), "unknown", 2),
         (run(complete=False, ends={}), "unknown", 2),
         (run(torn={"a": 1}), "unknown", 2),
     ],

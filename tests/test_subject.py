@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from faults.subject import of_tutorial
 from reference.outcome import Raised, Returned
 from reference.quick import quick
+from reference.trace import Trace
 from reference.verify import tutorial
 
 CASE = quick("dist_autograd")
@@ -31,6 +34,18 @@ def test_its_trace_is_judged() -> None:
     assert judged is not None
     assert judged[0] == "wrong"
     assert name in judged[1]
+
+
+def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
+    """An exact case whose twin proves that it is none: nothing is known of the run."""
+    sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
+    kind = tutorial("batch_parameter_server").Case
+    case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)
+    judged = of_tutorial(quick("batch_parameter_server")).judge(
+        {"ps": Returned(Trace(case, {"initial/weight": torch.zeros(1)}))}
+    )
+    assert judged is not None
+    assert judged[0] == "unknown"
 
 
 def test_no_trace_no_judgement() -> None:
