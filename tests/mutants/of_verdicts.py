@@ -140,8 +140,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "default-timeout-forgotten",
         "faults/bounds.py",
-        '    for event in timeline.of("up", "invoke"):',
-        '    for event in timeline.of("invoke"):',
+        '    for event in timeline.of("up", "invoke", "shutdown"):',
+        '    for event in timeline.of("invoke", "shutdown"):',
         ("tests/test_bounds.py::test_the_longest_timeout_that_a_hurt_call_may_take",),
         "a program with torch's default timeouts is hung when a call is lost",
     ),
