@@ -50,6 +50,9 @@ def run_client():
     for worker in workers:
         try:
             print(f"{worker.owner_name()} served {worker.remote().report().to_here(timeout=1.5)} jobs", flush=True)
+        except Exception as e:
+            print(f"{worker.owner_name()} does not report: {str(e)[:60]!r}", flush=True)
+        try:
             rpc.rpc_sync(worker.owner(), finish, timeout=1.5)
         except Exception as e:
             print(f"{worker.owner_name()} is gone: {str(e)[:60]!r}", flush=True)

@@ -233,7 +233,7 @@ TWO_PHASES = _of(
     (
         f"Duplicate {UPDATE} role=train1 nth=1",
         "wrong",
-        "nine updates in batches of two: the last waits in vain, and a time-out is no consequence of a second execution",
+        "nine updates in batches of two: the last waits in vain; its time-out does not come from the callee",
     ),
     (f"Duplicate {EVALUATE} role=eval0 nth=1", "returned", "it changes nothing"),
     (f"Crash {UPDATE} role=train2 nth=3 when=after", "clean error", "the server is killed, and the launcher ends all"),
