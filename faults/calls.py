@@ -19,6 +19,7 @@ from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.announcer import Announcer
+from faults.causes import pieces_of, to_json
 from faults.certainty import first_line, is_definite
 from faults.delivery import Desk, Envelope, deliver
 from faults.ledger import Ledger
@@ -88,12 +89,13 @@ class Calls:
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
-        self.ledger.write("invoke", **note, **({"faults": list(envelope.faults)} if envelope else {}))
+        hit = {"faults": list(envelope.faults)} if envelope else {}
+        self.ledger.write("invoke", **note, timeout=timeout if timeout >= 0 else default_timeout(), **hit)
         start = time.monotonic()
         try:
             result = send(to, *self._pickler.serialize(call), timeout, later)
         except Exception as error:  # arguments that cannot be pickled, an agent that has shut down
-            self.ledger.write("fail", **note, seconds=time.monotonic() - start, error=first_line(error))
+            self._write_failed("fail", note, start, error)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         future.add_done_callback(partial(self._ended, note, start))
@@ -113,14 +115,21 @@ class Calls:
         return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
 
     def _ended(self, note: dict[str, Any], start: float, future: Any) -> None:
-        seconds = time.monotonic() - start
         try:
             future.value()
         except Exception as error:
-            event = "fail" if is_definite(error) else "info"
-            self.ledger.write(event, **note, seconds=seconds, error=first_line(error))
+            self._write_failed("fail" if is_definite(error) else "info", note, start, error)
         else:
-            self.ledger.write("ok", **note, seconds=seconds)
+            self.ledger.write("ok", **note, seconds=time.monotonic() - start)
+
+    def _write_failed(self, event: str, note: dict[str, Any], start: float, error: Exception) -> None:
+        seconds, causes = time.monotonic() - start, to_json(pieces_of(error))
+        self.ledger.write(event, **note, seconds=seconds, error=first_line(error), causes=causes)
+
+
+def default_timeout() -> float:
+    """How long a call waits that does not say so itself (seconds; 0: without a limit)."""
+    return float(api.get_rpc_timeout())  # type: ignore[attr-defined]
 
 
 def _restore(original: dict[str, Any]) -> None:

@@ -7,23 +7,16 @@ and there is no twin) or a ``clean error``.
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from faults import proof
+from faults import failures, proof
+from faults.bounds import lasting
 from faults.record import End, Run
-from reference.outcome import Killed
 
 # Verdicts that are defects, and never pass.
 DEFECTS = ("hung", "wrong", "leaked", "not fired")
-
-# Errors that a caller has to expect: RPC's own, and what waits for peers raises. Besides what the plan raises.
-EXPECTED = ("RuntimeError", "TimeoutError", "ConnectionError")
-
-# How torch's threads may end a script at Python's own end, after an uncaught error has left RPC up.
-ABORTED = str(Killed(signal.SIGABRT))
 
 # Of what is left: messages about RRefs that torch has sent and not heard of, or sends again by itself after a pause.
 _PASSING = ("num_pending_futures",)
@@ -83,7 +76,7 @@ def judge(run: Run) -> Judgement:
 
 def whole(run: Run) -> Check:
     """Everything was written down: nobody's ledger is missing or torn, but for the last line of who was killed."""
-    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue")}
+    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue", "Ended", "Running")}
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
     played = [role for role in run.ends if run.hurt and not role.startswith("+")]
     absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
@@ -123,18 +116,20 @@ def _departures(run: Run) -> str:
 
 def in_time(run: Run) -> Check:
     """Once a fault has bitten, all roles end within the bound, and what the faults themselves last."""
-    fired = run.timeline.of("fired")
     if not run.complete:
         return Check("bound", "hung", None, NOT_RECORDED)
-    if not fired:
-        return Check("bound", "hung", True, "nothing was lost")
     if all(end.returned for end in run.ends.values()):
         return Check("bound", "hung", True, "all returned")
-    allowed = run.bound + sum(fault.seconds or 0.0 for fault in run.plan.faults)
-    first = min(event.time for event in fired) + run.start
+    bites = proof.bites(run)
+    fired = [event.time for event in bites.values() if event is not None]
+    if not fired:
+        silent = any(run.plan.faults[number].place == "message" for number in bites)
+        text = "from when on is not known: no call shows the message" if silent else "nothing was lost"
+        return Check("bound", "hung", None if silent else True, text)
+    allowed, first = run.bound + lasting(run.plan), min(fired) + run.start
     role, last = max(run.ends.items(), key=lambda item: item[1].time)
     text = f"{role} was the last to end, {last.time - first:.1f} s after the first fault, wanted at most {allowed:.1f}"
-    return Check("bound", "hung", last.time - first <= allowed, text)
+    return Check("bound", "hung", last.time - first <= allowed, f"{text}: {run.limit}" if run.limit else text)
 
 
 def right(run: Run) -> Check:
@@ -147,62 +142,27 @@ def right(run: Run) -> Check:
 
 
 def expected(run: Run) -> Check:
-    """Who did not return was killed by the plan, or raised an error that a caller has to expect."""
+    """Who did not return was killed by the plan, or ended by an error that comes from the plan."""
     if not run.complete:
         return Check("errors", "wrong", None, NOT_RECORDED)
-    victims, raised = _victims(run), tuple(fault.error for fault in run.plan.faults if fault.error)
-    bitten = bool(run.timeline.of("fired"))
-    aborted = {ABORTED} if run.timeline.of("raised") else set()
-    killed = victims | {r for r, e in run.ends.items() if r.startswith("+") and e.text in aborted}
-    odd = [f"{r} {_short(e)}" for r, e in run.ends.items() if not _is_expected(r, e, killed, raised, bitten)]
-    odd += _uncaught(run, victims, raised)
-    wanted = ", ".join([*EXPECTED, *raised, *(f"{role} killed" for role in sorted(victims))])
-    return Check("errors", "wrong", not odd, f"{'; '.join(odd)}; wanted {wanted}" if odd else "as they may be")
-
-
-def _is_expected(role: str, end: End, victims: set[str], raised: tuple[str, ...], bitten: bool) -> bool:
-    if role.startswith("+") and end.kind in ("Exited", "Killed"):
-        # A command says by its status that something went wrong; and it may be a role itself.
-        return bitten and (end.kind == "Exited" or bool(victims))
-    if end.kind == "Killed":
-        return role in victims
-    if end.kind == "Raised":
-        return _may_be(end.bases, raised)
-    return end.kind in ("Returned", "Overdue")  # `ended` speaks of the second
-
-
-def _may_be(bases: Sequence[str], raised: tuple[str, ...]) -> bool:
-    return any(base in (*EXPECTED, *raised) for base in bases)
-
-
-def _uncaught(run: Run, victims: set[str], raised: tuple[str, ...]) -> list[str]:
-    """What ended processes of a script, and should not have. Who plays no role may only tell of who does, and what
-    becomes of it is for the command to say."""
-    events = run.timeline.of("raised")
-    told = [event for event in events if not event.role.startswith("+")]
-    if not told and not victims and not all(end.returned for end in run.ends.values()):
-        told = events
-    odd = [event for event in told if not _may_be(event.details.get("bases") or (), raised)]
-    return [f"{event.role} raised {event.details.get('error')}" for event in odd]
-
-
-def _victims(run: Run) -> set[str]:
-    """Whom the plan kills: the callee that fired a crash, or the role that it names."""
-    victims = set()
-    for event in proof.firings(run):
-        fault = run.plan.faults[event.details["fault"]]
-        if fault.kind == "Crash":
-            victims.add(str(fault.role) if fault.place == "process" else event.role)
-    return victims
+    found = failures.judged(run)
+    wrong = [str(each) for each, holds in found if holds is False]
+    if wrong:
+        return Check("errors", "wrong", False, f"{'; '.join(wrong)}; wanted {failures.wanted(run)}")
+    unclear = [str(each) for each, holds in found if holds is None]
+    text = f"{'; '.join(unclear)}: the ledgers do not tell whether that comes from the plan"
+    return Check("errors", "wrong", None if unclear else True, text if unclear else "as they may be")
 
 
 def nothing_left(run: Run) -> Check:
-    """No process, shared memory; and where all returned, no RRef and no autograd context on any owner."""
+    """No process, shared memory; and where all returned, no RRef and no autograd context on any owner: none that torch
+    could not free when all shut down together, which it does with what the program still holds."""
     if not run.complete:
         return Check("left", "leaked", None, NOT_RECORDED)
     left = list(run.leaks)
     if run.ends and all(end.returned for end in run.ends.values()):
-        for event in run.timeline.of("left"):
+        rude = failures.ungraceful(run)
+        for event in (each for each in run.timeline.of("left") if each.role not in rude):
             counts = [f"{name}={count}" for name, count in event.details.items() if count and name not in _PASSING]
             left += [f"{event.role}: {' '.join(counts)}"] if counts else []
     return Check("left", "leaked", not left, "; ".join(left) or "nothing")

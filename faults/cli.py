@@ -193,10 +193,10 @@ def _run_script(arguments: Sequence[str]) -> int:
     parser = _parser("run --script", "A program of your own under a plan; what follows --script is its command.")
     parser.add_argument(_PLAN[0], **_PLAN[1])
     parser.add_argument(_DIR[0], **_DIR[1])
-    limit = "seconds until the command is ended (default: 300)"
-    parser.add_argument("--deadline", type=seconds, default=300.0, metavar="X", help=limit)
-    within = "seconds within which it must end after the first fault, if it fails (default: 60)"
-    parser.add_argument("--bound", type=seconds, default=60.0, metavar="X", help=within)
+    limit = "seconds until the command is ended (default: 300, or beyond the bound)"
+    parser.add_argument("--deadline", type=seconds, metavar="X", help=limit)
+    within = "seconds within which it must end after the first fault, if it fails (default: by its own timeouts)"
+    parser.add_argument("--bound", type=seconds, metavar="X", help=within)
     options, command = parser.parse_args(arguments[:split]), list(arguments[split + 1 :])
     if not command:
         raise BadInput("--script what? wanted a Python file or a command, such as torchrun, and its arguments")

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch.futures import Future
 
+from faults.causes import pieces_of, to_json
 from faults.later import Later
 from faults.ledger import Ledger
 from faults.plan import Fault
@@ -137,7 +138,8 @@ class Delivery:
                 try:
                     self._execute(function)
                 except Exception as error:
-                    self._write("refused", error=f"{type(error).__name__}: {error}"[:200])
+                    said = f"{type(error).__name__}: {error}"[:200]
+                    self._write("refused", error=said, causes=to_json(pieces_of(error)))
                 self.write("effective", number, fault, executions=executions)
 
     def _duplicates(self) -> list[tuple[int, Fault]]:

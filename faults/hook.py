@@ -23,7 +23,7 @@ from torch.distributed.rpc import api
 
 from faults import messages, network, processes
 from faults.announcer import Announcer, StepHandler
-from faults.calls import Calls
+from faults.calls import Calls, default_timeout
 from faults.delivery import Desk
 from faults.everywhere import replace_everywhere
 from faults.ledger import Ledger
@@ -36,8 +36,10 @@ PLAN = "plan.json"
 # What is to be undone: of `install`, and of `activate`.
 _installed = ExitStack()
 _active = ExitStack()
+# What else is done for a role whose ledger has just been opened, in a script: with its folder and that.
+on_activate: list[Callable[[Path, Ledger], None]] = []
 # What `shutdown` does first.
-_on_shutdown: list[Callable[[], None]] = []
+_on_shutdown: list[Callable[[bool], None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -105,8 +107,10 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
     with ExitStack() as undo:
         ledger = Ledger(place, role)
         undo.callback(ledger.close)
+        for action in on_activate:
+            action(place, ledger)
         announcer = Announcer(role)
-        announcer.subscribe(Moment("up", role), partial(ledger.write, "up"))
+        announcer.subscribe(Moment("up", role), partial(_note_up, ledger))
         undo.callback(Calls(plan, role, ledger, announcer).install())
         for number, fault in plan.at("message").items():
             if fault.role in (None, role):
@@ -116,6 +120,11 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
         _listen(announcer, ledger, undo)
         _active.push(undo.pop_all())
     return announcer
+
+
+def _note_up(ledger: Ledger) -> None:
+    """How long calls without a limit of their own wait decides how soon all have to end."""
+    ledger.write("up", rpc_timeout=default_timeout())
 
 
 def deactivate() -> None:
@@ -137,15 +146,15 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 
 
-def _leave(announcer: Announcer, ledger: Ledger) -> None:
-    ledger.write("shutdown")
+def _leave(announcer: Announcer, ledger: Ledger, graceful: bool) -> None:
+    ledger.write("shutdown", graceful=graceful)
     announcer.announce("shutdown")
 
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Stands for `rpc.shutdown`."""
     for action in _on_shutdown:
-        action()
+        action(bool(args[0] if args else kwargs.get("graceful", True)))
     original(*args, **kwargs)
 
 

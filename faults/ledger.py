@@ -9,7 +9,8 @@ line is torn. Events:
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
-- ``raised``: an exception ended a process of a script.
+- ``raised``: an exception ended a process of a script; ``exit``: it ended in order, with this status. ``causes``, also
+  of a call that failed: what the error derives from.
 - ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   of a network's fault.
 """
@@ -86,7 +87,7 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        details = " ".join(f"{name}={value}" for name, value in self.details.items())
+        details = " ".join(f"{name}={value}" for name, value in self.details.items() if name != "causes")
         return f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip()
 
 

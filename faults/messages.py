@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import importlib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ BACKEND = "FAULTY_TENSORPIPE"
 # How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
 # cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
 LOST = "RPCErr:2:Send attempt failed intentionally for"  # and a blank, which a ledger's line may end before
-_UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
+UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
 # What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
 # Which recorded calls can show what became of a message.
@@ -99,6 +100,20 @@ def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
     not recorded; nor does a call show RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and
     CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
     """
+    return {number: None if found is None else found[1] for number, found in _proofs(plan, timeline).items()}
+
+
+def bites(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
+    """For each message fault the first call by which `evidence` proves it, when it began, or None."""
+    return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
+
+
+def _begun(call: Event) -> Event:
+    """A call's end, at the time of its beginning: the end may be written after its caller has already failed."""
+    return replace(call, time=call.time - float(call.details.get("seconds", 0.0)))
+
+
+def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[Event, str] | None]:
     ended = timeline.of("ok", "fail", "info")
     return {number: _proof(plan, fault, _concerned(fault, ended)) for number, fault in plan.at("message").items()}
 
@@ -114,15 +129,15 @@ def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
     ]
 
 
-def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> str | None:
+def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> tuple[Event, str] | None:
     if fault.kind == "Delay":
         seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
         if seconds and min(seconds) >= float(fault.seconds or 0):
-            return f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
+            return calls[0], f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
         return None
     alone = not plan.at("process") and not plan.at("network")
     for each in calls:
         error = str(each.details.get("error", ""))
-        if LOST in error or _UNREADABLE in error or (alone and NOT_MADE in error):
-            return f"{each.role}: {error.splitlines()[0][:120]}"
+        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):
+            return each, f"{each.role}: {error.splitlines()[0][:120]}"
     return None

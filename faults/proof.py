@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from faults.ledger import Event
+from faults.messages import bites as of_messages
 from faults.messages import evidence
 from faults.plan import Fault
 from faults.record import Run
@@ -17,6 +18,18 @@ def firings(run: Run) -> list[Event]:
     """The events of faults that are in the plan."""
     faults = range(len(run.plan.faults))
     return [event for event in run.timeline.of("fired") if event.details.get("fault") in faults]
+
+
+def bites(run: Run) -> dict[int, Event | None]:
+    """For each fault of the plan by what it is known to have fired first, None where nothing tells.
+
+    Of a message's fault that is the first call which it has hurt, as that call's caller saw its end.
+    """
+    found: dict[int, Event | None] = dict.fromkeys(range(len(run.plan.faults)))
+    found.update(of_messages(run.plan, run.timeline))
+    for event in reversed(firings(run)):
+        found[event.details["fault"]] = event
+    return found
 
 
 def fired(run: Run) -> Proof:
@@ -73,9 +86,18 @@ def _took_effect(run: Run, event: Event) -> bool:
         answered = [e for e in run.timeline.of("ok") if fault.kind != "Raise" or e.details.get("via") != "remote"]
         call = (event.details["caller"], event.details["site"], event.details["nth"])
         return not any((e.role, e.details["site"], e.details["nth"]) == call for e in answered)
+    if fault.place == "call" and fault.kind == "Delay" and _given_up(run, event):
+        return True  # the callee had no time left to say how late it was
     if fault.kind == "Crash" and _killed(run, str(fault.role)):
         return True  # of who kills itself nobody writes down the effect
     return any(e.details.get("fault") == event.details["fault"] for e in run.timeline.of("effective"))
+
+
+def _given_up(run: Run, event: Event) -> bool:
+    """Whether the caller of the hurt call has not waited for its answer."""
+    call = (event.details.get("caller"), event.details.get("site"), event.details.get("nth"))
+    ended = run.timeline.of("fail", "info")
+    return any((each.role, each.details["site"], each.details["nth"]) == call for each in ended)
 
 
 def _killed(run: Run, role: str) -> bool:

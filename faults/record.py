@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from faults import ledger
+from faults.causes import Piece, from_json
 from faults.hook import read_plan
 from faults.plan import Plan, PlanError
 
@@ -26,13 +27,14 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class End:
-    """How a role ended. ``kind``: the outcome's class; ``bases``: an exception's types, its own first; ``time``:
-    seconds of the machine's monotonic clock."""
+    """How a role ended. ``kind``: the outcome's class, or one of `fates`; ``bases``: an exception's types, its own
+    first; ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock."""
 
     kind: str
     text: str
     time: float
     bases: tuple[str, ...] = ()
+    causes: tuple[Piece, ...] = ()
 
     @property
     def returned(self) -> bool:
@@ -41,7 +43,8 @@ class End:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. ``trace``: 'equal', 'wrong' or None where none was returned, and ``difference`` in words."""
+    """One run. ``trace``: 'equal', 'wrong' or None where none was returned, and ``difference`` in words; ``limit``:
+    in words, what the bound is made of."""
 
     name: str
     plan: Plan
@@ -54,6 +57,7 @@ class Run:
     leaks: Sequence[str] = ()
     start: float = 0.0
     complete: bool = True
+    limit: str = ""
 
     @property
     def hurt(self) -> bool:
@@ -80,9 +84,14 @@ def read(folder: str | os.PathLike[str]) -> Run:
         if not (place / RUN).exists():
             return Run(place.name, plan, timeline, complete=False)
         values = json.loads((place / RUN).read_text())
-        ends = {role: End(**{**end, "bases": tuple(end["bases"])}) for role, end in values.pop("ends").items()}
+        ends = {role: _end(end) for role, end in values.pop("ends").items()}
         return Run(plan=plan, timeline=timeline, ends=ends, **values)
     except (PlanError, OSError) as error:
         raise RecordError(f"{place} is not a run's folder: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise RecordError(f"{place / RUN} is not a run: {type(error).__name__}: {error}") from error
+
+
+def _end(values: dict[str, Any]) -> End:
+    causes = tuple(from_json(values.get("causes")))
+    return End(**{**values, "bases": tuple(values["bases"]), "causes": causes})

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from faults import record
+from faults.bounds import bound_of_timeout, lasting, limit
+from faults.causes import pieces_in
 from faults.certainty import raised_there
 from faults.checks import Judgement, judge
 from faults.ledger import Timeline, read
@@ -23,14 +25,10 @@ from faults.subject import Subject
 from reference.outcome import Outcome, Raised
 from reference.world import launch
 
-# Besides the subject's own timeout, what its roles may take to end once one is lost (seconds): others may only then
-# begin to wait in their turn.
-MARGIN = 10.0
-
 
 def bound_of(subject: Subject) -> float:
     """Seconds within which all roles end after a fault."""
-    return 2 * subject.timeout + MARGIN
+    return bound_of_timeout(subject.timeout)
 
 
 def run(
@@ -51,11 +49,10 @@ def run(
     names, place = list(subject.roles), Path(folder)
     check_roles(plan, names)
     bound = bound_of(subject)
-    lasting = sum(fault.seconds or 0.0 for fault in plan.faults)
     with scope(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
         begun = time.monotonic()
-        due = 60.0 + 2 * bound + lasting if deadline is None else deadline
+        due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
         with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:
             outcomes, times = world.wait(), world.ended
         seconds, orphans = time.monotonic() - begun, left()
@@ -67,6 +64,7 @@ def run(
         name=subject.name,
         ends=ends,
         bound=bound,
+        limit=limit(subject.timeout),
         seconds=seconds,
         trace=trace,
         difference=difference,
@@ -79,7 +77,8 @@ def run(
 
 def _end(outcome: Outcome, ended: float) -> End:
     bases = _bases(raised_there(outcome.message) or outcome.type) if isinstance(outcome, Raised) else ()
-    return End(type(outcome).__name__, str(outcome), ended, bases)
+    causes = tuple(pieces_in(outcome.traceback)) if isinstance(outcome, Raised) else ()
+    return End(type(outcome).__name__, str(outcome), ended, bases, causes)
 
 
 def _bases(name: str) -> tuple[str, ...]:

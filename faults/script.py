@@ -12,29 +12,44 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from faults import record
 from faults.autostart import VARIABLE
+from faults.bounds import bound_of_timeout, lasting, limit, timeout_of
 from faults.checks import Judgement, judge
+from faults.failures import COMMAND
+from faults.farewell import asked_to_end
+from faults.fates import fates
 from faults.ledger import read
-from faults.orphans import adopting
+from faults.orphans import GRACE, adopting
 from faults.plan import Plan, PlanError
 from faults.record import End, Run
+from faults.relatives import ends_by, is_running
 from faults.runs import leaks
 from faults.scope import prepared
-from faults.uncaught import COMMAND
 from reference.outcome import Exited, Killed
+
+# Seconds until a command is ended, unless its own timeouts ask for more; and how much later than its bound.
+DEADLINE, LATER = 300.0, 30.0
 
 
 def run_script(
-    command: Sequence[str], plan: Plan, folder: str | os.PathLike[str], *, deadline: float, bound: float
+    command: Sequence[str],
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    deadline: float | None = None,
+    bound: float | None = None,
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``; what it prints goes where this process prints.
 
-    Its end is the end of the command: 'Returned' for status 0. Roles that the plan kills may make it fail.
+    The ends are the command's ('Returned' for status 0) and, as the ledgers tell them, those of its roles.
+
+    ``bound``: seconds within which all have to end after the first fault; by default by the program's own timeouts.
+    ``deadline``: until the command is ended; by default 300, or beyond the bound where that is later.
 
     Raises:
         PlanError: faults of a network, for which roles have to be started by `world.launch`.
@@ -46,18 +61,21 @@ def run_script(
     with adopting() as left:
         process = subprocess.Popen(command, env=_environment(place), start_new_session=True)
         try:
-            end = _wait(process, deadline)
+            end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
             # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.
             orphans = left() if end.kind in ("Returned", "Exited") else []
+            running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
         finally:
             _end(process)
         orphans = orphans or left()
     timeline = read(place)
+    timeout = timeout_of(timeline)
     record.write(
         place,
         name=shlex.join(command),
-        ends={COMMAND: end},
-        bound=bound,
+        ends={**fates(timeline, asked=asked_to_end(place), running=running), COMMAND: end},
+        bound=bound_of_timeout(timeout) if bound is None else bound,
+        limit=limit(timeout) if bound is None else "",
         seconds=time.monotonic() - begun,
         trace=None,
         difference="",
@@ -73,20 +91,38 @@ def _environment(place: Path) -> dict[str, str]:
     return {**os.environ, VARIABLE: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> End:
-    """Until it ends, or its deadline."""
-    handle = os.pidfd_open(process.pid)
+def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:
+    """Seconds from the beginning until the command is overdue, by what the ledgers tell so far."""
+    timeline = read(place)
+    fired = [event.time + timeline.zero - begun for event in timeline.of("fired")]
+    allowed = bound_of_timeout(timeout_of(timeline)) if bound is None else bound
+    return max(DEADLINE, min(fired, default=0.0) + allowed + lasting(plan) + LATER)
+
+
+def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:
+    """Until it ends, or its deadline, which is asked for again when ``first`` is over."""
+    handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
     try:
-        ended = select.select([handle], [], [], deadline)[0]
+        ended = select.select([handle], [], [], due)[0]
+        while not ended and due < deadline():
+            due = deadline()
+            ended = select.select([handle], [], [], max(0.0, begun + due - time.monotonic()))[0]
     finally:
         os.close(handle)
     if not ended:
-        return End("Overdue", f"was overdue after {deadline:g} s", time.monotonic())
+        return End("Overdue", f"was overdue after {due:g} s", time.monotonic())
     status = process.wait()
     if status == 0:
         return End("Returned", "returned", time.monotonic())
     outcome = Exited(status) if status > 0 else Killed(-status)
     return End(type(outcome).__name__, str(outcome), time.monotonic())
+
+
+def _running(place: Path, grace: float) -> set[int]:
+    """The processes of roles that do not end within so many seconds after the command."""
+    due = time.monotonic() + grace
+    pids = {int(event.details["pid"]) for event in read(place).of("start") if not event.role.startswith("+")}
+    return {pid for pid in pids if is_running(pid) and not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from faults.bounds import MARGIN
 from faults.census import Calls, census
 from faults.checks import Judgement
 from faults.plan import Fault, Plan
-from faults.runs import MARGIN, bound_of, run
+from faults.runs import bound_of, run
 from faults.subject import Subject
 
 # What is done to a call, by the name that the table shows. `Order` is apart: it needs several callers.

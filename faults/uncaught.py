@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from faults import farewell
+from faults.causes import pieces_of, to_json
 from faults.certainty import first_line, raised_there
 from faults.delivery import Desk
+from faults.failures import COMMAND
 from faults.ledger import Ledger
-
-# The ledger of processes that play no role, such as the one that starts the others.
-COMMAND = "+command"
 
 # By these a process only passes on how one that it has started ended.
 _OF_ANOTHER = ("ProcessException", "ChildFailedError", "CalledProcessError")
@@ -28,6 +28,7 @@ def watch(folder: Path) -> None:
     """Write down what ends this process, or one that multiprocessing starts from it: ``raised``, with its types."""
     sys.excepthook = partial(_leave, folder, sys.excepthook)
     BaseProcess.run = _watched(folder, BaseProcess.run)  # type: ignore[assignment, method-assign]
+    farewell.watch(folder)
 
 
 def _leave(
@@ -47,7 +48,7 @@ def _watched(folder: Path, run: Callable[[Any], object]) -> Callable[[Any], None
             run(self)
         except SystemExit as error:
             # `mp.spawn` has passed it on to who called it, and exits from within the handler.
-            if error.__context__ is not None:
+            if error.__context__ is not None and error.code not in (None, 0):
                 _write(folder, error.__context__)
             raise
         except BaseException as error:
@@ -66,4 +67,4 @@ def _write(folder: Path, error: BaseException) -> None:
     ledger = None if Desk.open is None else Desk.open.ledger
     if ledger is None or ledger.process != os.getpid():
         ledger = Ledger(folder, COMMAND)
-    ledger.write("raised", bases=bases, error=first_line(error))
+    ledger.write("raised", bases=bases, error=first_line(error), causes=to_json(pieces_of(error)))

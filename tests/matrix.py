@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reference import TUTORIALS
 from tests.matrix_places import KINDS, PLACES, plan_of
-from tests.matrix_verdicts import EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, Expected
+from tests.matrix_verdicts import EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, WRONG, Expected
 
 PAGE = Path(__file__).parent.parent / "docs" / "matrix.md"
 
@@ -97,6 +97,7 @@ Every tutorial under every kind of fault, as `tests/test_matrix.py` runs it: one
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
 | E | `clean error`: who is lost is named, within the bound, and no other trace is returned |
+| W | `wrong`: it ends with an error that a judge who knows only the plan cannot excuse; the reason is below |
 | - | no such cell; the reason is below |
 
 A row is hurt at the call that carries its gradients, parameters or actions, once it trains (`tests/matrix_places.py`).
@@ -126,7 +127,7 @@ def _table(place: str) -> str:
 
 
 def _sign(expected: Expected) -> str:
-    return {EQUAL: "=", ERROR: "E", "": "-"}[expected.verdict]
+    return {EQUAL: "=", ERROR: "E", WRONG: "W", "": "-"}[expected.verdict]
 
 
 def _reasons() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-EQUAL, ERROR = "equal", "clean error"
+EQUAL, ERROR, WRONG = "equal", "clean error", "wrong"
 
 # Nobody has to give up: so long that a busy machine does not make them (seconds).
 PATIENT = 10.0
@@ -33,6 +33,10 @@ def equal(*kinds: str) -> Row:
 
 def error(*kinds: str, reason: str = "", timeout: float = 1.0, **ends: str) -> Row:
     return dict.fromkeys(kinds, Expected(ERROR, ends, reason, timeout))
+
+
+def wrong(*kinds: str, reason: str, timeout: float = 1.0, **ends: str) -> Row:
+    return dict.fromkeys(kinds, Expected(WRONG, ends, reason, timeout))
 
 
 def none(*kinds: str, reason: str) -> Row:
@@ -78,18 +82,19 @@ VERDICTS: Mapping[str, Row] = {
         **error("Raise request", "Raise reply", worker0=r"FaultError: On WorkerInfo.*worker4"),
         # Either worker0's own limit, or worker4's, which is as long, and which it tells worker0 of.
         **error("Drop request", "Drop reply", *PARTITIONS, "Reset", worker0=rf"({LATE}|{GONE})"),
-        **error(
+        **wrong(
             "Duplicate",
             worker0=r"Misrouted: step 1: worker3 received 4 payloads, wanted 2",
-            reason="it counts what crosses the network, and a second fetch is one too many",
+            reason="it counts what crosses the network, and a second fetch is one too many; "
+            "it says so outside the call that came twice, as one does whose state that call has spoilt",
         ),
         **error(*CRASHES, worker3=KILLED, worker0=REMOTE_GONE),
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: .*worker0 was killed"),
-        **error(
+        **wrong(
             "Delay message",
             worker0=r"NotMeasured: worker3 counted -?\d+ bytes.*is this TCP",
             timeout=3.0,
-            reason="the faulty agent does not take the tutorial's own transport, and it says so",
+            reason="the faulty agent does not take the tutorial's own transport, and it says so: no time-out",
         ),
         **error("Drop message", worker0=UNMADE),
         **_ONE_CALLER,

@@ -95,11 +95,23 @@ def stubborn() -> int:
 
 
 def clumsy() -> int:
-    """Fails in a way that nobody has to expect."""
+    """Makes a mistake where a call fails."""
+    try:
+        return careful()
+    except RuntimeError:
+        return int(None.grad)  # type: ignore[attr-defined]
+
+
+class ShopClosed(Exception):
+    """What a till makes of a call that fails."""
+
+
+def telling() -> int:
+    """Says in its own words that a call has failed."""
     try:
         return careful()
     except RuntimeError as error:
-        raise AttributeError("'NoneType' object has no attribute 'grad'") from error
+        raise ShopClosed("no sale today") from error
 
 
 def mortal() -> int:

@@ -111,6 +111,20 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     ]
 
 
+def test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to(world: World, tmp_path: Path) -> None:
+    """The second call of all is hurt, though it is the first to its callee; so are no other's second ones."""
+    site = shop.WAYS["rpc_sync"].site
+    begin(world, tmp_path, f"Raise site={site} role=a nth=2 side=request {SALE}", "ab")
+    try:
+        ways = [world.call("a", shop.calls, "rpc_sync", to, 1)[0].error for to in ("a", "b", "a", "b")]
+        assert world.call("b", shop.calls, "rpc_sync", "a", 2)[1].error == ""
+    finally:
+        end(world, "ab")
+    assert ways == ["", "ValueError", "", ""]
+    numbers = [each.details["nth"] for each in ledger.read(tmp_path).of("invoke") if each.role == "a"]
+    assert numbers == [1, 2, 3, 4]
+
+
 def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
     for fault, effect in enumerate(effects):
         kind = effect.fault.split()[0]

@@ -18,14 +18,22 @@ DROP = "Drop site=shop:pay role=a nth=1 side=reply"
 CRASH = "Crash site=shop:pay role=a nth=1 when=after"
 RAISE = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
 
+TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (60000 ms)"
+
 STARTS = (Event("a", "start", 0.0, {"pid": 1}), Event("b", "start", 0.0, {"pid": 2}))
 RETURNED = End("Returned", "returned", 103.0)
 KILLED = End("Killed", "was killed by SIGKILL", 101.0)
 OVERDUE = End("Overdue", "was overdue", 160.0)
 
 
-def raised(*bases: str, time: float = 102.0) -> End:
-    return End("Raised", f"raised {bases[0]}: no", time, bases)
+def raised(*bases: str, time: float = 102.0, says: str = TIMED_OUT) -> End:
+    return End("Raised", f"raised {bases[0]}: {says}", time, bases)
+
+
+def told(role: str, kind: str, says: str = TIMED_OUT) -> Event:
+    """What a process of a script writes down of the error that ends it."""
+    causes = [{"bases": [kind], "text": says}]
+    return Event(role, "raised", 2.0, {"bases": [kind], "error": f"{kind}: {says}", "causes": causes})
 
 
 def fired(number: int = 0, role: str = "b", time: float = 1.0) -> Event:
@@ -59,7 +67,7 @@ def check(name: str, found: Run) -> Check:
         (run(DROP, fired(), trace="equal"), "equal", 0),
         (run(DROP, fired(), ends={"a": raised("RuntimeError"), "b": RETURNED}), "clean error", 0),
         (run(CRASH, fired(), ends={"a": raised("x.PeerLost", "RuntimeError"), "b": KILLED}), "clean error", 0),
-        (run(RAISE, fired(), ends={"a": raised("KeyError"), "b": RETURNED}), "clean error", 0),
+        (run(RAISE, fired(), ends={"a": raised("KeyError", says="injected"), "b": RETURNED}), "clean error", 0),
         (run(trace="wrong", difference="1 ULPs"), "wrong", 1),
         (run(ends={"a": OVERDUE, "b": RETURNED}), "hung", 1),
         (run(DROP), "not fired", 1),
@@ -156,7 +164,7 @@ class TestTrace:
 class TestErrors:
     @pytest.mark.parametrize("bases", [("AttributeError", "Exception"), ("KeyError", "LookupError"), ("x.Odd",)])
     def test_an_error_that_nobody_has_to_expect(self, bases: tuple[str, ...]) -> None:
-        found = run(DROP, fired(), ends={"a": raised(*bases), "b": RETURNED})
+        found = run(DROP, fired(), ends={"a": raised(*bases, says="no"), "b": RETURNED})
         assert judge(found).verdict == "wrong"
         assert f"a raised {bases[0]}" in check("errors", found).text
 
@@ -171,10 +179,11 @@ class TestErrors:
         assert judge(run(plan, fired(role="a"), ends={"a": KILLED, "b": RETURNED})).verdict == "wrong"
 
     def test_a_status(self) -> None:
-        """Of a role it is never right; of a command it is, once a fault has bitten."""
+        """Of a role of ours it is never right; of a command nobody can tell, once a fault has bitten, and nobody says
+        what went wrong."""
         exited = End("Exited", "exited with status 1", 102.0)
         assert judge(run(DROP, fired(), ends={"a": exited, "b": RETURNED})).verdict == "wrong"
-        assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "clean error"
+        assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "unknown"
         assert judge(run("seed=0", ends={"+command": exited})).verdict == "wrong"
 
     def test_what_ended_a_process_of_a_script(self) -> None:
@@ -182,7 +191,7 @@ class TestErrors:
         failed = End("Exited", "exited with status 1", 102.0)
 
         def verdict(plan: str, bases: dict[str, str], end: End = failed) -> str:
-            raised = [Event(role, "raised", 2.0, {"bases": [each], "error": each}) for role, each in bases.items()]
+            raised = [told(role, each, "injected" if each == "KeyError" else TIMED_OUT) for role, each in bases.items()]
             return judge(run(plan, fired(), *raised, ends={"+command": end})).verdict
 
         assert verdict(DROP, {"a": "AssertionError"}) == "wrong"
@@ -190,7 +199,6 @@ class TestErrors:
         assert verdict(RAISE, {"a": "KeyError"}) == "clean error"
         assert verdict(DROP, {"+command": "AssertionError"}) == "wrong"
         assert verdict(DROP, {"+command": "AssertionError", "a": "RuntimeError"}) == "clean error"
-        assert verdict(CRASH, {"+command": "AssertionError"}) == "clean error"
         assert verdict(DROP, {"a": "AssertionError"}, RETURNED) == "wrong"
         assert verdict(DROP, {"+command": "AssertionError"}, RETURNED) == "returned"
 
@@ -198,7 +206,7 @@ class TestErrors:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
 
         def verdict(signal: int, *raised: str) -> str:
-            events = [Event("a", "raised", 2.0, {"bases": [each], "error": each}) for each in raised]
+            events = [told("a", each) for each in raised]
             ends = {"+command": End("Killed", str(Killed(signal)), 102.0)}
             return judge(run(DROP, fired(), *events, ends=ends)).verdict
 
@@ -294,6 +302,13 @@ class TestEffect:
         assert check("effect", run(plan, fired(), effective())).holds is True
         assert check("effect", run(plan, fired(), effective(1))).text == f"{Plan.parse(plan)} fired, and {seen}"
         assert judge(run(plan, fired())).verdict == "not fired"
+
+    def test_a_delay_that_its_caller_gives_up_has_had_its_effect(self) -> None:
+        """The callee may be gone before the delay is over."""
+        plan = "Delay site=shop:pay role=a nth=1 side=request seconds=50"
+        late = Event("a", "info", 2.0, {"site": "shop:pay", "nth": 1, "error": f"RuntimeError: {TIMED_OUT}"})
+        assert check("effect", run(plan, fired(), late)).holds is True
+        assert check("effect", run(plan, fired(), replace(late, role="b"))).holds is False
 
     def test_who_kills_itself_cannot_say_so(self) -> None:
         plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}

@@ -37,6 +37,7 @@ RUNS = [
     (plays.careless, LOST, "wrong", "101 in the till"),
     (plays.retrying, UNANSWERED, "wrong", "121 in the till"),
     (plays.clumsy, LOST, "wrong", "till raised AttributeError: 'NoneType'"),
+    (plays.telling, LOST, "clean error", "till raised tests.subject_plays.ShopClosed: no sale today"),
     (
         plays.strict,
         DELAY.replace("pay", "strictly_pay"),

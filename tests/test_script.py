@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from faults.autostart import VARIABLE
+from faults.failures import COMMAND
 from faults.plan import Plan, PlanError
 from faults.script import run_script
-from faults.uncaught import COMMAND
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -85,6 +85,61 @@ def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, 
     _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
+
+
+PAYS = "site=__main__:pay role=till nth=2"
+KILLED = "Crash role=shop at=call:__main__:pay#2@till"
+REFUSED = "Drop message=PYTHON_CALL role=till times=1"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "plan", "verdict", "ends"),
+    [
+        ("strict", "seed=0", "returned", ("Returned", "Returned")),
+        ("rude", "seed=0", "returned", ("Returned", "Returned")),
+        ("open", "seed=0", "returned", ("Returned", "Returned")),
+        ("served", "seed=0", "returned", ("Returned", "Returned")),
+        ("strict", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
+        ("tolerant", f"Drop {PAYS} side=request", "returned", ("Returned", "Returned")),
+        ("strict", f"Duplicate {PAYS}", "wrong", ("Raised", "Raised")),
+        ("strict", KILLED, "clean error", ("Killed", "Raised")),
+        ("strict", "Crash role=till at=up@till", "clean error", ("Raised", "Killed")),
+        ("leaves", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
+        ("gone", f"Drop {PAYS} side=request", "clean error", ("Raised", "Vanished")),
+        ("gone", f"Duplicate {PAYS}", "returned", ("Returned", "Returned")),
+        ("strict", REFUSED, "clean error", ("Raised", "Raised")),
+        ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", ("Returned", "Returned")),
+    ],
+)
+def test_processes_whose_exit_codes_nobody_reads(
+    how: str, plan: str, verdict: str, ends: tuple[str, str], tmp_path: Path
+) -> None:
+    """The command's status is 0 in each; the roles' own ledgers tell what became of them."""
+    command = [sys.executable, own("stall.py", tmp_path), how]
+    found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].returned
+    assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
+    assert found.bound == 12.0  # by the program's own timeout of 1 s
+
+
+@pytest.mark.long
+def test_a_role_that_is_killed_by_nobody_in_the_plan_is_told(tmp_path: Path) -> None:
+    text = (
+        "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"
+        "import stall; f = m.get_context('fork');"
+        "stall.end = lambda how: os.kill(os.getpid(), 9) if os.getpid() != pid else None; pid = 0;"
+        "d = f.Event(); place = 'file://' + os.path.abspath('rendezvous');"
+        "ps = [f.Process(target=p, args=('open', place, d)) for p in (stall.shop, stall.till)];"
+        "[p.start() for p in ps]; [p.join() for p in ps]"
+    )
+    own("stall.py", tmp_path)
+    command = ["env", "-C", str(tmp_path), sys.executable, "-c", text]
+    _, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == "wrong", str(judgement)
+    assert "till was killed by a signal" in str(judgement)
+    assert "shop was killed by a signal" in str(judgement)
 
 
 def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:

@@ -401,7 +401,7 @@ MUTANTS = (
     Mutant(
         "any-error-is-evidence",
         "faults/messages.py",
-        "        if LOST in error or _UNREADABLE in error or (alone and NOT_MADE in error):",
+        "        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):",
         "        if error:",
         ("tests/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
         "any failure is taken for the planned one",
@@ -409,7 +409,7 @@ MUTANTS = (
     Mutant(
         "old-ledgers-stay",
         "faults/scope.py",
-        "    for each in (*stale, place / RUN):",
+        '    for each in (*stale, *place.glob("*.term"), place / RUN):',
         "    for each in (place / RUN,):",
         ("tests/test_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",),
         "an earlier run's events count for this one",

@@ -1,0 +1,152 @@
+"""Who did not end as in a healthy run, and whether the plan excuses it: by its faults, or by another's excused end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from faults import proof
+from faults.causes import Piece, from_json
+from faults.ledger import Event
+from faults.origin import excused
+from faults.record import End, Run
+from reference.outcome import Killed
+
+# The ledger of processes of a script that play no role, such as the one that starts the others; and the command's end.
+COMMAND = "+command"
+
+# How a process of a script may end that the plan kills; and how torch's threads may end one at Python's own end, after
+# an uncaught error has left RPC up.
+_KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``time``: on the timeline; ``causes``: of its error, itself first; empty where none is known."""
+
+    role: str
+    kind: str
+    text: str
+    time: float
+    causes: Sequence[Piece] = ()
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.text if len(self.text) < 120 else f'{self.text[:117]}...'}"
+
+
+def judged(run: Run) -> list[tuple[Failure, bool | None]]:
+    """Each failure with whether it is excused; None where the ledgers do not tell."""
+    found = [(each, _excused(run, each, follows=False)) for each in _of_roles(run)]
+    if any(holds for _, holds in found):  # then others may have lost who ended so
+        found = [(each, holds or _excused(run, each, follows=True)) for each, holds in found]
+    return found + [(each, _of_command(run, each, found)) for each in _of_commands(run)]
+
+
+def wanted(run: Run) -> str:
+    """What would have been excused, in words."""
+    kinds = ", ".join(dict.fromkeys(fault.kind for fault in run.plan.faults)) or "no fault"
+    killed = "".join(f", {role} killed" for role in sorted(victims(run)))
+    return f"an error that comes from {kinds}{killed}"
+
+
+def victims(run: Run) -> set[str]:
+    """Whom the plan kills: the callee that fired a crash, or the role that it names."""
+    found = set()
+    for event in proof.firings(run):
+        fault = run.plan.faults[event.details["fault"]]
+        if fault.kind == "Crash":
+            found.add(str(fault.role) if fault.place == "process" else event.role)
+    return found
+
+
+def ungraceful(run: Run) -> set[str]:
+    """Roles that have shut RPC down for themselves alone: what torch has freed by then is left to chance."""
+    return {event.role for event in run.timeline.of("shutdown") if not event.details.get("graceful", True)}
+
+
+def _of_roles(run: Run) -> list[Failure]:
+    """Those of roles, and every error that has ended one."""
+    events = [event for event in run.timeline.of("raised") if event.role in run.ends or not _is_command(event.role)]
+    told = {event.role for event in events if not _is_command(event.role)}
+    found = [_of_event(event) for event in events if not _is_command(event.role)]
+    for role, end in run.ends.items():
+        known = end.returned or end.kind in ("Overdue", "Running")  # other checks speak of these
+        if not known and not _is_command(role) and not (end.kind == "Raised" and role in told):
+            found.append(_of_end(run, role, end))
+    return found
+
+
+def _of_commands(run: Run) -> list[Failure]:
+    """The command's end, and the errors of processes that play no role."""
+    found = [
+        _of_end(run, role, end)
+        for role, end in run.ends.items()
+        if _is_command(role) and not end.returned and end.kind != "Overdue"
+    ]
+    # Nobody has to hear of an error that the command itself makes nothing of.
+    return found + [_of_event(event) for event in run.timeline.of("raised") if found and _is_command(event.role)]
+
+
+def _is_command(role: str) -> bool:
+    return role.startswith("+")
+
+
+def _of_end(run: Run, role: str, end: End) -> Failure:
+    causes = end.causes
+    if end.kind == "Raised" and not causes:
+        causes = (Piece(tuple(base.rpartition(".")[2] for base in end.bases) or ("",), end.text),)
+    return Failure(role, end.kind, end.text, end.time - run.start, causes)
+
+
+def _of_event(event: Event) -> Failure:
+    causes = from_json(event.details.get("causes"))
+    if not causes:
+        causes = [Piece(tuple(event.details.get("bases") or ("",)), str(event.details.get("error")))]
+    return Failure(event.role, "Raised", f"raised {event.details.get('error')}", event.time, causes)
+
+
+def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
+    """Of a role."""
+    if failure.kind == "Raised":
+        return excused(run, failure.causes, failure.time, follows=follows)
+    if failure.kind == "Killed":
+        return failure.role in victims(run)
+    if failure.kind == "Ended":
+        return follows
+    if COMMAND not in run.ends:
+        return False  # no role of a world of ours ends by a status of its own
+    if failure.causes:
+        return excused(run, failure.causes, failure.time, follows=follows)
+    return _by_its_calls(run, failure, follows)
+
+
+def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
+    """It has ended by its own decision, and said nothing: why, the last of its calls may tell, if that has failed."""
+    ended = [event for event in run.timeline.of("ok", "fail", "info") if event.role == failure.role]
+    if ended and ended[-1].event != "ok":
+        causes = from_json(ended[-1].details.get("causes"))
+        if excused(run, causes, ended[-1].time, follows=follows):
+            return True
+    return False if failure.kind == "Vanished" else _undecided(run)
+
+
+def _undecided(run: Run) -> bool | None:
+    """Whether a status that nobody explains may come from the plan: from a `Duplicate` only what a ledger tells of."""
+    fired = [number for number, event in proof.bites(run).items() if event is not None]
+    return None if any(run.plan.faults[number].kind != "Duplicate" for number in fired) else False
+
+
+def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool | None]]) -> bool | None:
+    """A command says by its status, or by an error, that something went wrong: with a role, which is judged, or else
+    with itself. It may be a role too."""
+    if failure.kind == "Killed":
+        planned = failure.text == _KILLED and bool(victims(run))
+        return planned or (failure.text == _ABORTED and bool(run.timeline.of("raised")))
+    if roles:
+        return True
+    if failure.kind == "Raised":
+        return excused(run, failure.causes, failure.time)
+    if any(event.role == COMMAND for event in run.timeline.of("raised")):
+        return True  # which is judged beside it
+    return _undecided(run)

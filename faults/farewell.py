@@ -1,0 +1,93 @@
+"""What a process of a script leaves about its own end, since its exit status is for its parent alone.
+
+``exit`` in its ledger: it has ended in order, with the status that it chose. Without it a signal has ended it. A file
+``ROLE.PID.term`` with something in it: its own program has asked it to end, by SIGTERM or `os.kill`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from faults import hook
+from faults.causes import pieces_of, to_json
+from faults.delivery import Desk
+from faults.ledger import Ledger
+
+SUFFIX = ".term"
+
+# What `sys.exit` was last called with, and the error that was being handled then.
+_last: dict[str, Any] = {}
+# Kept open for the handler in C that writes to it.
+_open: list[IO[str]] = []
+
+
+def watch(folder: Path) -> None:
+    """Of this process, and of those that are forked from it."""
+    atexit.register(_note)
+    os._exit = partial(_exit_now, os._exit)
+    sys.exit = partial(_exit, sys.exit)
+    os.kill = partial(_kill, folder, os.kill)
+    os.register_at_fork(after_in_child=_forget)
+    hook.on_activate.append(_listen)
+
+
+def asked_to_end(folder: Path) -> set[int]:
+    """The processes that their own program has ended, or tried to."""
+    files = [path for path in folder.glob(f"*{SUFFIX}") if path.stat().st_size]
+    return {int(path.name.removesuffix(SUFFIX).rpartition(".")[2]) for path in files}
+
+
+def _listen(folder: Path, ledger: Ledger) -> None:
+    """In C, so that it works while no Python can run; what SIGTERM does to the process stays as it is."""
+    file = (folder / f"{ledger.role}.{os.getpid()}{SUFFIX}").open("w")
+    faulthandler.register(signal.SIGTERM, file=file, all_threads=False, chain=True)
+    _open[:] = [file]
+
+
+def _forget() -> None:
+    """A child that is forked from a role plays none, so far."""
+    _last.clear()
+    if _open:
+        faulthandler.unregister(signal.SIGTERM)
+        _open.clear()
+
+
+def _note(status: int | None = None) -> None:
+    desk = Desk.open
+    if desk is not None and desk.ledger.process == os.getpid():
+        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, **_last})
+
+
+def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
+    """Stands for `os._exit`, by which also processes end that multiprocessing has forked."""
+    if _last.get("status") != status:
+        _last.clear()
+    _note(status)
+    exit_now(status)
+
+
+def _exit(leave: Callable[[Any], NoReturn], status: Any = None) -> NoReturn:
+    """Stands for `sys.exit`. multiprocessing calls it once more, with the status that its target chose."""
+    code = status if isinstance(status, int) else 0 if status is None else 1
+    error = sys.exc_info()[1]
+    if error is not None and not isinstance(error, SystemExit):
+        _last.update(status=code, causes=to_json(pieces_of(error)))
+    elif _last.get("status") != code:
+        _last.clear()
+        _last["status"] = code
+    leave(status)
+
+
+def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
+    """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
+    if pid not in (0, os.getpid()) and number in (signal.SIGKILL, signal.SIGTERM):
+        (folder / f"+.{abs(pid)}{SUFFIX}").write_text("by os.kill\n")
+    kill(pid, number)

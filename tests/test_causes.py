@@ -1,0 +1,149 @@
+"""What an error derives from: stated causes, answers of the program, mistakes, and errors of another role."""
+
+from __future__ import annotations
+
+import queue
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+from faults.causes import Piece, from_json, pieces_in, pieces_of, to_json
+
+
+class Closed(Exception):
+    """The program's own."""
+
+
+def late() -> None:
+    queue.Queue[int]().get(timeout=0.001)
+
+
+def stated() -> None:
+    try:
+        late()
+    except queue.Empty as error:
+        raise Closed("no answer") from error
+
+
+def answered() -> None:
+    try:
+        late()
+    except queue.Empty:
+        raise Closed("no answer")  # noqa: B904 (as people write it)
+
+
+def mistaken() -> None:
+    try:
+        late()
+    except queue.Empty:
+        int("no number")
+
+
+def doubted() -> None:
+    try:
+        late()
+    except queue.Empty:
+        assert not "so", "of all"
+
+
+def denied() -> None:
+    try:
+        late()
+    except queue.Empty:
+        raise Closed("no answer") from None
+
+
+def names(play: Callable[[], None]) -> list[str]:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
+        play()
+    text = "".join(traceback.format_exception(caught.value))
+    assert [str(piece) for piece in pieces_in(text)[1:]] == [str(piece) for piece in pieces_of(caught.value)[1:]]
+    return [piece.name for piece in pieces_of(caught.value)]
+
+
+@pytest.mark.parametrize(
+    ("play", "wanted"),
+    [
+        (late, ["Empty"]),
+        (stated, ["Closed", "Empty"]),
+        (answered, ["Closed", "Empty"]),
+        (mistaken, ["ValueError"]),
+        (doubted, ["AssertionError"]),
+        (denied, ["Closed"]),
+    ],
+)
+def test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets(
+    play: Callable[[], None], wanted: list[str]
+) -> None:
+    assert names(play) == wanted
+
+
+THERE = """Traceback (most recent call last):
+  File "shop.py", line 7, in main
+    rpc.rpc_sync("till", pay)
+RuntimeError: Closed: On WorkerInfo(id=1, name=till):
+Closed('the till is shut')
+Traceback (most recent call last):
+  File "shop.py", line 3, in pay
+    look()
+RuntimeError: eof (this error originated at tensorpipe/core)
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "internal.py", line 209, in _run_function
+    result = python_udf.func(*python_udf.args, **python_udf.kwargs)
+  File "shop.py", line 5, in pay
+    raise Closed("the till is shut") from error
+__mp_main__.Closed: the till is shut
+
+
+At:
+  internal.py(236): _handle_exception
+"""
+
+
+def test_an_error_of_another_role_is_that_roles() -> None:
+    found = pieces_in(THERE)
+    assert [str(piece) for piece in found] == [
+        "Closed: the till is shut",
+        "RuntimeError: eof (this error originated at tensorpipe/core)",
+    ]
+    met = THERE.replace(
+        "The above exception was the direct cause of the following exception:",
+        "During handling of the above exception, another exception occurred:",
+    )
+    assert [piece.name for piece in pieces_in(met)] == ["Closed", "RuntimeError"]
+    mistake = met.replace('raise Closed("the till is shut") from error', "sold[0]")
+    assert [piece.name for piece in pieces_in(mistake)] == ["Closed"]
+    library = met.replace('"shop.py", line 5', '"/usr/lib/python3.11/json.py", line 5')
+    assert [piece.name for piece in pieces_in(library)] == ["Closed"]
+
+
+def test_a_quoted_text_and_a_callback_are_seen_through() -> None:
+    quoted = (
+        "Traceback (most recent call last):\n"
+        '  File "shop.py", line 7, in main\n'
+        r"RuntimeError: KeyError: 'On WorkerInfo(id=1, name=till):\nKeyError(\'x\')\nTraceback (most recent call last):"
+        r'\n  File "shop.py", line 3, in pay\n    sold["x"]\nKeyError: \'x\'\n'
+        "'\n"
+    )
+    assert pieces_in(quoted) == [Piece(("KeyError", "LookupError", "Exception"), "x")]
+    said = "Got the following error when running the callback: Closed: no\n\nAt:\n  x.py(3): f"
+    called = f"Traceback (most recent call last):\nRuntimeError: {said}\n"
+    assert pieces_in(called) == [Piece(("Closed",), "no")]
+
+
+def test_they_survive_a_ledger() -> None:
+    pieces = [Piece(("Closed", "Exception"), "no"), Piece(("Empty", "Exception"), "")]
+    assert from_json(to_json(pieces)) == pieces
+    assert from_json(None) == []
+
+
+def test_an_error_whose_text_cannot_be_made_is_known_by_its_type() -> None:
+    class Mute(RuntimeError):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    assert pieces_of(Mute())[0].bases == ("Mute", "RuntimeError", "Exception")

@@ -1,0 +1,172 @@
+"""Where errors come from: each row of the table on errors that it excuses, and on others."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.causes import Piece, to_json
+from faults.ledger import Event, Timeline
+from faults.origin import excused
+from faults.plan import Plan
+from faults.record import Run
+
+CALL = "site=shop:pay role=a nth=1"
+DELAY = f"Delay {CALL} side=reply seconds=1"
+PAUSE = "Pause role=b at=up@a seconds=1"
+ORDER = "Order site=shop:pay roles=a,c seconds=5"
+TWICE = f"Duplicate {CALL}"
+DROP = f"Drop {CALL} side=request"
+RAISE = f"Raise {CALL} side=request error=KeyError text='no sale'"
+FAULT = f"Raise {CALL} side=reply"
+CRASH = "Crash role=b at=up@a"
+RESET = "Reset role=a peer=b"
+LOST_MESSAGE = "Drop message=PYTHON_CALL role=a times=1"
+LATE_MESSAGE = "Delay message=PYTHON_CALL role=a seconds=0.5"
+
+
+def error(kind: str, text: str = "", *bases: str) -> Piece:
+    return Piece((kind, *(bases or ("Exception",))), text)
+
+
+LATE = error(
+    "RuntimeError", "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now be marked with an error"
+)
+GONE = error("RuntimeError", "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)")
+EMPTY = error("Empty")
+SIZE = error("RuntimeError", "The size of tensor a (21) must match the size of tensor b (20) at dimension 0")
+SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "RuntimeError")
+CLOSED = error("Closed", "the shop is closed")
+TWICE_REFUSED = error("AssertionError", "paid twice")
+
+NOTHING: tuple[Event, ...] = ()
+
+
+def fired(time: float = 1.0) -> Event:
+    return Event("b", "fired", time, {"fault": 0, "caller": "a", "site": "shop:pay", "nth": 1})
+
+
+def call(event: str, *causes: Piece, role: str = "a", nth: int = 1, **details: object) -> Event:
+    said = {"error": str(causes[0]), "causes": to_json(list(causes))} if causes else {}
+    return Event(role, event, 1.5, {"site": "shop:pay", "nth": nth, "via": "rpc", **said, **details})
+
+
+def comes(
+    plan: str, *pieces: Piece, events: tuple[Event, ...] = (fired(),), time: float = 2.0, follows: bool = False
+) -> bool | None:
+    run = Run("shop", Plan.parse(plan), Timeline(events, {}, ("a", "b")))
+    return excused(run, pieces, time, follows=follows)
+
+
+@pytest.mark.parametrize("plan", [DELAY, PAUSE, ORDER])
+@pytest.mark.parametrize(
+    ("piece", "right"),
+    [
+        (LATE, True),
+        (EMPTY, True),
+        (SILENT, True),
+        (error("TimeoutError", "too slow"), True),
+        (error("Late", "the answer timed out"), True),
+        (error("RuntimeError", "Wait timeout"), True),
+        (GONE, False),
+        (SIZE, False),
+        (CLOSED, False),
+        (error("TypeError", "got an unexpected keyword argument 'timeout'"), False),
+        (error("KeyError", "timeout"), False),
+        (error("AssertionError", "12"), False),
+    ],
+    ids=str,
+)
+def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, piece: Piece, right: bool) -> None:
+    assert comes(plan, piece) is right
+
+
+def test_who_is_out_of_turn_is_so_by_the_plan() -> None:
+    out = error("OutOfTurn", "Order: nothing from c within 5.0 s, wanted before a", "RuntimeError")
+    assert comes(ORDER, out) is True
+    assert comes(DELAY, error("OutOfTurn", "no")) is False
+
+
+class TestDuplicate:
+    SENT = call("invoke", faults=[0])
+
+    def test_what_the_callee_raises_in_handling_it_is_excused(self) -> None:
+        refused = call("refused", TWICE_REFUSED, role="b", caller="a")
+        assert comes(TWICE, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
+        assert comes(TWICE, error("RuntimeError", "b says: paid twice"), events=(self.SENT, fired(), refused)) is True
+        assert comes(TWICE, CLOSED, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
+
+    def test_what_its_caller_is_told_is_excused(self) -> None:
+        assert comes(TWICE, TWICE_REFUSED, events=(self.SENT, fired(), call("fail", TWICE_REFUSED))) is True
+
+    def test_what_another_call_fails_by_is_not(self) -> None:
+        other = call("fail", SIZE, nth=2)
+        assert comes(TWICE, SIZE, events=(self.SENT, fired(), other)) is False
+
+    @pytest.mark.parametrize("piece", [SIZE, LATE, GONE, EMPTY], ids=str)
+    def test_what_the_program_raises_is_not(self, piece: Piece) -> None:
+        assert comes(TWICE, piece, events=(self.SENT, fired())) is False
+
+
+@pytest.mark.parametrize("plan", [DROP, CRASH, RESET, FAULT])
+@pytest.mark.parametrize(
+    ("pieces", "right"),
+    [
+        ((LATE,), True),
+        ((GONE,), True),
+        ((SILENT,), True),
+        ((error("UnicodeDecodeError", "'utf-8' codec can't decode byte 0x80 in position 47"),), True),
+        ((CLOSED, GONE), True),
+        ((error("RuntimeError", f"trainer1 failed: {GONE.text}"),), True),
+        ((SIZE,), False),
+        ((CLOSED,), False),
+        ((error("KeyError", "ECONNRESET"),), False),
+        ((error("AttributeError", "'NoneType' object has no attribute 'grad'"),), False),
+    ],
+    ids=lambda value: str(value[0]) if isinstance(value, tuple) else str(value),
+)
+def test_after_a_loss_what_derives_from_it_is_excused(plan: str, pieces: tuple[Piece, ...], right: bool) -> None:
+    assert comes(plan, *pieces) is right
+
+
+def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:
+    assert comes(RAISE, error("KeyError", "no sale", "LookupError")) is True
+    assert comes(RAISE, error("KeyError", "no such sale", "LookupError")) is False
+    assert comes(RAISE, error("ValueError", "no sale")) is False
+    assert comes(FAULT, error("FaultError", "injected", "RuntimeError")) is True
+    assert comes(DROP, error("FaultError", "injected", "RuntimeError")) is False
+
+
+def test_what_quotes_a_call_that_has_failed_so_is_excused() -> None:
+    told = error("RuntimeError", "till 1 has given up: the shop is closed")
+    assert comes(DROP, told, events=(fired(), call("fail", CLOSED, GONE))) is True
+    assert comes(DROP, told, events=(fired(), call("fail", CLOSED))) is False
+
+
+def test_an_error_before_anything_has_fired_is_not_excused() -> None:
+    assert comes(DROP, LATE, time=0.9) is False
+    assert comes(DROP, LATE, events=NOTHING) is False
+    assert comes("seed=0", LATE) is False
+
+
+def test_a_lost_peer_is_excused_by_the_end_of_another_role() -> None:
+    assert comes(DELAY, GONE, follows=True) is True
+    assert comes(DELAY, SIZE, follows=True) is False
+    assert comes(DELAY, error("PeerLost", "b raised", "RuntimeError"), follows=True) is True
+
+
+class TestMessages:
+    REFUSED = error("RuntimeError", "RPCErr:2:Send attempt failed intentionally for ")
+
+    def test_the_call_that_shows_it_is_its_firing(self) -> None:
+        seen = call("fail", self.REFUSED, seconds=0.1)
+        assert comes(LOST_MESSAGE, self.REFUSED, events=(seen,)) is True
+        assert (
+            comes(LOST_MESSAGE, self.REFUSED, events=(seen,), time=1.4) is True
+        )  # it is written as its caller goes on
+        assert comes(LOST_MESSAGE, SIZE, events=(seen,)) is False
+
+    def test_without_evidence_nobody_can_tell(self) -> None:
+        assert comes(LOST_MESSAGE, LATE, events=NOTHING) is None
+        assert comes(LATE_MESSAGE, LATE, events=NOTHING) is None
+        assert comes(LATE_MESSAGE, GONE, events=NOTHING) is False
+        assert comes(LOST_MESSAGE, SIZE, events=NOTHING) is False
