@@ -21,15 +21,24 @@ def firings(run: Run) -> list[Event]:
 
 
 def bites(run: Run) -> dict[int, Event | None]:
-    """For each fault of the plan by what it is known to have fired first, None where nothing tells.
+    """For each fault of the plan by what it is known to have bitten first, None where nothing tells.
 
-    Of a message's fault that is the first call which it has hurt, as that call's caller saw its end.
+    Of a message's fault that is the first call which it has hurt, as that call's caller saw its end. Of an `Order` it
+    is the first call that it may hold: it fires when the last one is done, and never if they do not meet.
     """
     found: dict[int, Event | None] = dict.fromkeys(range(len(run.plan.faults)))
     found.update(of_messages(run.plan, run.timeline))
     for event in reversed(firings(run)):
         found[event.details["fault"]] = event
+    for event in reversed(run.timeline.of("invoke")):
+        found.update(dict.fromkeys(_orders(run, event), event))
     return found
+
+
+def _orders(run: Run, call: Event) -> list[int]:
+    """Those that this call takes its turn in."""
+    faults = enumerate(run.plan.faults)
+    return [n for n, fault in faults if fault.kind == "Order" and n in call.details.get("faults", ())]
 
 
 def fired(run: Run) -> Proof:

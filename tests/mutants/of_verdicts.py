@@ -138,6 +138,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a program that ends cleanly after a lost message is wrong",
     ),
     Mutant(
+        "an-order-that-fails-is-innocent",
+        "faults/proof.py",
+        "        found.update(dict.fromkeys(_orders(run, event), event))",
+        "        found.update({})",
+        (f"{_OF_ORIGIN}::test_an_order_holds_calls_before_it_fires_and_if_it_never_does",),
+        "a program is wrong because calls that a plan holds end by the plan's own error, or by a time-out",
+    ),
+    Mutant(
         "default-timeout-forgotten",
         "faults/bounds.py",
         '    for event in timeline.of("up", "invoke", "shutdown"):',

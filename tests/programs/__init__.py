@@ -1,0 +1,14 @@
+"""RPC programs as people write them: none knows this project. `verdicts` says what each comes to under which plan.
+
+| program | processes | what is usual in it |
+|---|---|---|
+| `parameter_server` | forked, bare; nobody reads their exit codes | a global server and lock, default timeouts |
+| `bandit` | `mp.spawn` | an agent passes an RRef of itself to its observers |
+| `remote_module` | spawned, one ends with the other | RemoteModule, distributed autograd and optimizer |
+| `ring` | torchrun | every rank sends to the next; a call that nobody waits for |
+| `two_phases` | `mp.start_processes`, forked | two worlds one after the other, a batch server, chained futures |
+| `primes` | forked, bare | retries, falls back, survives what it can, and ends with status 0 |
+| `word_count` | forked by the master, which is a role itself | threads; checks its result, exits with its own status |
+
+They are run from copies elsewhere (`tests/test_programs.py`), so that they find nothing of this project by themselves.
+"""
