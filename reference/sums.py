@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-Tensor = torch.Tensor
-
-
-class Orders(Protocol):
-    """Where the orders come from."""
-
-    def order(self, count: int) -> Tensor: ...
-    def coin(self) -> bool: ...
-    def split(self, count: int) -> list[Tensor]: ...
-
-
-def _total(parts: list[Tensor]) -> Tensor:
-    return functools.reduce(torch.add, parts)
-
-
-def _back(order: Tensor) -> Tensor:
-    return torch.argsort(order)
+from reference import batch_norm
+from reference.orders import Orders, Tensor, back, sum_over, total
 
 
 def _mm(by: Orders, func: Any, a: Tensor, b: Tensor) -> Tensor:
-    return _total([func(a[:, each], b[each]) for each in by.split(a.shape[1])])
+    return total([func(a[:, each], b[each]) for each in by.split(a.shape[1])])
 
 
 def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors: Any) -> Tensor:
@@ -39,24 +23,17 @@ def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors:
     first, *others = by.split(a.shape[1])
     rest = [torch.mm(a[:, each], b[each]) for each in others]
     if by.coin():
-        return _total([func(bias, a[:, first], b[first]), *rest])
-    return _total([torch.mm(a[:, first], b[first]), *rest]) + bias
+        return total([func(bias, a[:, first], b[first]), *rest])
+    return total([torch.mm(a[:, first], b[first]), *rest]) + bias
 
 
 def _sum(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
     flat = x.reshape(-1)
-    return _total([func(flat[each], **kwargs) for each in by.split(flat.numel())])
+    return total([func(flat[each], **kwargs) for each in by.split(flat.numel())])
 
 
 def _sum_dims(by: Orders, func: Any, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    dims = [dim % x.dim() for dim in dims or range(x.dim())] if x.dim() else []
-    for dim in dims:
-        x = x.index_select(dim, by.order(x.shape[dim]))
-    if not dims:
-        return func(x, dims, keepdim, **kwargs)  # type: ignore[no-any-return]
-    longest = max(dims, key=lambda dim: x.shape[dim])
-    parts = [x.index_select(longest, each) for each in by.split(x.shape[longest])]
-    return _total([func(part, dims, keepdim, **kwargs) for part in parts])
+    return sum_over(by, x, dims, keepdim, **kwargs)
 
 
 def _mean(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
@@ -64,8 +41,8 @@ def _mean(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
 
 
 def _mean_dims(by: Orders, func: Any, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    total = _sum_dims(by, torch.ops.aten.sum.dim_IntList, x, dims, keepdim, **kwargs)
-    return total / (x.numel() // max(1, total.numel()))
+    sums = sum_over(by, x, dims, keepdim, **kwargs)
+    return sums / (x.numel() // max(1, sums.numel()))
 
 
 def _mse_loss(by: Orders, func: Any, a: Tensor, b: Tensor, reduction: int = 1) -> Tensor:
@@ -80,19 +57,19 @@ def _nll_loss(by: Orders, func: Any, x: Tensor, target: Tensor, *args: Any) -> A
         return func(x, target, *args)
     order = by.order(target.shape[0])
     result = func(x[order], target[order], *args)
-    return (result[0][_back(order)], result[1]) if result[0].dim() else result
+    return (result[0][back(order)], result[1]) if result[0].dim() else result
 
 
 def _along(by: Orders, func: Any, x: Tensor, dim: int, *args: Any) -> Tensor:
     """A softmax: its classes permuted."""
     order = by.order(x.shape[dim])
-    return func(x.index_select(dim, order), dim, *args).index_select(dim, _back(order))  # type: ignore[no-any-return]
+    return func(x.index_select(dim, order), dim, *args).index_select(dim, back(order))  # type: ignore[no-any-return]
 
 
 def _along_backward(by: Orders, func: Any, grad: Tensor, out: Tensor, dim: int, *args: Any) -> Tensor:
     order = by.order(out.shape[dim])
     result = func(grad.index_select(dim, order), out.index_select(dim, order), dim, *args)
-    return result.index_select(dim, _back(order))  # type: ignore[no-any-return]
+    return result.index_select(dim, back(order))  # type: ignore[no-any-return]
 
 
 def _convolution(by: Orders, func: Any, x: Tensor, weight: Tensor, bias: Any, *args: Any) -> Tensor:
@@ -109,33 +86,11 @@ def _convolution_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, weight
     if args[-2] != 1 or args[4]:
         channels = torch.arange(weight.shape[0])
     of_x, of_weight, of_bias = func(grad[images][:, channels], x[images], weight[channels], *args)
-    back = _back(channels)
     return (
-        None if of_x is None else of_x[_back(images)].contiguous(),
-        None if of_weight is None else of_weight[back].contiguous(),
-        None if of_bias is None else of_bias[back],
+        None if of_x is None else of_x[back(images)].contiguous(),
+        None if of_weight is None else of_weight[back(channels)].contiguous(),
+        None if of_bias is None else of_bias[back(channels)],
     )
-
-
-def _shuffled(x: Tensor, images: Tensor, places: Tensor) -> Tensor:
-    return x.flatten(2)[images][:, :, places].contiguous() if x.dim() > 2 else x[images]
-
-
-def _restored(x: Tensor, images: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    return _shuffled(x, _back(images), _back(places)).reshape(like.shape)
-
-
-def _batch_norm(by: Orders, func: Any, x: Tensor, *args: Any) -> Any:
-    """Its images permuted, and the places in them."""
-    images, places = by.order(x.shape[0]), by.order(x[0, 0].numel())
-    out, *saved = func(_shuffled(x, images, places), *args)
-    return (_restored(out, images, places, x), *saved)
-
-
-def _batch_norm_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, *args: Any) -> Any:
-    images, places = by.order(x.shape[0]), by.order(x[0, 0].numel())
-    of_x, *others = func(*(_shuffled(each, images, places) for each in (grad, x)), *args)
-    return (None if of_x is None else _restored(of_x, images, places, x), *others)
 
 
 def _mirrored(by: Orders, func: Any, x: Tensor, *args: Any) -> Tensor:
@@ -197,8 +152,8 @@ SUMS: Mapping[str, Callable[..., Any]] = {
     "_log_softmax_backward_data.default": _along_backward,
     "convolution.default": _convolution,
     "convolution_backward.default": _convolution_backward,
-    "native_batch_norm.default": _batch_norm,
-    "native_batch_norm_backward.default": _batch_norm_backward,
+    "native_batch_norm.default": batch_norm.forward,
+    "native_batch_norm_backward.default": batch_norm.backward,
     "_adaptive_avg_pool2d.default": _mirrored,
     "_adaptive_avg_pool2d_backward.default": _mirrored,
     "max_pool2d_with_indices_backward.default": _max_pool_backward,
