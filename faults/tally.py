@@ -38,9 +38,9 @@ class Tally:
         elif account.get("why"):
             self._without[account["why"]] += 1
 
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """A run that was to be hurt and was not does not pass."""
-        if session.exitstatus == pytest.ExitCode.OK and self._unproven():
+        if exitstatus == pytest.ExitCode.OK and self._unproven():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

@@ -38,7 +38,11 @@ def wanted(item: pytest.Item, option: str | None) -> Wanted | None:
     own = joined([mark.args for mark in marks]) if marks else None
     fixtures = set(getattr(item, "fixturenames", ()))
     if option is not None and (marks or fixtures & HURT):
-        return Wanted(hurting(option), **options, guest=not marks and "plan" not in fixtures)
+        plan = hurting(option)
+        # Of other messages than its own the test has not said that it proves their loss itself.
+        strange = own is None or not set(plan.at("message").values()) <= set(own.faults)
+        unseen = options["unseen"] and not strange
+        return Wanted(plan, unseen, options["activate"], guest=not marks and "plan" not in fixtures)
     return None if own is None else Wanted(own, **options)
 
 

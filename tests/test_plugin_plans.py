@@ -8,6 +8,7 @@ import pytest
 
 from faults.fields import KINDS
 from faults.planned import UNUSED
+from faults.wanted import wanted
 from tests.suite_runs import Run, endings, suites
 
 FAULT = "Raise site=tests.plugin_plays:double role=a {} side=request error=ValueError text='no sale'"
@@ -138,6 +139,16 @@ def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> No
     found = {name: how.removeprefix("ERROR ").removeprefix("Misuse: ") for name, how in endings(result).items()}
     assert found == wanted
     result.assert_outcomes(errors=len(wanted))
+
+
+@pytest.mark.parametrize(("message", "unseen"), [("RREF_USER_DELETE", True), ("RREF_FORK_REQUEST", False)])
+def test_a_test_vouches_for_its_own_messages_alone(pytester: pytest.Pytester, message: str, unseen: bool) -> None:
+    pytester.plugins.append("faults.pytest_plugin")
+    mark = "@pytest.mark.plan('Drop message=RREF_USER_DELETE times=1', unseen=True)"
+    item = pytester.getitem(f"import pytest\n{mark}\ndef test_func(): pass")
+    found = wanted(item, f"Drop message={message} times=1")
+    assert found is not None
+    assert found.unseen == unseen
 
 
 @pytest.mark.long

@@ -99,6 +99,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a plan that has only a seed hurts nothing",
     ),
     Mutant(
+        "unseen-for-all",
+        _WANTED,
+        """unseen = options["unseen"] and not strange""",
+        """unseen = options["unseen"]""",
+        (f"{_PLANS}::test_a_test_vouches_for_its_own_messages_alone",),
+        "messages of the option may go unseen where a mark has said so of others",
+    ),
+    Mutant(
         "option-for-few",
         _WANTED,
         "(marks or fixtures & HURT):",
@@ -109,8 +117,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "unhurt-run-passes",
         _TALLY,
-        "session.exitstatus == pytest.ExitCode.OK and self._unproven():",
-        "session.exitstatus == pytest.ExitCode.OK and self._unproven() and self._ran:",
+        "exitstatus == pytest.ExitCode.OK and self._unproven():",
+        "exitstatus == pytest.ExitCode.OK and self._unproven() and self._ran:",
         (f"{_PLANS}::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",),
         "no test ran under the plan of the option, and the run passes",
     ),
