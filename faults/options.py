@@ -93,6 +93,10 @@ def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Optio
                 )
             raise SystemExit(0)
         raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
+    if command == "run" and arguments[0].endswith(".py"):
+        raise BadInput(
+            f"{arguments[0]} is no tutorial: wanted `run ... {SCRIPT} {arguments[0]}` for a program of your own"
+        )
     name = known(arguments[0])
     about = f"{about} Sizes are small unless given; --timeout is {TIMEOUT:g} then."
     parser = parser_of(f"{command} {name}", about, *more)

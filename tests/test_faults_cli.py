@@ -79,6 +79,7 @@ BAD = [
     (["run"], "run what? wanted a tutorial's name first, got nothing"),
     (["run", "--plan", DELAY], "run what?"),
     (["run", "--healthy"], "run what?"),
+    (["run", "my.py", "--healthy"], "my.py is no tutorial: wanted `run ... --script my.py` for a program of your own"),
     (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
     (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
     (["run", "rnn", "--healthy", "pipeline"], "unrecognized arguments: pipeline; wanted"),
