@@ -58,6 +58,8 @@ PRELOADED = (
     "torch.distributed.rpc",
     "torch.func",
     "safetensors.torch",
+    "gymnasium",
+    "rich.progress",
     "torch._dynamo.utils",  # most of what torchvision imports; not itself, which fails beside some builds of torch
     "torch.onnx.symbolic_opset11",
 )
