@@ -105,7 +105,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
             "test_exit_statuses.py::test_what_follows_two_dashes_is_the_programs",
             "test_exit_statuses.py::test_other_words_after_the_script_are_the_programs",
         ),
-        "--deadline X seconds until the command is ended (default: 300)": (
+        "--deadline X seconds until the command is ended (default: 300, or beyond the bound)": (
             "test_exit_statuses.py::test_run_of_a_script",
             "test_documented.py::test_limits_that_are_not_given",
         ),

@@ -90,7 +90,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_documented.py::test_a_script_that_ends_beyond_its_bound",
     ),
     "Faults of a network need `reference.world.launch`, and are refused here": (_BAD, "test_script.py::test_refusals"),
-    "let it raise, for instance by `assert`, in the process of a role": (
+    "let it raise, for instance by `assert`: an exception that does not come from the plan is `wrong`": (
         "test_script.py::test_an_error_that_nobody_has_to_expect",
         "test_exit_statuses.py::test_run_of_an_rpc_script",
     ),
@@ -106,6 +106,58 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_runs.py::TestUnknown::test_without_its_end",
     ),
     "A fault that did not fire is 1 here too": ("test_faults_cli.py::test_prepare",),
+}
+
+_ENDS: dict[str, tuple[str, ...]] = {
+    "twice the longest of those that it gave to `init_rpc`, to `shutdown`, or to a call that was hurt": (
+        "test_bounds.py::test_the_longest_timeout_that_a_hurt_call_may_take",
+        "test_bounds.py::test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last",
+    ),
+    "a run in which the command and every role return is `returned`": (
+        "test_fates.py::test_a_role_beside_another_that_shut_rpc_down_for_all",
+        "test_script.py::test_processes_whose_exit_codes_nobody_reads",
+        "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
+    "Where nobody does, or only with `graceful=False`, an end in order is enough": (
+        "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
+    ),
+    "of two worlds, or of a role that is started again, the worst end is the role's": (
+        "test_fates.py::test_a_role_of_two_worlds_needs_both",
+    ),
+    "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
+        "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
+    ),
+    "otherwise the run is `unknown` (after a `Duplicate`, by which no call is lost: `wrong`)": (
+        "test_checks.py::TestErrors::test_a_status",
+        "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
+    "A message's fault fires with the first call that shows it; without one the run is `unknown`": (
+        "test_origin.py::TestMessages::test_the_call_that_shows_it_is_its_firing",
+        "test_origin.py::TestMessages::test_without_evidence_nobody_can_tell",
+    ),
+    "Only faults that fired before an error excuse it": (
+        "test_origin.py::test_an_error_before_anything_has_fired_is_not_excused",
+    ),
+    "| `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own": (
+        "test_origin.py::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",
+        "test_origin.py::test_who_is_out_of_turn_is_so_by_the_plan",
+    ),
+    "| `Duplicate` | what the callee raised in handling the call that came twice": (
+        "test_origin.py::TestDuplicate::test_what_the_callee_raises_in_handling_it_is_excused",
+        "test_origin.py::TestDuplicate::test_what_another_call_fails_by_is_not",
+        "test_origin.py::TestDuplicate::test_what_the_program_raises_is_not",
+    ),
+    "| all others | RPC's own error, a time-out, what the plan raises; and what derives from one of these |": (
+        "test_origin.py::test_after_a_loss_what_derives_from_it_is_excused",
+        "test_origin.py::test_what_the_plan_raises_is_excused_by_type_and_text",
+        "test_origin.py::test_what_quotes_a_call_that_has_failed_so_is_excused",
+    ),
+    "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
+        "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
+    ),
+    "It counts its calls of each site from 1, whomever they go to": (
+        "test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
+    ),
 }
 
 _SWEEPS: dict[str, tuple[str, ...]] = {
@@ -494,6 +546,7 @@ _LEDGERS: dict[str, tuple[str, ...]] = {
 
 FAULTS: dict[str, tuple[str, ...]] = {
     **_COMMANDS,
+    **_ENDS,
     **_SWEEPS,
     **_VERDICTS,
     **_PLANS,

@@ -11,7 +11,7 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "It imports torch only for tests that use its fixtures": (
         "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
-    "def test_sold_out(world, plan):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
+    "def test_sold_out(world):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
     "If a role dies, or keeps RRefs, the next test finds a new world": (
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
         "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
@@ -19,6 +19,29 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "**A test whose fault never fired fails.**": (
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
         "test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+    ),
+    '**The mark `plan("...")` puts its plan to work,** with or without the fixture `plan`': (
+        "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A test whose plan was put to work nowhere fails": (
+        "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A text without a fault is refused. So is everything that is no plan, before any fixture of the test is set up": (
+        "test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
+    ),
+    "replaces the plan of every test that has one, and hurts every other test that names `world`": (
+        "test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
+    ),
+    "If one did not, or if no test ran under the plan, the run says so and its exit status is 1": (
+        "test_plugin_plans.py::test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass",
+        "test_plugin_plans.py::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",
+    ),
+    "`faults: 12 tests ran under a plan`": (
+        "test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
+        "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "is removed at its end, and told": (
+        "test_plugin_plans.py::test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told",
     ),
     "this plan instead of the marks'": (
         "test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",

@@ -159,7 +159,7 @@ README: dict[str, tuple[str, ...]] = {
         "test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
     ),
-    "plants some 150 bugs": ("test_documented.py::test_as_many_mutants_as_the_readme_says",),
+    "plants some 360 bugs": ("test_documented.py::test_as_many_mutants_as_the_readme_says",),
     "a test has to notice each, and the report says which one did": (
         "test_mutants.py::test_it_can_be_planted",
         "test_mutants.py::test_a_killer_exists",
@@ -178,7 +178,31 @@ README: dict[str, tuple[str, ...]] = {
         "test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
         "test_network.py::TestRefusals::test_what_is_not_permitted",
     ),
-    "the twin refuses a case whose sizes make that untrue": (
+    "so every order of their sums, with FMA or without, gives the same numbers": (
+        "test_exactness.py::test_another_order_of_every_sum_gives_the_same_numbers",
+        "test_exactness.py::test_the_batch_servers_twin_computes_the_rational_numbers",
+        "test_exactness.py::test_a_product_is_accepted_exactly_if_its_sums_fit",
+    ),
+    "A zero has no sign there": ("test_trace.py::test_a_zero_has_no_sign_in_an_exact_case",),
+    "Where they are not, 16 further twins run": (
+        "test_natural.py::test_further_twins_are_computed_only_where_bits_differ",
+        "test_reordering.py::test_every_sum_runs_in_another_order",
+    ),
+    "tensor by tensor, in the 2-norm and by the largest element": (
+        "test_natural.py::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",
+        "test_natural.py::test_known_ratios",
+    ),
+    "`returned` (every role did, and there is no twin)": (
+        "test_fates.py::test_a_role_beside_another_that_shut_rpc_down_for_all",
+        "test_script.py::test_processes_whose_exit_codes_nobody_reads",
+    ),
+    "`clean error` (one that comes from the plan)": (
+        "test_origin.py::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",
+        "test_origin.py::TestDuplicate::test_what_the_program_raises_is_not",
+    ),
+    "`run` and `verify` refuse a case for which it does not hold before they start a process": (
+        "test_exactness.py::test_verify_refuses_before_anything_runs",
+        "test_exactness.py::test_a_refusal_is_bad_input",
         "test_batch_parameter_server.py::test_an_exact_case_that_is_too_large_is_refused",
         "test_pipeline.py::test_an_exact_case_that_is_none_is_refused",
         "test_case.py::test_exact_arithmetic_needs_exact_numbers",

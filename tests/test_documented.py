@@ -23,7 +23,7 @@ from hypothesis import settings
 
 import faults.cli
 import reference.cli
-from faults import network
+from faults import network, script
 from faults.fields import KINDS
 from faults.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
 from faults.plan import Plan
@@ -246,7 +246,8 @@ def test_the_readme_names_every_tutorial() -> None:
 def test_limits_that_are_not_given() -> None:
     """A world's minute, and a script's five."""
     assert inspect.signature(launch).parameters["deadline"].default == 60
-    assert parser_of("run", "", *OF_SCRIPTS).parse_args([]).deadline == 300
+    assert parser_of("run", "", *OF_SCRIPTS).parse_args([]).deadline is None
+    assert script.DEADLINE == 300
     assert parser_of("run", "", DEADLINE).parse_args([]).deadline is None
 
 
