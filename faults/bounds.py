@@ -18,7 +18,7 @@ def bound_of_timeout(timeout: float) -> float:
 
 
 def timeout_of(timeline: Timeline) -> float:
-    """The longest that a script lets RPC wait: as it told `init_rpc`, or in a call that a fault has hit.
+    """The longest that a script lets RPC wait: as it told `init_rpc` or `shutdown`, or in a call that a fault has hit.
 
     A call without a limit (0) has none to take; before RPC is up there is none at all.
     """
@@ -26,8 +26,8 @@ def timeout_of(timeline: Timeline) -> float:
 
 
 def _timeouts(timeline: Timeline) -> Iterator[float]:
-    for event in timeline.of("up", "invoke"):
-        if event.event == "up" or event.details.get("faults"):
+    for event in timeline.of("up", "invoke", "shutdown"):
+        if event.event != "invoke" or event.details.get("faults"):
             yield float(event.details.get("rpc_timeout", event.details.get("timeout", 0.0)))
 
 

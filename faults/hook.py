@@ -39,7 +39,7 @@ _active = ExitStack()
 # What else is done for a role whose ledger has just been opened, in a script: with its folder and that.
 on_activate: list[Callable[[Path, Ledger], None]] = []
 # What `shutdown` does first.
-_on_shutdown: list[Callable[[bool], None]] = []
+_on_shutdown: list[Callable[..., None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -146,15 +146,16 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 
 
-def _leave(announcer: Announcer, ledger: Ledger, graceful: bool) -> None:
-    ledger.write("shutdown", graceful=graceful)
+def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:
+    """Takes what `rpc.shutdown` is called with."""
+    ledger.write("shutdown", graceful=bool(graceful), timeout=timeout)
     announcer.announce("shutdown")
 
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Stands for `rpc.shutdown`."""
     for action in _on_shutdown:
-        action(bool(args[0] if args else kwargs.get("graceful", True)))
+        action(*args, **kwargs)
     original(*args, **kwargs)
 
 

@@ -52,6 +52,8 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
     if follows and any(is_loss(piece) for piece in pieces):
         return True
     bitten = {n for n, event in proof.bites(run).items() if event is not None and event.time <= time}
+    # An `Order` that some call waits for in vain raises, and has not fired.
+    bitten |= {n for n, fault in enumerate(run.plan.faults) if fault.kind == "Order" and _out_of_turn(pieces)}
     if any(_excuses(run, number, pieces) for number in bitten):
         return True
     silent = [n for n, event in proof.bites(run).items() if event is None and run.plan.faults[n].place == "message"]
@@ -61,10 +63,14 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool:
     fault = run.plan.faults[number]
     if fault.kind in GENTLE:
-        return any(is_timeout(p) or (fault.kind == "Order" and p.name == "OutOfTurn") for p in pieces)
+        return any(map(is_timeout, pieces)) or (fault.kind == "Order" and _out_of_turn(pieces))
     if fault.kind == "Duplicate":
         return any(_says(piece, known) for piece in pieces for known in _of_the_second(run, number))
     return any(_is_own(piece, fault) or _says_failed(run, piece, fault) for piece in pieces)
+
+
+def _out_of_turn(pieces: Sequence[Piece]) -> bool:
+    return any(piece.name == "OutOfTurn" for piece in pieces)
 
 
 def is_timeout(piece: Piece) -> bool:

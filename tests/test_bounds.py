@@ -24,6 +24,7 @@ def test_the_longest_timeout_that_a_hurt_call_may_take() -> None:
     assert timeout(up("a", 2.0), invoke(90.0, faults=[0])) == 90.0
     assert timeout(up("a", 2.0), invoke(90.0)) == 2.0  # which nothing has hurt
     assert timeout(up("a", 60.0), invoke(0.0, faults=[0])) == 60.0  # without a limit
+    assert timeout(up("a", 1.0), Event("a", "shutdown", 3.0, {"graceful": True, "timeout": 5.0})) == 5.0
     assert timeout() == 0.0
 
 

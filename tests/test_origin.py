@@ -83,6 +83,8 @@ def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, 
 def test_who_is_out_of_turn_is_so_by_the_plan() -> None:
     out = error("OutOfTurn", "Order: nothing from c within 5.0 s, wanted before a", "RuntimeError")
     assert comes(ORDER, out) is True
+    assert comes(ORDER, out, events=NOTHING) is True  # before the order is complete, and so has fired
+    assert comes(ORDER, LATE, events=NOTHING) is False
     assert comes(DELAY, error("OutOfTurn", "no")) is False
 
 

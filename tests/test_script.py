@@ -121,7 +121,8 @@ def test_processes_whose_exit_codes_nobody_reads(
     assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
     assert found.ends[COMMAND].returned
     assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
-    assert found.bound == 12.0  # by the program's own timeout of 1 s
+    # By the program's own timeouts: 1 s of its calls, 5 s of its shutdown where it comes to that.
+    assert found.bound in ((12.0, 20.0) if how in ("rude", "open", "served") else (20.0,))
 
 
 @pytest.mark.long

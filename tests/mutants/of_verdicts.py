@@ -12,8 +12,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "every-loss-after-a-delay",
         _ORIGIN,
-        "        return any(is_timeout(p) or (",
-        "        return any(is_timeout(p) or is_loss(p) or (",
+        "        return any(map(is_timeout, pieces)) or (",
+        "        return any(map(is_timeout, pieces)) or any(map(is_loss, pieces)) or (",
         (f"{_OF_ORIGIN}::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",),
         "a lost connection is taken for what a slow call does",
     ),
@@ -148,8 +148,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "default-timeout-forgotten",
         "faults/bounds.py",
-        '    for event in timeline.of("up", "invoke"):',
-        '    for event in timeline.of("invoke"):',
+        '    for event in timeline.of("up", "invoke", "shutdown"):',
+        '    for event in timeline.of("invoke", "shutdown"):',
         ("tests/test_bounds.py::test_the_longest_timeout_that_a_hurt_call_may_take",),
         "a program with torch's default timeouts is hung when a call is lost",
     ),

@@ -33,7 +33,7 @@ def end(how):
     if how == "rude":
         rpc.shutdown(graceful=False)
     elif how != "open":
-        rpc.shutdown(timeout=2)
+        rpc.shutdown(timeout=5)
 
 
 def shop(how, place, done):
