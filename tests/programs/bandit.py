@@ -10,7 +10,6 @@ from threading import Lock
 import torch
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
-import torch.nn as nn
 from torch.distributed.rpc import RRef, remote, rpc_async, rpc_sync
 from torch.distributions import Categorical
 
@@ -44,8 +43,7 @@ class Agent:
     def __init__(self, world_size):
         self.agent_rref = RRef(self)
         self.lock = Lock()
-        self.logits = nn.Parameter(torch.zeros(2))
-        self.optimizer = torch.optim.Adam([self.logits], lr=0.1)
+        self.logits = torch.zeros(2, requires_grad=True)
         self.ob_rrefs = []
         self.rewards = {}
         self.saved_log_probs = {}
@@ -76,10 +74,10 @@ class Agent:
     def finish_episode(self):
         log_probs = torch.stack([p for probs in self.saved_log_probs.values() for p in probs])
         rewards = torch.tensor([r for rewards in self.rewards.values() for r in rewards])
-        self.optimizer.zero_grad()
         loss = -(log_probs * rewards).sum()
-        loss.backward()
-        self.optimizer.step()
+        (grad,) = torch.autograd.grad(loss, [self.logits])
+        with torch.no_grad():
+            self.logits -= 0.1 * grad
         for ob_id in self.rewards:
             self.rewards[ob_id].clear()
             self.saved_log_probs[ob_id].clear()

@@ -132,7 +132,7 @@ BANDIT = _of(
         "an observer dies by its own hand, and mp.spawn ends all",
     ),
     (
-        "Pause role=observer1 at=up@agent seconds=6",
+        f"Pause role=observer1 at=call:{EPISODE[5:]}#1@agent seconds=6",
         "clean error",
         "longer than the agent waits (3 s): a time-out",
     ),
