@@ -173,6 +173,18 @@ def test_a_program_without_sums_still_rounds_otherwise() -> None:
     assert not zero.any()
 
 
+def test_a_unit_at_the_kink_of_a_relu_is_decided_by_the_seed() -> None:
+    """It passes its gradient on in some orders; one that is 0, or far from it, never changes."""
+    decided = []
+    for seed in range(16):
+        x = torch.tensor([1e-8, -1e-8, 0.0, 1e-5, -1e-5, 1.0], requires_grad=True)
+        with Reordered(seed):
+            F.relu(x * 1).sum().backward()
+        assert x.grad is not None
+        decided.append(x.grad.tolist())
+    assert [sorted({int(each[i] > 0) for each in decided}) for i in range(6)] == [[0, 1], [0, 1], [0], [1], [0], [1]]
+
+
 def test_the_block_leaves_torch_as_it_was() -> None:
     before = torch.backends.mkldnn.enabled
     with pytest.raises(KeyError), Reordered(0):

@@ -108,6 +108,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "batch norm's running variance is another quantity where a twin goes by the formulas",
     ),
     Mutant(
+        "units-at-the-kink-left-to-chance",
+        _REORDERING,
+        "    return torch.where(near, size * signs, tensor)",
+        "    return torch.where(near, tensor, tensor)",
+        (f"{_OF_REORDERING}::test_a_unit_at_the_kink_of_a_relu_is_decided_by_the_seed",),
+        "a correct run is the first of 18 in which a unit at its kink passes a gradient on, and is called wrong",
+    ),
+    Mutant(
         "roundings-that-never-move",
         _REORDERING,
         "    tensor.view(_INTEGERS[tensor.element_size()]).add_(steps)",
