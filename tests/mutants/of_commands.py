@@ -323,9 +323,9 @@ _OF_PAGES = (
     ),
     Mutant(
         "script-without-its-minutes",
-        _OPTIONS,
-        '"default": 300.0',
-        '"default": 30.0',
+        "faults/script.py",
+        "DEADLINE, LATER = 300.0, 30.0",
+        "DEADLINE, LATER = 30.0, 30.0",
         ("tests/test_documented.py::test_limits_that_are_not_given",),
         "a program of the user's own is ended ten times too soon",
     ),
