@@ -7,7 +7,7 @@ A verdict is by docs/faults.md. What decides, where somebody did not return:
 - after the others RPC's own error, the plan's own, or one that derives from a hurt call;
 - a status that a role chooses while it handles an error is judged by that error.
 
-One of these 97 was another before it was run: see the history of this file.
+Of these 97 verdicts one was another before it was run, and one plan had a moment that came too early (see the history).
 """
 
 from __future__ import annotations
