@@ -79,7 +79,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_exit_statuses.py::test_run_of_a_script",
         "test_script.py::test_ends",
     ),
-    "(`python -I`, `-E` or `-S`, `sudo`, an interpreter without this package)": (
+    "(`python -S`, `sudo`; where this package is not installed, also `-I` or `-E`)": (
         "test_exit_statuses.py::test_a_program_that_the_plan_cannot_reach_is_unknown",
     ),
     "ends it, and with it all that it has started": (
