@@ -66,12 +66,8 @@ def test_pipeline_of_linear_layers(world: World, case: Any) -> None:
 @on("pipeline")
 @examples(2, case=resnets())
 def test_pipeline_of_resnet50(world: World, case: Any) -> None:
-    """Bits equal, which is more than the bound; and the bound, too, against the float64 twin."""
-    trace = run_in(world, case)
-    assert compare(trace, twin(case)).equal
-    bound = bound_of(trace)
-    assert bound.holds
-    assert bound.worst[1] > 0  # float32 does round
+    """Bits equal, which is more than the bound: its 16 further twins would take minutes here."""
+    assert compare(run_in(world, case), twin(case)).equal
 
 
 @on("rnn")
