@@ -100,7 +100,8 @@ def _gaps(run: Run) -> list[str]:
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
     wanted = run.recorded or run.hurt
     played = [role for role in run.ends if wanted and not role.startswith("+")]
-    absent = [f"{role}: none" for role in played if role not in run.timeline.roles]
+    peers = [role for event in run.timeline.of("up") for role in event.details.get("workers") or ()]
+    absent = [f"{role}: none" for role in dict.fromkeys([*played, *peers]) if role not in run.timeline.roles]
     twice = [f"{role}: of {count} runs" for role, count in _runs(run).items() if count > 1]
     missing = [] if run.complete else ["no run.json, as after `prepare`, or where the launcher died"]
     return [*torn, *absent, *twice, *missing]

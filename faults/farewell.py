@@ -1,17 +1,21 @@
 """What a process of a script leaves about its own end, since its exit status is for its parent alone.
 
-``exit`` in its ledger: it has ended in order, with the status that it chose. Without it a signal has ended it. A file
-``ROLE.PID.term`` with something in it: its own program has asked it to end, by SIGTERM or `os.kill`.
+``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
+``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
+hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it:
+its own program has asked it to end, by SIGTERM or `os.kill`.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
 import faulthandler
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -20,13 +24,16 @@ from faults import hook
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
 from faults.ledger import Ledger
+from faults.relatives import is_running
 
-SUFFIX = ".term"
+SUFFIX, STATUS = ".term", ".status"
 
 # What `sys.exit` was last called with, and the error that was being handled then.
 _last: dict[str, Any] = {}
 # Kept open for the handler in C that writes to it.
 _open: list[IO[str]] = []
+# Where C writes this process's status: its number and the file's.
+_status: dict[int, int] = {}
 
 
 def watch(folder: Path) -> None:
@@ -45,8 +52,28 @@ def asked_to_end(folder: Path) -> set[int]:
     return {int(path.name.removesuffix(SUFFIX).rpartition(".")[2]) for path in files}
 
 
+def statuses(folder: Path) -> dict[int, int]:
+    """The status of each process that has ended by the C library's `exit`."""
+    files = [(path, path.read_bytes()) for path in folder.glob(f"+.*{STATUS}")]
+    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): told[-1] for path, told in files if told}
+
+
+def _write_status(folder: Path) -> None:
+    """Let `exit` of the C library write its status down: ``fputc(status, file)``, as glibc's ``on_exit`` calls it."""
+    libc = ctypes.CDLL(None)
+    if os.getpid() in _status or not hasattr(libc, "on_exit"):
+        return
+    handle = os.open(folder / f"+.{os.getpid()}{STATUS}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+    libc.fdopen.restype = ctypes.c_void_p
+    file = ctypes.c_void_p(libc.fdopen(handle, b"w"))
+    libc.setvbuf(file, None, 2, 0)  # unbuffered: torch's threads may abort the process after this
+    libc.on_exit(ctypes.cast(libc.fputc, ctypes.c_void_p), file)
+    _status[os.getpid()] = handle
+
+
 def _listen(folder: Path, ledger: Ledger) -> None:
     """In C, so that it works while no Python can run; what SIGTERM does to the process stays as it is."""
+    _write_status(folder)
     file = (folder / f"{ledger.role}.{os.getpid()}{SUFFIX}").open("w")
     faulthandler.register(signal.SIGTERM, file=file, all_threads=False, chain=True)
     _open[:] = [file]
@@ -55,6 +82,10 @@ def _listen(folder: Path, ledger: Ledger) -> None:
 def _forget() -> None:
     """A child that is forked from a role plays none, so far."""
     _last.clear()
+    for handle in _status.values():  # its parent's: what `exit` calls is inherited
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
+    _status.clear()
     if _open:
         faulthandler.unregister(signal.SIGTERM)
         _open.clear()
@@ -88,6 +119,7 @@ def _exit(leave: Callable[[Any], NoReturn], status: Any = None) -> NoReturn:
 
 def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
     """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
-    if pid not in (0, os.getpid()) and number in (signal.SIGKILL, signal.SIGTERM):
+    asks = pid not in (0, os.getpid()) and number in (signal.SIGKILL, signal.SIGTERM)
+    if asks and (pid < 0 or is_running(pid)):  # one that has ended already was not ended by this
         (folder / f"+.{abs(pid)}{SUFFIX}").write_text("by os.kill\n")
     kill(pid, number)

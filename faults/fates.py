@@ -7,7 +7,7 @@ its end is enough.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from faults.causes import Piece, from_json
@@ -58,32 +58,54 @@ def lives(timeline: Timeline) -> list[Life]:
     return found
 
 
-def fates(timeline: Timeline, *, asked: Collection[int] = (), running: Collection[int] = ()) -> dict[str, End]:
+def fates(
+    timeline: Timeline,
+    *,
+    asked: Collection[int] = (),
+    running: Collection[int] = (),
+    statuses: Mapping[int, int] | None = None,
+) -> dict[str, End]:
     """Each role's end; of several lives the worst.
 
-    ``asked``: the processes that their own program has ended; ``running``: those that were there when it was over.
+    ``asked``: the processes that their own program has ended; ``running``: those that were there when it was over;
+    ``statuses``: with which processes have really ended, where that is known.
     """
     found: dict[str, End] = {}
     every = lives(timeline)
     for life in every:
-        end = _end(life, every, timeline.zero, asked, running)
+        end = _end(life, every, timeline.zero, asked, running, statuses or {})
         known = found.get(life.role)
         if known is None or _KINDS.index(end.kind) <= _KINDS.index(known.kind):
             found[life.role] = end
     return found
 
 
-def _end(life: Life, every: list[Life], zero: float, asked: Collection[int], running: Collection[int]) -> End:
+def _end(
+    life: Life,
+    every: list[Life],
+    zero: float,
+    asked: Collection[int],
+    running: Collection[int],
+    statuses: Mapping[int, int],
+) -> End:
     time = life.events[-1].time + zero
     raised, left = life.of("raised"), life.of("exit")
     if raised is not None:
         bases = tuple(raised.details.get("bases") or ())
         return End("Raised", f"raised {raised.details.get('error')}", time, bases, _causes(raised))
-    if left is not None and left.details.get("status"):
-        return End("Exited", str(Exited(left.details["status"])), time, (), _causes(left))
+    status = _status(life, left, statuses)
+    if left is not None and status:
+        known = status == left.details.get("status")  # else the error is another's, as of a `sys.exit` that was caught
+        return End("Exited", str(Exited(status)), time, (), _causes(left) if known else ())
     if left is None and life.last:
         return _unseen(life, every, time, asked, running)
     return End("Vanished", "ended without shutting RPC down", time) if _misses(life, every) else _returned(time)
+
+
+def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
+    """What the process has really ended with; where nobody knows, what it said. Of its last life alone."""
+    said = 0 if left is None else left.details.get("status") or 0
+    return statuses.get(life.pid, said) if life.last else said
 
 
 def _unseen(life: Life, every: list[Life], time: float, asked: Collection[int], running: Collection[int]) -> End:

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
-from torch._C._distributed_rpc import _rref_context_get_debug_info
+from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
 from faults import messages, network, processes
@@ -128,8 +128,10 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
 
 
 def _note_up(ledger: Ledger) -> None:
-    """How long calls without a limit of their own wait decides how soon all have to end."""
-    ledger.write("up", rpc_timeout=default_timeout())
+    """How long calls without a limit of their own wait decides how soon all have to end; and who is in this world, who
+    has to have a ledger too."""
+    names = sorted(info.name for info in _get_current_rpc_agent().get_worker_infos())
+    ledger.write("up", rpc_timeout=default_timeout(), workers=names)
 
 
 def deactivate() -> None:

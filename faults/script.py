@@ -21,7 +21,7 @@ from faults.autostart import VARIABLE
 from faults.bounds import bound_of_timeout, lasting, limit, timeout_of
 from faults.checks import Judgement, judge
 from faults.failures import COMMAND
-from faults.farewell import asked_to_end
+from faults.farewell import asked_to_end, statuses
 from faults.fates import fates
 from faults.ledger import read
 from faults.orphans import GRACE, adopting
@@ -73,7 +73,7 @@ def run_script(
     record.write(
         place,
         name=shlex.join(command),
-        ends={**fates(timeline, asked=asked_to_end(place), running=running), COMMAND: end},
+        ends={**fates(timeline, asked=asked_to_end(place), running=running, statuses=statuses(place)), COMMAND: end},
         bound=bound_of_timeout(timeout) if bound is None else bound,
         limit=limit(timeout) if bound is None else "",
         seconds=time.monotonic() - begun,

@@ -118,6 +118,5 @@ def test_one_wrong_element_of_a_million_is_noticed() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_one_wrong_element_of_eight_millions_is_noticed(dtype: torch.dtype) -> None:
-    assert_one_of_millions_counts(Sums((2, 2000, 2000), 8, dtype, 0, silent=True))
+def test_one_wrong_element_of_four_millions_is_noticed() -> None:
+    assert_one_of_millions_counts(Sums((2, 2000, 1000), 8, torch.float64, 0, silent=True))

@@ -114,6 +114,12 @@ class TestRecord:
         assert check("record", replace(missing, plan=Plan())).holds is True  # nothing planned, nothing written
         assert check("record", replace(found, ends={**found.ends, "+command": RETURNED})).holds is True
 
+    def test_a_role_of_its_world_that_the_plan_did_not_reach_is_missing(self) -> None:
+        up = Event("a", "up", 0.5, {"workers": ["a", "b", "c"]})
+        found = check("record", run("seed=0", up))
+        assert (found.holds, found.text) == (None, "c: none")
+        assert judge(run("seed=0", up)).verdict == "unknown"
+
     def test_two_runs_in_one_folder(self) -> None:
         """It was written down as one, and then written on; or nobody wrote it down."""
         later = Event("a", "start", 9.0, {"pid": 3})

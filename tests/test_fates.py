@@ -29,10 +29,10 @@ RUDE = {"shutdown": {"graceful": False}}
 OTHER = life("shop", *WHOLE, pid=9)
 
 
-def end(*events: list[Event], asked: set[int] = frozenset(), running: set[int] = frozenset()) -> tuple[str, str]:
+def end(*events: list[Event], **known: Any) -> tuple[str, str]:
     every = [event for each in events for event in each]
     roles = tuple(dict.fromkeys(event.role for event in every))
-    found = fates(Timeline(tuple(sorted(every, key=lambda e: e.time)), {}, roles, 100.0), asked=asked, running=running)
+    found = fates(Timeline(tuple(sorted(every, key=lambda e: e.time)), {}, roles, 100.0), **known)
     return found["till"].kind, found["till"].text
 
 
@@ -87,3 +87,9 @@ def test_a_role_of_two_worlds_needs_both() -> None:
 def test_processes_without_a_role_have_no_life() -> None:
     events = tuple(life("+command", "raised"))
     assert lives(Timeline(events, {}, ("+command",))) == []
+
+
+@pytest.mark.parametrize(("said", "status", "kind"), [(None, 3, "Exited"), (2, 0, "Returned"), (0, 1, "Exited")])
+def test_the_status_of_the_process_counts_more_than_what_python_said(said: int | None, status: int, kind: str) -> None:
+    """`SystemExit` is raised without `sys.exit`, and what `sys.exit` raises is caught."""
+    assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind

@@ -126,6 +126,28 @@ def test_processes_whose_exit_codes_nobody_reads(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "verdict", "end"),
+    [
+        ("nothing", "returned", "returned"),
+        ("system-exit", "wrong", "exited with status 3"),
+        ("hook", "wrong", "exited with status 1"),
+        ("cancelled", "wrong", "exited with status 1"),
+        ("caught", "returned", "returned"),
+        ("unreached", "unknown", ""),
+    ],
+)
+def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: str, end: str, tmp_path: Path) -> None:
+    """However it came to it; nobody reads it. A role that the plan does not reach leaves nothing to judge by."""
+    command = [sys.executable, own("ends.py", tmp_path), how]
+    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].returned
+    assert (found.ends["till"].text if end else "") == end
+    assert ("till: none" in str(judgement)) == (how == "unreached")
+
+
+@pytest.mark.long
 def test_a_role_that_is_killed_by_nobody_in_the_plan_is_told(tmp_path: Path) -> None:
     text = (
         "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"

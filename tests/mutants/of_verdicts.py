@@ -162,4 +162,28 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",),
         "`nth` counts the calls of each callee instead of the caller's",
     ),
+    Mutant(
+        "status-by-hearsay",
+        _FATES,
+        "return statuses.get(life.pid, said) if life.last else said",
+        "return said",
+        (f"{_OF_FATES}::test_the_status_of_the_process_counts_more_than_what_python_said",),
+        "a process that ends by SystemExit has returned, since nobody called sys.exit",
+    ),
+    Mutant(
+        "the-dead-are-asked-to-end",
+        "faults/farewell.py",
+        "    if asks and (pid < 0 or is_running(pid)):",
+        "    if asks:",
+        ("tests/test_farewell.py::test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal",),
+        "a server that crashed long ago was ended by its program, which terminates it at the end",
+    ),
+    Mutant(
+        "who-is-not-reached-is-not-missed",
+        "faults/checks.py",
+        "dict.fromkeys([*played, *peers])",
+        "dict.fromkeys(played)",
+        (f"{_OF_CHECKS}::TestRecord::test_a_role_of_its_world_that_the_plan_did_not_reach_is_missing",),
+        "a role that never had the plan passes",
+    ),
 )

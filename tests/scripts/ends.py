@@ -1,0 +1,62 @@
+"""Two processes of its own, whose statuses nobody reads. How the second one ends: the first argument."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch.distributed.rpc as rpc
+
+
+def add(x, y):
+    return x + y
+
+
+def end(how):
+    if how == "system-exit":
+        raise SystemExit(3)
+    if how == "hook":
+        sys.excepthook = lambda *error: None
+        raise AssertionError("nobody is told")
+    if how == "cancelled":
+        raise asyncio.CancelledError
+    if how == "caught":
+        try:
+            sys.exit(2)
+        except SystemExit:
+            print("goes on")
+
+
+def play(name, place, how):
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{place}", rpc_timeout=20)
+    rpc.init_rpc(name, rank=int(name == "till"), world_size=2, rpc_backend_options=options)
+    if name == "till":
+        print(rpc.rpc_sync("shop", add, args=(1, 2)))
+    rpc.shutdown()
+    if name == "till":
+        end(how)
+
+
+def start(how):
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/rendezvous"
+        names = ["shop", "till"] if how != "unreached" else ["shop"]
+        clean = {name: value for name, value in os.environ.items() if name not in ("FAULTS_RUN", "PYTHONPATH")}
+        started = [subprocess.Popen([sys.executable, __file__, how, name, place]) for name in names]
+        if how == "unreached":
+            started.append(
+                subprocess.Popen([sys.executable, "-S", "-c", SITE, __file__, how, "till", place], env=clean)
+            )
+        for process in started:
+            process.wait()
+
+
+# A Python that looks at no site's `.pth` files, so that no plan reaches it wherever this is installed.
+SITE = f"import sys; sys.path[:] = {sys.path!r}; sys.argv.pop(0); exec(open(sys.argv[0]).read())"
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        play(sys.argv[2], sys.argv[3], sys.argv[1])
+    else:
+        start(sys.argv[1])
