@@ -260,9 +260,11 @@ def record_episode(
     gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     worst, running = (torch.tensor(value, dtype=torch.float64) for value in rewards)
     recorder.put(f"{episode:04d}/reward", {"episode": worst, "running": running})
+    # In "ends" too: two runs that act otherwise are not two roundings of one result.
+    recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})
     if recorder.case.record == "every":
-        recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})
-        recorder.put(f"{episode:04d}/rewards", {name: torch.tensor(each.rewards) for name, each in records.items()})
+        given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
+        recorder.put(f"{episode:04d}/rewards", given)
     recorder.step(episode, {"policy": loss}, gradients, parameters)
 
 

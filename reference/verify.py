@@ -15,7 +15,7 @@ from reference.natural import Undecided, natural_bound
 from reference.outcome import Outcome, Raised, Returned
 from reference.reordering import REORDERED, reordered
 from reference.supervisor import Progress
-from reference.trace import Comparison, Trace, TraceError, compare
+from reference.trace import Trace, TraceError, compare
 from reference.world import launch
 
 _EXACT = {"arithmetic": "exact"}  # and what fits it
@@ -141,22 +141,23 @@ def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
     """
     try:
         twin = train_locally(run.case, run)
-        comparison = compare(run, twin)
+        try:
+            comparison = compare(run, twin)
+        except TraceError as error:  # of other shapes, perhaps, since rounding has decided how long an episode is
+            return _judge_rounding(run, twin, str(error), train_locally)
         if comparison.equal:
             return str(comparison), "equal"
-        return _judge_rounding(run, twin, comparison, train_locally)
+        return _judge_rounding(run, twin, str(comparison), train_locally)
     except NotExact as error:  # nothing is known of the run
         return str(error), "refused"
     except TraceError as error:
         return str(error), "wrong"
 
 
-def _judge_rounding(
-    run: Trace, twin: Trace, comparison: Comparison, train_locally: Callable[..., Trace]
-) -> tuple[str, str]:
+def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace]) -> tuple[str, str]:
     case: Any = run.case
     if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
-        return str(comparison), "wrong"
+        return comparison, "wrong"
     try:
         bound = natural_bound(run, *twins_for(twin, run, train_locally))
     except Undecided as error:

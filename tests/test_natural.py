@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from reference import TUTORIALS, batch_parameter_server, parameter_server, rref_dataflow
+from reference import TUTORIALS, batch_parameter_server, parameter_server, reinforce, rref_dataflow
 from reference.natural import Undecided, natural_bound
-from reference.reordering import REORDERED
+from reference.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
@@ -379,6 +379,31 @@ def test_an_undecided_run_is_neither_right_nor_wrong() -> None:
     difference, verdict = judge(run, twin)
     assert verdict == "unknown"
     assert "decision: integers differ from the float64 twin's, as in " in difference
+
+
+# Agents, whose decisions rounding may change
+
+
+@pytest.mark.parametrize("record", ["every", "ends"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["reinforce", "batch_reinforce"])
+def test_an_agents_run_in_another_order_is_within_the_bound(name: str, dtype: str, record: str) -> None:
+    case = tutorial(name).Case(steps=2, dtype=dtype, record=record)
+    train = tutorial(name).train_locally
+    difference, verdict = judge(reordered(train, case, None, 1000), train)
+    assert verdict == "within bound", difference
+
+
+@pytest.mark.parametrize("record", ["every", "ends"])
+def test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did(record: str) -> None:
+    """Also where its episode so has another length."""
+    case = reinforce.Case(steps=2, record=record)
+    run = reinforce.train_locally(case)
+    actions = run.tensors["0001/actions/observer1"]
+    for given in (1 - actions, actions[:-1]):
+        changed = Trace(case, {**run.tensors, "0001/actions/observer1": given})
+        difference, verdict = judge(changed, reinforce.train_locally)
+        assert (verdict, difference.split(":")[0]) == ("wrong", "0001/actions/observer1")
 
 
 # One thread

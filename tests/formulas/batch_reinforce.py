@@ -54,7 +54,7 @@ def trace(case: Any) -> Tensors:
         found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(length, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
-    return kept(found, case.steps, case.record, ("loss", "reward"))
+    return kept(found, case.steps, case.record, ("loss", "reward", "steps/actions"))
 
 
 def play(

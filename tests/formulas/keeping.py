@@ -17,5 +17,7 @@ def kept(trace: Tensors, steps: int, record: str, always: tuple[str, ...] = ("lo
     return {
         name: tensor
         for name, tensor in trace.items()
-        if record == "every" or name.startswith("initial/") or "/".join(name.split("/")[:2]) in ends
+        if record == "every"
+        or name.startswith("initial/")
+        or not ends.isdisjoint((name, "/".join(name.split("/")[:2])))
     }

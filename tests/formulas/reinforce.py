@@ -48,8 +48,8 @@ def trace(case: Any) -> Tensors:
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
         for number, (actions, rewards, _) in enumerate(played, start=1):
             found[f"{episode:04d}/actions/observer{number}"] = torch.tensor(actions)
-            found[f"{episode:04d}/rewards/observer{number}"] = torch.tensor(rewards)
-    return kept(found, case.steps, case.record, ("loss", "reward"))
+            found[f"{episode:04d}/rewards/observer{number}"] = torch.tensor(rewards, dtype=torch.float64)
+    return kept(found, case.steps, case.record, ("loss", "reward", "actions"))
 
 
 Played = tuple[list[int], list[float], list[torch.Tensor]]

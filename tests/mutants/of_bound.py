@@ -123,4 +123,30 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_REORDERING}::test_a_program_without_sums_still_rounds_otherwise",),
         "twins without sums agree in every bit, and allow no other formula's rounding",
     ),
+    Mutant(
+        "shapes-are-refused-first",
+        "reference/verify.py",
+        "            return _judge_rounding(run, twin, str(error), train_locally)",
+        '            return str(error), "wrong"',
+        ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
+        "an episode that rounding made longer is called wrong, without asking whether rounding decides",
+    ),
+    Mutant(
+        "rewards-in-float32",
+        "reference/reinforce.py",
+        "torch.tensor(each.rewards, dtype=torch.float64)",
+        "torch.tensor(each.rewards)",
+        ("tests/test_natural.py::test_an_agents_run_in_another_order_is_within_the_bound",),
+        "a tutorial's float64 twin holds a float32 tensor, so that no run of it is ever within the bound",
+    ),
+    Mutant(
+        "ends-without-actions",
+        "reference/reinforce.py",
+        '    recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})\n'
+        '    if recorder.case.record == "every":\n',
+        '    if recorder.case.record == "every":\n'
+        '        recorder.put(f"{episode:04d}/actions", {name: torch.tensor(e.actions) for name, e in records.items()})\n',
+        ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
+        "twins that act otherwise widen the bound, since nobody sees that they do",
+    ),
 )
