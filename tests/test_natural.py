@@ -381,6 +381,19 @@ def test_an_undecided_run_is_neither_right_nor_wrong() -> None:
     assert "decision: integers differ from the float64 twin's, as in " in difference
 
 
+def test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too() -> None:
+    """As an episode that ends a step later, because rounding has decided an action."""
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        made = parameter_server.train_locally(case, replay)
+        same = torch.equal(made.tensors[LAST], plain.tensors[LAST]) or case.dtype == "float64"
+        return Trace(case, {**made.tensors, "actions": torch.zeros(2 if same else 3, dtype=torch.int64)})
+
+    plain = parameter_server.train_locally(SERVER)
+    run = Trace(SERVER, {**plain.tensors, "actions": torch.zeros(3, dtype=torch.int64)})
+    assert judge(run, twin)[1] == "unknown"
+
+
 # Agents, whose decisions rounding may change
 
 

@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reference/verify.py",
         "            return _judge_rounding(run, twin, str(error), train_locally)",
         '            return str(error), "wrong"',
-        ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
+        ("tests/test_natural.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",),
         "an episode that rounding made longer is called wrong, without asking whether rounding decides",
     ),
     Mutant(
@@ -142,10 +142,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "ends-without-actions",
         "reference/reinforce.py",
-        '    recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})\n'
-        '    if recorder.case.record == "every":\n',
-        '    if recorder.case.record == "every":\n'
-        '        recorder.put(f"{episode:04d}/actions", {name: torch.tensor(e.actions) for name, e in records.items()})\n',
+        '    # In "ends" too: two runs that act otherwise are not two roundings of one result.\n    recorder.put(',
+        '    recorder.case.record == "every" and recorder.put(',
         ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
         "twins that act otherwise widen the bound, since nobody sees that they do",
     ),
