@@ -50,6 +50,8 @@ class Calls:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        # Calls whose end is not written down, by the identity of their notes.
+        self._pending: dict[int, tuple[dict[str, Any], float, Any]] = {}
 
     def install(self) -> Callable[[], None]:
         """Replace the names; what is returned puts them back. Raises PlanError where this torch lacks them."""
@@ -60,7 +62,7 @@ class Calls:
         original = {name: getattr(api, name) for name in names}
         self._pickler = original[_PICKLER]
         self._announce_plan()
-        Desk.open = Desk(self.ledger)
+        Desk.open = Desk(self.ledger, self.settle)
         # Both: torch's own context manager for another pickler puts the second in the first's place.
         # The senders first: they take what either pickler gives, torch's own do not.
         for name in _SENDERS:
@@ -98,7 +100,8 @@ class Calls:
             self._write_failed("fail", note, start, error)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
-        future.add_done_callback(partial(self._ended, note, start))
+        self._pending[id(note)] = (note, start, future)
+        future.add_done_callback(partial(self._ended, id(note)))
         return result
 
     def _count(self, sites: tuple[str, ...]) -> dict[str, int]:
@@ -114,7 +117,18 @@ class Calls:
             return None
         return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
 
-    def _ended(self, note: dict[str, Any], start: float, future: Any) -> None:
+    def settle(self) -> None:
+        """Write down how calls ended whose callbacks have not run yet: whoever waits for a call may go on before they
+        do, and end the process."""
+        for number, (_, _, future) in list(self._pending.items()):
+            if future.done():
+                self._ended(number, future)
+
+    def _ended(self, number: int, future: Any) -> None:
+        known = self._pending.pop(number, None)
+        if known is None:  # another thread has written it down
+            return
+        note, start, _ = known
         try:
             future.value()
         except Exception as error:

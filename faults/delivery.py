@@ -51,12 +51,14 @@ class Envelope:
 
 
 class Desk:
-    """Where hurt calls arrive in this process; ``open`` while a plan is installed."""
+    """Where hurt calls arrive in this process; ``open`` while a plan is installed. ``settle``: write down the calls of
+    this process that have ended."""
 
     open: Desk | None = None
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, settle: Callable[[], None] = lambda: None) -> None:
         self.ledger = ledger
+        self.settle = settle
         self.turns = Turns()
         self.later = Later()
 

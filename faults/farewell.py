@@ -94,6 +94,7 @@ def _forget() -> None:
 def _note(status: int | None = None) -> None:
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
+        desk.settle()
         desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, **_last})
 
 

@@ -9,8 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch.futures import Future
 
 from faults import farewell
+from faults.announcer import Announcer
+from faults.calls import Calls
+from faults.ledger import Ledger, read
+from faults.plan import Plan
 from faults.relatives import is_running
 
 
@@ -49,3 +54,15 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         farewell._kill(tmp_path, os.kill, process.pid, signal.SIGKILL)
         assert farewell.asked_to_end(tmp_path) == {process.pid}
+
+
+def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(tmp_path: Path) -> None:
+    """Whoever waits for a call may end the process before torch runs the call's callbacks."""
+    calls = Calls(Plan(), "till", Ledger(tmp_path, "till"), Announcer("till"))
+    ended: Future[int] = Future()
+    ended.set_result(1)
+    for number, future in enumerate((ended, Future()), start=1):
+        calls._pending[number] = ({"site": "shop:pay", "nth": number, "to": "shop", "via": "rpc"}, 0.0, future)
+    calls.settle()
+    calls._ended(1, ended)
+    assert [(each.event, each.details["nth"]) for each in read(tmp_path).of("ok", "fail", "info")] == [("ok", 1)]

@@ -186,4 +186,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CHECKS}::TestRecord::test_a_role_of_its_world_that_the_plan_did_not_reach_is_missing",),
         "a role that never had the plan passes",
     ),
+    Mutant(
+        "last-call-unwritten",
+        "faults/calls.py",
+        "            if future.done():",
+        "            if future is None:",
+        ("tests/test_farewell.py::test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run",),
+        "a role ends by the error of its last call before anybody has written that error down",
+    ),
 )
