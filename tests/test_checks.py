@@ -167,6 +167,9 @@ class TestTrace:
     def test_none_is_no_wrong_one(self) -> None:
         assert check("trace", run()).holds is True
 
+    def test_one_that_nobody_can_judge_is_neither_right_nor_wrong(self) -> None:
+        assert check("trace", run(trace="unknown", difference="refused")).holds is None
+
 
 class TestErrors:
     @pytest.mark.parametrize("bases", [("AttributeError", "Exception"), ("KeyError", "LookupError"), ("x.Odd",)])

@@ -173,7 +173,7 @@ MUTANTS = (
         _CHECKS,
         'None if run.trace == "unknown" else run.trace == "equal"',
         'run.trace in ("equal", "unknown")',
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::TestTrace::test_one_that_nobody_can_judge_is_neither_right_nor_wrong",),
         "a trace that nobody can judge passes",
     ),
     Mutant(
