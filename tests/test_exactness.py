@@ -257,6 +257,12 @@ def test_53_bits_are_exact_and_54_are_not() -> None:
             _ = tensor(2.0**53) + tensor(1.0)
 
 
+def test_terms_of_a_product_that_cancel_count_with_their_sizes() -> None:
+    row = torch.tensor([[2.0**53, 1.0, -(2.0**53)]], dtype=torch.float64)
+    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+        _ = row @ torch.ones(3, 1, dtype=torch.float64)
+
+
 def test_a_sum_that_goes_on_is_one_sum() -> None:
     """What cancels in this order is large in another."""
     large, small = 2.0**53, 1.0

@@ -31,7 +31,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _RULES,
         "    most = float(np.max(sizes(left) @ sizes(right), initial=0.0))",
         "    most = float(np.max(np.abs((left @ right).detach().numpy()), initial=0.0))",
-        (f"{_TESTS}::test_a_product_is_accepted_exactly_if_its_sums_fit",),
+        (f"{_TESTS}::test_terms_of_a_product_that_cancel_count_with_their_sizes",),
         "what cancels in one order is taken for small in every order",
     ),
     Mutant(
