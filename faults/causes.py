@@ -13,7 +13,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 _STATED = "The above exception was the direct cause of the following exception:"
@@ -22,7 +22,10 @@ _TRACE = "Traceback (most recent call last):"
 _THERE = "On WorkerInfo("
 _CALLBACK = "Got the following error when running the callback: "
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.<>]*)(?:: (?P<text>.*))?", re.DOTALL)
-_FRAME = re.compile(r'^  File "(?P<file>[^\n]*)", line \d+, in [^\n]*\n    (?P<code>[^\n]*)', re.MULTILINE)
+# Where the source is not at hand, as of `python -c`, a frame has no code.
+_FRAME = re.compile(
+    r'^  File "(?P<file>[^\n]*)", line (?P<line>\d+), in [^\n]*(?:\n    (?P<code>[^\n]*))?', re.MULTILINE
+)
 # Whose `raise` is no answer of the program's: what is installed, and Python's own library.
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen ")
 
@@ -32,10 +35,16 @@ TEXT, PIECES = 400, 20
 
 @dataclass(frozen=True)
 class Piece:
-    """One error of a chain. ``bases``: its types' names without modules, its own first."""
+    """One error of a chain. ``bases``: its types' names without modules, its own first.
+
+    ``place``: file and number of the last line that its traceback has, empty where it has none; ``raised``: whether
+    that line is a ``raise`` of the program's own. Neither says which error it is.
+    """
 
     bases: tuple[str, ...]
     text: str
+    place: str = field(default="", compare=False)
+    raised: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -55,7 +64,7 @@ def pieces_of(error: BaseException) -> list[Piece]:
     if not found:
         return [Piece(own, "")]
     # Its class is at hand, also where no module has its name.
-    return [Piece(own, found[0].text), *found[1:]] if found[0].name == own[0] else found
+    return [replace(found[0], bases=own), *found[1:]] if found[0].name == own[0] else found
 
 
 def pieces_in(text: str) -> list[Piece]:
@@ -66,7 +75,7 @@ def pieces_in(text: str) -> list[Piece]:
     parts = re.split(rf"^({re.escape(_STATED)}|{re.escape(_MET)})\n", text, flags=re.MULTILINE)
     for section, link in zip(reversed(parts[::2]), [*reversed(parts[1::2]), ""], strict=True):
         found += _errors(section)
-        if link == _MET and not _is_raised(section):
+        if link == _MET and not _last_line("".join(section.split(_TRACE)[1:2]))[1]:
             break
     return found[:PIECES]
 
@@ -77,20 +86,27 @@ def to_json(pieces: list[Piece]) -> list[dict[str, Any]]:
 
 def from_json(value: Any) -> list[Piece]:
     """Raises TypeError, KeyError: not what `to_json` gives."""
-    return [Piece(tuple(map(str, each["bases"])), str(each["text"])) for each in value or ()]
+    return [
+        Piece(tuple(map(str, each["bases"])), str(each["text"]), str(each.get("place", "")), bool(each.get("raised")))
+        for each in value or ()
+    ]
 
 
 def _errors(section: str) -> Iterator[Piece]:
     """The errors of one part of a traceback: the one that it ends with, and what that one's text brings with it."""
     for block in section.split(_TRACE)[1:]:
         lines = block.split("\n")
-        start = next((n for n, line in enumerate(lines) if line and not line.startswith(" ")), None)
-        named = _NAMED.fullmatch("\n".join(lines[start:]).strip()) if start is not None else None
+        named = _NAMED.fullmatch("\n".join(lines[_head(lines) :]).strip())
         if named is not None:
-            yield from _pieces(named["name"], named["text"] or "")
+            yield from _pieces(named["name"], named["text"] or "", *_last_line(block))
 
 
-def _pieces(name: str, text: str) -> Iterator[Piece]:
+def _head(lines: list[str]) -> int:
+    """How many lines the frames of a traceback take."""
+    return next((n for n, line in enumerate(lines) if line and not line.startswith(" ")), len(lines))
+
+
+def _pieces(name: str, text: str, place: str = "", raised: bool = False) -> Iterator[Piece]:
     text = text.split("\nAt:\n")[0].strip("' \n")
     if text.startswith(_CALLBACK):
         inner = _NAMED.fullmatch(text.removeprefix(_CALLBACK))
@@ -98,16 +114,17 @@ def _pieces(name: str, text: str) -> Iterator[Piece]:
             yield from _pieces(inner["name"], inner["text"] or "")
             return
     if _THERE not in text:  # else it only stands for what the callee has raised, which follows
-        yield Piece(_bases_named(name), text[:TEXT])
+        yield Piece(_bases_named(name), text[:TEXT], place, raised)
 
 
-def _is_raised(section: str) -> bool:
-    """Whether the program itself raises the error that this part ends with, by a statement."""
-    block = section.split(_TRACE)
-    frames = list(_FRAME.finditer(block[1])) if len(block) > 1 else []
-    if not frames or _LIBRARY.search(frames[-1]["file"]):
-        return False
-    return re.search(r"(^|[:;] *)raise\b", frames[-1]["code"]) is not None
+def _last_line(block: str) -> tuple[str, bool]:
+    """The last line of code of a traceback, and whether the program itself raises there, by a statement."""
+    lines = block.split("\n")
+    frames = list(_FRAME.finditer("\n".join(lines[: _head(lines)])))
+    if not frames:
+        return "", False
+    file, line, code = frames[-1].group("file", "line", "code")
+    return f"{file}:{line}", not _LIBRARY.search(file) and re.search(r"(^|[:;] *)raise\b", code or "") is not None
 
 
 def _bases(kind: type) -> tuple[str, ...]:

@@ -124,6 +124,10 @@ def ended(run: Run) -> Check:
     late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
     if late:
         return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
+    running = [role for role, end in run.ends.items() if end.kind == "Running"]
+    if running:  # after a command that was killed, or they are also left
+        text = f"{', '.join(running)} still ran when the command had ended, and nobody waited longer"
+        return Check("ends", "hung", None, f"{text}, wanted an outcome of every role")
     return Check("ends", "hung", True, "; ".join(f"{role} {_short(end)}" for role, end in run.ends.items()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,14 @@ COMMAND = "+command"
 # How a process of a script may end that the plan kills; and how torch's threads may end one at Python's own end, after
 # an uncaught error has left RPC up.
 _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
+
+# By these whoever started a process only passes on how that one ended.
+_OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError", "BrokenExecutor"}
+# Python's own words for code that is wrong, whatever became of others.
+_MISTAKES = (
+    *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
+    *(NotImplementedError, RecursionError),
+)
 
 
 @dataclass(frozen=True)
@@ -112,8 +121,8 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
         return excused(run, failure.causes, failure.time, follows=follows)
     if failure.kind == "Killed":
         return failure.role in victims(run)
-    if failure.kind == "Ended":
-        return follows
+    if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
+        return follows or failure.role in victims(run)
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:
@@ -143,10 +152,21 @@ def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool 
     if failure.kind == "Killed":
         planned = failure.text == _KILLED and bool(victims(run))
         return planned or (failure.text == _ABORTED and bool(run.timeline.of("raised")))
-    if roles:
-        return True
     if failure.kind == "Raised":
-        return excused(run, failure.causes, failure.time)
-    if any(event.role == COMMAND for event in run.timeline.of("raised")):
-        return True  # which is judged beside it
+        holds = excused(run, failure.causes, failure.time, follows=bool(roles))
+        return holds if holds or not roles else _answers(failure.causes)
+    if roles or any(event.role == COMMAND for event in run.timeline.of("raised")):
+        return True  # they are judged beside it
     return _undecided(run)
+
+
+def _answers(causes: Sequence[Piece]) -> bool | None:
+    """Whether an error of a process that plays no role is its answer to the end of a role: it passes that end on, or
+    the program itself states it, by `raise` or `assert`. A mistake of its code is none. None: of all others."""
+    own = causes[0]
+    if any(not _OF_ANOTHER.isdisjoint(piece.bases) for piece in causes):
+        return True
+    kind = getattr(builtins, own.name, None)
+    if isinstance(kind, type) and issubclass(kind, _MISTAKES):
+        return False
+    return True if own.raised or own.name == "AssertionError" else None

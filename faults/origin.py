@@ -4,20 +4,26 @@
 |---|---|
 | `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own; what `Order` itself raises |
 | `Duplicate` | what the callee has raised in handling the call that came twice |
-| all others | RPC's own error, a time-out, what the plan raises; and what derives from one of these |
+| `Raise` | what the plan raises, and what derives from it |
+| all others | RPC's own error, a time-out; and what derives from one of these |
 
-What derives from an error: what has it among its causes (`causes`), or quotes it, or a call that has failed by it.
-A lost connection is also excused where another role has ended, whose end is excused by itself.
+What derives from an error: what has it among its causes (`causes`), or quotes its type and text, or those of a call
+that has failed by it. A lost connection and a time-out are also excused where another role has ended, whose end is
+excused by itself.
+
+What may come from the plan, and may as well be the program's own, is unknown: after a `Raise` a time-out or a lost
+connection where no role has ended by it, since whoever caught the error may have left others waiting; and an error
+that quotes a text without its type.
 """
 
 from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from faults import proof
-from faults.causes import Piece, from_json
+from faults.causes import TEXT, Piece, from_json
 from faults.ledger import Event
 from faults.messages import UNREADABLE
 from faults.plan import Fault
@@ -35,7 +41,9 @@ _TIMED_OUT = re.compile(
 )
 
 # Types of a peer that is gone, of Python's and torch's; and what torch says in a RuntimeError. Transports differ.
-_LOSSES = {"ConnectionError", "EOFError", "DistNetworkError", "PeerLost"}
+_LOSSES = {"ConnectionError", "DistNetworkError", "PeerLost"}
+# Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
+_CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
     r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|EPIPE|ECONN(RESET|ABORTED|REFUSED)|pipe closed"
     r"|connection (refused|reset|closed|was likely closed)|broken pipe|process_vm_readv"
@@ -45,32 +53,48 @@ _LOST = re.compile(
 
 
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:
-    """Whether an error at ``time`` comes from the plan. None: it would, from a message fault that left no evidence.
+    """Whether an error at ``time`` comes from the plan. None: it may, and nobody can tell.
 
     ``follows``: another role has ended, and that end is excused.
     """
-    if follows and any(is_loss(piece) for piece in pieces):
+    if follows and any(map(_is_silence, pieces)):
         return True
-    bitten = {n for n, event in proof.bites(run).items() if event is not None and event.time <= time}
+    bites = proof.bites(run)
+    bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
     # An `Order` that some call waits for in vain raises, and has not fired.
     bitten |= {n for n, fault in enumerate(run.plan.faults) if fault.kind == "Order" and _out_of_turn(pieces)}
-    if any(_excuses(run, number, pieces) for number in bitten):
-        return True
-    silent = [n for n, event in proof.bites(run).items() if event is None and run.plan.faults[n].place == "message"]
-    return None if any(_excuses(run, number, pieces) for number in silent) else False
+    known = _best(_excuses(run, number, pieces) for number in bitten)
+    # A message's fault that left no evidence may have made it.
+    silent = [n for n, event in bites.items() if event is None and run.plan.faults[n].place == "message"]
+    return None if known is False and any(_excuses(run, n, pieces) is not False for n in silent) else known
 
 
-def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool:
+def _best(found: Iterable[bool | None]) -> bool | None:
+    """True where one is, else None where one is."""
+    every = set(found)
+    return True if True in every else None if None in every else False
+
+
+def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
     fault = run.plan.faults[number]
     if fault.kind in GENTLE:
         return any(map(is_timeout, pieces)) or (fault.kind == "Order" and _out_of_turn(pieces))
     if fault.kind == "Duplicate":
-        return any(_says(piece, known) for piece in pieces for known in _of_the_second(run, number))
-    return any(_is_own(piece, fault) or _says_failed(run, piece, fault) for piece in pieces)
+        return _derives(pieces, _of_the_second(run, number))
+    if fault.kind == "Raise":
+        planned = _planned(fault)
+        found = _derives(pieces, [*planned, *_of_failed(run, lambda piece: _derives([piece], planned) is True)])
+        return None if found is False and any(map(_is_silence, pieces)) else found
+    return any(map(_is_silence, pieces)) or _derives(pieces, _of_failed(run, _is_silence))
 
 
 def _out_of_turn(pieces: Sequence[Piece]) -> bool:
     return any(piece.name == "OutOfTurn" for piece in pieces)
+
+
+def _is_silence(piece: Piece) -> bool:
+    """What is met by whoever waits for a peer that is slow, or gone."""
+    return is_timeout(piece) or is_loss(piece)
 
 
 def is_timeout(piece: Piece) -> bool:
@@ -82,6 +106,8 @@ def is_loss(piece: Piece) -> bool:
     """A peer that is gone, as RPC, Python or a launcher says it."""
     if not _LOSSES.isdisjoint(piece.bases) or UNREADABLE in piece.text:
         return True
+    if "EOFError" in piece.bases:
+        return _CHANNELS.search(piece.place) is not None
     return _speaks(piece) and _LOST.search(piece.text) is not None
 
 
@@ -91,25 +117,18 @@ def _speaks(piece: Piece) -> bool:
     return kind is Exception or (isinstance(kind, type) and issubclass(kind, RuntimeError | OSError))
 
 
-def _is_own(piece: Piece, fault: Fault) -> bool:
-    return is_timeout(piece) or is_loss(piece) or _is_planned(piece, fault)
+def _planned(fault: Fault) -> list[Piece]:
+    """What a `Raise` raises, as tracebacks print it: a KeyError quotes its text."""
+    text = "injected" if fault.text is None else fault.text
+    return [Piece((fault.error or "FaultError",), each.strip("' \n")[:TEXT]) for each in (text, repr(text))]
 
 
-def _is_planned(piece: Piece, fault: Fault) -> bool:
-    """What a `Raise` raises, also where another error only quotes it."""
-    if fault.kind != "Raise":
-        return False
-    name, text = fault.error or "FaultError", "injected" if fault.text is None else fault.text
-    return text in piece.text and (name in piece.bases or name in piece.text)
-
-
-def _says_failed(run: Run, piece: Piece, fault: Fault) -> bool:
-    """Whether it quotes a call of this run that has failed by an excused error."""
+def _of_failed(run: Run, own: Callable[[Piece], bool]) -> Iterator[Piece]:
+    """The errors of the calls of this run that have failed by such an error as ``own`` tells."""
     for event in run.timeline.of("fail", "info"):
         known = from_json(event.details.get("causes"))
-        if any(_is_own(each, fault) for each in known) and any(_says(piece, each) for each in known):
-            return True
-    return False
+        if any(map(own, known)):
+            yield from known
 
 
 def _of_the_second(run: Run, number: int) -> Iterable[Piece]:
@@ -125,8 +144,17 @@ def _call(event: Event, caller: str) -> tuple[object, ...]:
     return caller, event.details.get("site"), event.details.get("nth")
 
 
-def _says(piece: Piece, known: Piece) -> bool:
-    """Whether it is the known error, or quotes it."""
-    if piece.name == known.name and piece.text == known.text:
+def _derives(pieces: Sequence[Piece], known: Iterable[Piece]) -> bool | None:
+    return _best(_says(piece, each) for each in known for piece in pieces)
+
+
+def _says(piece: Piece, known: Piece) -> bool | None:
+    """Whether it is the known error, or quotes its type and text. None: its text alone, which others may have too."""
+    same = piece.name == known.name
+    if same and piece.text == known.text and (piece.text or piece.place == known.place):
         return True
-    return len(known.text) > 3 and known.text in piece.text
+    if known.text not in piece.text or not (known.text or same):
+        return False
+    if known.text and re.search(rf"\b{re.escape(known.name)}\b", piece.text):
+        return True
+    return None if same or _speaks(piece) else False

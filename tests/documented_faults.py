@@ -147,10 +147,29 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_origin.py::TestDuplicate::test_what_another_call_fails_by_is_not",
         "test_origin.py::TestDuplicate::test_what_the_program_raises_is_not",
     ),
-    "| all others | RPC's own error, a time-out, what the plan raises; and what derives from one of these |": (
-        "test_origin.py::test_after_a_loss_what_derives_from_it_is_excused",
+    "| `Raise` | what the plan raises, and what derives from it |": (
         "test_origin.py::test_what_the_plan_raises_is_excused_by_type_and_text",
+        "test_origin.py::test_after_an_error_of_the_plan_others_are_its_own_or_unknown",
+    ),
+    "| all others | RPC's own error, a time-out; and what derives from one of these |": (
+        "test_origin.py::test_after_a_loss_what_derives_from_it_is_excused",
         "test_origin.py::test_what_quotes_a_call_that_has_failed_so_is_excused",
+    ),
+    "that of `input()` or of an empty pickle is the program's own": (
+        "test_origin.py::test_an_end_of_file_is_a_loss_where_a_channel_raises_it",
+    ),
+    "A quotation has the type's name and the text": (
+        "test_origin.py::test_what_quotes_a_call_that_has_failed_so_is_excused",
+        "test_origin.py::TestDuplicate::test_what_the_callee_raises_in_handling_it_is_excused",
+    ),
+    "A lost connection or a time-out is also excused where another role has ended": (
+        "test_origin.py::test_a_lost_peer_is_excused_by_the_end_of_another_role",
+    ),
+    "`TypeError`, `KeyError`, `ZeroDivisionError`, `ImportError` and their like) is `wrong` all the same": (
+        "test_checks.py::TestErrors::test_a_launchers_own_mistake_is_wrong_though_a_role_has_failed",
+    ),
+    "and a role still runs 2 s later, nobody waits to see it end, and the run is `unknown`": (
+        "test_checks.py::TestEnds::test_a_role_that_outlives_a_command_that_was_killed_is_unknown",
     ),
     "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
         "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",

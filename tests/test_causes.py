@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import queue
 import traceback
 from collections.abc import Callable
+from multiprocessing import Pipe
 
 import pytest
 
@@ -135,9 +137,26 @@ def test_a_quoted_text_and_a_callback_are_seen_through() -> None:
     assert pieces_in(called) == [Piece(("Closed",), "no")]
 
 
+def test_an_error_says_where_it_was_raised_and_whether_by_a_statement_of_the_program() -> None:
+    def last(play: Callable[[], object]) -> tuple[str, bool]:
+        with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
+            play()
+        found = pieces_of(caught.value)[0]
+        assert pieces_in("".join(traceback.format_exception(caught.value)))[0].place == found.place
+        return "/".join(found.place.rpartition(":")[0].split("/")[-2:]), found.raised
+
+    ours, other = Pipe()
+    other.close()
+    assert last(stated) == ("tests/test_causes.py", True)
+    assert last(mistaken) == ("tests/test_causes.py", False)
+    assert last(lambda: pickle.loads(b"")) == ("tests/test_causes.py", False)
+    assert last(ours.recv) == ("multiprocessing/connection.py", False)
+
+
 def test_they_survive_a_ledger() -> None:
-    pieces = [Piece(("Closed", "Exception"), "no"), Piece(("Empty", "Exception"), "")]
+    pieces = [Piece(("Closed", "Exception"), "no", "shop.py:3", raised=True), Piece(("Empty", "Exception"), "")]
     assert from_json(to_json(pieces)) == pieces
+    assert to_json(from_json(to_json(pieces))) == to_json(pieces)
     assert from_json(None) == []
 
 

@@ -136,6 +136,17 @@ class TestRecord:
         assert judge(run(ends={})).verdict == "unknown"
 
 
+class TestEnds:
+    def test_a_role_that_outlives_a_command_that_was_killed_is_unknown(self) -> None:
+        """Nobody has waited for it, so it may wait forever."""
+        running = End("Running", "still ran when the command had ended", 101.0)
+        killed = {"a": KILLED, "+command": KILLED}
+        found = run("Crash role=a at=up@a", fired(role="a"), ends={"b": running, **killed})
+        assert judge(found).verdict == "unknown"
+        assert check("ends", found).text.startswith("b still ran when the command had ended, and nobody waited longer")
+        assert judge(replace(found, ends={"b": RETURNED, **killed})).verdict == "clean error"
+
+
 class TestBound:
     def ends(self, time: float) -> dict[str, End]:
         return {"a": raised("RuntimeError", time=time), "b": KILLED}
@@ -211,6 +222,45 @@ class TestErrors:
         assert verdict(DROP, {"+command": "AssertionError", "a": "RuntimeError"}) == "clean error"
         assert verdict(DROP, {"a": "AssertionError"}, RETURNED) == "wrong"
         assert verdict(DROP, {"+command": "AssertionError"}, RETURNED) == "returned"
+
+    @pytest.mark.parametrize(
+        ("bases", "states", "verdict"),
+        [
+            (("AssertionError", "Exception"), False, "clean error"),
+            (("RuntimeError", "Exception"), True, "clean error"),
+            (("TrainingFailed", "ValueError", "Exception"), True, "clean error"),
+            (("ProcessRaisedException", "ProcessException", "Exception"), False, "clean error"),
+            (("BrokenProcessPool", "BrokenExecutor", "RuntimeError", "Exception"), False, "clean error"),
+            (("EOFError", "Exception"), False, "unknown"),
+            (("RuntimeError", "Exception"), False, "unknown"),
+            (("FileNotFoundError", "OSError", "Exception"), False, "unknown"),
+            (("ValueError", "Exception"), True, "clean error"),
+            (("ValueError", "Exception"), False, "unknown"),
+            (("NameError", "Exception"), False, "wrong"),
+            (("KeyError", "LookupError", "Exception"), True, "wrong"),
+            (("ZeroDivisionError", "ArithmeticError", "Exception"), False, "wrong"),
+            (("ModuleNotFoundError", "ImportError", "Exception"), False, "wrong"),
+        ],
+        ids=str,
+    )
+    def test_a_launchers_own_mistake_is_wrong_though_a_role_has_failed(
+        self, bases: tuple[str, ...], states: bool, verdict: str
+    ) -> None:
+        """It plays no role, and one that the plan has killed is judged beside it."""
+        causes = [{"bases": bases, "text": "3 of 4", "place": "launch.py:7", "raised": states}]
+        error = Event("+command", "raised", 2.0, {"error": f"{bases[0]}: 3 of 4", "causes": causes})
+        ends = {"a": RETURNED, "b": KILLED, "+command": End("Exited", "exited with status 1", 103.0)}
+        assert judge(run(CRASH, fired(), error, ends=ends)).verdict == verdict
+        passed_on = {**error.details, "causes": [*causes, {"bases": ["RuntimeError"], "text": TIMED_OUT}]}
+        assert judge(run(CRASH, fired(), replace(error, details=passed_on), ends=ends)).verdict == "clean error"
+
+    @pytest.mark.parametrize(("role", "verdict"), [("b", "clean error"), ("a", "wrong")])
+    def test_a_victim_that_its_pool_has_ended_too_was_killed_by_the_plan(self, role: str, verdict: str) -> None:
+        """A pool asks all its processes to end when one is gone, that one too."""
+        ended = End("Ended", "was ended by its own program", 101.0)
+        command = {"+command": RETURNED}
+        found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
+        assert judge(found).verdict == verdict
 
     def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""

@@ -101,7 +101,10 @@ class TestDuplicate:
     def test_what_the_callee_raises_in_handling_it_is_excused(self) -> None:
         refused = call("refused", TWICE_REFUSED, role="b", caller="a")
         assert comes(TWICE, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
-        assert comes(TWICE, error("RuntimeError", "b says: paid twice"), events=(self.SENT, fired(), refused)) is True
+        told = error("RuntimeError", "b says: AssertionError: paid twice")
+        assert comes(TWICE, told, events=(self.SENT, fired(), refused)) is True
+        short = error("RuntimeError", "the seats that were paid twice: 7")
+        assert comes(TWICE, short, events=(self.SENT, fired(), refused)) is None
         assert comes(TWICE, CLOSED, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
 
     def test_what_its_caller_is_told_is_excused(self) -> None:
@@ -116,7 +119,7 @@ class TestDuplicate:
         assert comes(TWICE, piece, events=(self.SENT, fired())) is False
 
 
-@pytest.mark.parametrize("plan", [DROP, CRASH, RESET, FAULT])
+@pytest.mark.parametrize("plan", [DROP, CRASH, RESET])
 @pytest.mark.parametrize(
     ("pieces", "right"),
     [
@@ -129,6 +132,7 @@ class TestDuplicate:
         ((SIZE,), False),
         ((CLOSED,), False),
         ((error("KeyError", "ECONNRESET"),), False),
+        ((error("EOFError", "Ran out of input"),), False),
         ((error("AttributeError", "'NoneType' object has no attribute 'grad'"),), False),
     ],
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else str(value),
@@ -143,12 +147,64 @@ def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:
     assert comes(RAISE, error("ValueError", "no sale")) is False
     assert comes(FAULT, error("FaultError", "injected", "RuntimeError")) is True
     assert comes(DROP, error("FaultError", "injected", "RuntimeError")) is False
+    assert comes(RAISE, error("RuntimeError", "a failed: KeyError: 'no sale'")) is True
+    assert comes(FAULT, error("RuntimeError", "a failed: FaultError('injected')")) is True
+
+
+@pytest.mark.parametrize(
+    ("pieces", "right"),
+    [
+        ((CLOSED, error("FaultError", "injected", "RuntimeError")), True),
+        ((error("AssertionError", "nothing was injected"),), False),
+        ((error("FaultError", "never injected", "RuntimeError"),), None),
+        ((error("RuntimeError", "nothing was injected"),), None),  # or it tells of it, without saying so
+        ((LATE,), None),  # or it waits for who has caught the plan's error
+        ((SILENT,), None),
+        ((GONE,), None),
+        ((error("RuntimeError", "2 batches timed out, 7 rows are wrong"),), None),
+        ((error("EOFError", "Ran out of input"),), False),
+        ((SIZE,), False),
+        ((CLOSED,), False),
+    ],
+    ids=lambda value: str(value[0]) if isinstance(value, tuple) else str(value),
+)
+def test_after_an_error_of_the_plan_others_are_its_own_or_unknown(
+    pieces: tuple[Piece, ...], right: bool | None
+) -> None:
+    assert comes(FAULT, *pieces) is right
+
+
+def test_a_text_that_is_empty_or_a_letter_is_no_quotation() -> None:
+    """The plan may name any: an error of this type that says something else does not come from it."""
+    for text, other in (("", "7 rows are wrong"), ("x", "max() of nothing")):
+        plan = f"Raise {CALL} side=request error=ValueError text='{text}'"
+        assert comes(plan, error("ValueError", text)) is True
+        assert comes(plan, error("ValueError", other)) is None
+        assert comes(plan, error("RuntimeError", other)) is not True
+
+
+def test_an_end_of_file_is_a_loss_where_a_channel_raises_it() -> None:
+    def end(place: str) -> Piece:
+        return Piece(("EOFError", "Exception"), "", place)
+
+    for place in ("/usr/lib/python3.11/multiprocessing/connection.py:383", "/opt/torch/distributed/rpc/api.py:1"):
+        assert comes(CRASH, end(place)) is True
+    for place in ("/home/me/shop.py:7", "/x/site-packages/torch/serialization.py:1", ""):
+        assert comes(CRASH, end(place)) is False
 
 
 def test_what_quotes_a_call_that_has_failed_so_is_excused() -> None:
-    told = error("RuntimeError", "till 1 has given up: the shop is closed")
+    told = error("RuntimeError", "till 1 has given up: Closed: the shop is closed")
     assert comes(DROP, told, events=(fired(), call("fail", CLOSED, GONE))) is True
     assert comes(DROP, told, events=(fired(), call("fail", CLOSED))) is False
+    assert comes(FAULT, told, events=(fired(), call("fail", CLOSED, error("FaultError", "injected")))) is True
+    assert comes(FAULT, told, events=(fired(), call("fail", CLOSED, GONE))) is False
+
+
+def test_an_error_that_quotes_a_text_without_its_type_is_unknown() -> None:
+    told = error("RuntimeError", "till 1 has given up: the shop is closed")
+    assert comes(DROP, told, events=(fired(), call("fail", CLOSED, GONE))) is None
+    assert comes(DROP, error("KeyError", told.text), events=(fired(), call("fail", CLOSED, GONE))) is False
 
 
 def test_an_error_before_anything_has_fired_is_not_excused() -> None:
@@ -161,6 +217,10 @@ def test_a_lost_peer_is_excused_by_the_end_of_another_role() -> None:
     assert comes(DELAY, GONE, follows=True) is True
     assert comes(DELAY, SIZE, follows=True) is False
     assert comes(DELAY, error("PeerLost", "b raised", "RuntimeError"), follows=True) is True
+    for piece in (GONE, LATE, SILENT, EMPTY):
+        assert comes(FAULT, piece, follows=True) is True
+        assert comes(TWICE, piece, follows=True) is True
+    assert comes(FAULT, SIZE, follows=True) is False
 
 
 class TestMessages:

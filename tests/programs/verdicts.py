@@ -4,12 +4,12 @@ A verdict is by docs/faults.md. What decides, where somebody did not return:
 
 - a role that is killed, or ends by an uncaught error, has not returned, whatever the command's status says;
 - after `Delay`, `Order` and `Pause` only a time-out is clean, after `Duplicate` only what the callee raised;
-- after the others RPC's own error, the plan's own, or one that derives from a hurt call;
+- after `Raise` the plan's error, after the others RPC's own, or one that derives from a hurt call;
 - a status that a role chooses while it handles an error is judged by that error.
 
 Of the first 97 verdicts one was another before it was run, and one plan had a moment that came too early (see the
-history). One row is gone: a lost call that nobody waits for holds torch's shutdown for 3 s, its peers wait as long in
-theirs, and chance decides who gives up.
+history). One verdict is another since a role that outlives a killed command is told. One row is gone: a lost call that
+nobody waits for holds torch's shutdown for 3 s, its peers wait as long in theirs, and chance decides who gives up.
 """
 
 from __future__ import annotations
@@ -331,8 +331,8 @@ WORD_COUNT = _of(
     ),
     (
         f"Crash role=master at=call:{RESULT[5:]}#1@master",
-        "clean error",
-        "the plan kills the command itself, which could then not see to its daemons",
+        "unknown",
+        "the plan kills the command itself; its daemons wait in a shutdown without a limit, and nobody waits for them",
     ),
     ("Crash role=reducer at=up@reducer", "clean error", "the reducer dies by its own hand, the master by an error"),
     (f"Pause role=reducer at=call:{RESULT[5:]}#1@master seconds=1", "returned", "a pause below the time-out"),
