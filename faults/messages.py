@@ -103,6 +103,23 @@ def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
     return {number: None if found is None else found[1] for number, found in _proofs(plan, timeline).items()}
 
 
+def unseen(plan: Plan, timeline: Timeline) -> dict[int, bool]:
+    """For each message fault without evidence whether that says nothing, since no recorded call could have shown it."""
+    without = [number for number, text in evidence(plan, timeline).items() if text is None]
+    return {number: not _shows(plan, plan.faults[number]) for number in without}
+
+
+def _shows(plan: Plan, fault: Fault) -> bool:
+    """Whether a recorded call tells of it, if it happens."""
+    via = _CALLS.get(str(fault.message))
+    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))
+
+
+def _alone(plan: Plan) -> bool:
+    """Whether nothing else of the plan can be why an RRef was not made."""
+    return not plan.at("process") and not plan.at("network")
+
+
 def bites(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
     """For each message fault the first call by which `evidence` proves it, when it began, or None."""
     return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
@@ -135,9 +152,8 @@ def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> tuple[Event, str] | 
         if seconds and min(seconds) >= float(fault.seconds or 0):
             return calls[0], f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
         return None
-    alone = not plan.at("process") and not plan.at("network")
     for each in calls:
         error = str(each.details.get("error", ""))
-        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):
+        if LOST in error or UNREADABLE in error or (_alone(plan) and NOT_MADE in error):
             return each, f"{each.role}: {error.splitlines()[0][:120]}"
     return None

@@ -10,7 +10,7 @@ from typing import Any
 
 from faults import hook, proof
 from faults.ledger import Timeline, read
-from faults.messages import evidence
+from faults.messages import unseen
 from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.scope import check_roles, prepared, scope
@@ -22,7 +22,8 @@ UNUSED = (
 
 
 class Planned:
-    """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: faults of messages may leave no evidence.
+    """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: the test answers for messages of which
+    no call can tell.
 
     ``guest``: the test did not ask for it, so it may find no world, and its faults no occasion.
     """
@@ -100,14 +101,19 @@ class Planned:
     def not_fired(self) -> str:
         """Which faults have not fired, or not as often as the plan says; empty if all have."""
         holds, text = proof.fired(self._run())
-        return "" if holds or (holds is None and self._unseen) else text
+        return "" if holds or (holds is None and all(self._vouched().values())) else text
 
     def account(self) -> dict[str, Any]:
         """For the tally of the whole run, as plain data."""
         fired = {event.details["fault"] for event in proof.firings(self._run())}
-        seen = evidence(self.plan, self.timeline()).items()
-        fired |= {number for number, text in seen if text is not None or self._unseen}
+        silent = self._vouched()
+        fired |= {number for number in self.plan.at("message") if silent.get(number, True)}
         return {"worked": self.worked(), "fired": sorted(fired), "why": self._why}
+
+    def _vouched(self) -> dict[int, bool]:
+        """For each message fault without evidence whether the test answers for it: only where there can be none."""
+        found = unseen(self.plan, self.timeline())
+        return {number: self._unseen and silent for number, silent in found.items()}
 
     def _run(self) -> Run:
         return Run(name="", plan=self.plan, timeline=self.timeline())

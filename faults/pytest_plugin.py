@@ -305,9 +305,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     yield
     if text := _unused(item):
         raise Misuse(text, pytrace=False)
+    if text := _not_fired(item):
+        pytest.fail(text, pytrace=False)
+
+
+def _not_fired(item: pytest.Item) -> str:
+    """Which faults that this test has asked for never happened; empty if all did, or none is asked for."""
     plan = item.stash[_scene].plan
-    if plan is not None and not plan.guest and (text := plan.not_fired()):
-        pytest.fail(f"not fired: {text}", pytrace=False)
+    text = "" if plan is None or plan.guest else plan.not_fired()
+    return text and f"not fired: {text}"
 
 
 def _unused(item: pytest.Item) -> str:
@@ -342,11 +348,11 @@ def pytest_runtest_makereport(
 
 
 def _insist(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """A failure that is expected of a test does not excuse a plan that does nothing."""
+    """A failure that is expected of a test does not excuse a plan that does nothing, or not all that it says."""
     if not hasattr(report, "wasxfail"):
         return
     misused = call.excinfo is not None and isinstance(call.excinfo.value, Misuse)
-    text = _unused(item) if report.when == "call" and not misused else ""
+    text = (_unused(item) or _not_fired(item)) if report.when == "call" and not misused else ""
     if misused or text:
         del report.wasxfail
         report.outcome = "failed"

@@ -26,6 +26,13 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "A test whose plan was put to work nowhere fails": (
         "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
+    "what a test is expected to fail by has to come after all its faults have fired": (
+        "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A `PYTHON_CALL` and a `PYTHON_REMOTE_CALL` do leave some": (
+        "test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",
+        "test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
     "A text without a fault is refused. So is everything that is no plan, before any fixture of the test is set up": (
         "test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
     ),

@@ -195,4 +195,28 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/test_world.py::TestLogs::test_the_log_of_every_role_outlives_the_world",),
         "the last role's log is lost when its world closes",
     ),
+    Mutant(
+        "expected-failures-need-no-fault",
+        _PLUGIN,
+        """    text = (_unused(item) or _not_fired(item)) if""",
+        """    text = _unused(item) if""",
+        _TABLE,
+        "a test that is expected to fail is right though its fault never fired",
+    ),
+    Mutant(
+        "any-message-unseen",
+        "faults/planned.py",
+        "        return {number: self._unseen and silent for number, silent in found.items()}",
+        "        return dict.fromkeys(found, self._unseen)",
+        _TABLE,
+        "a test answers for a message of which a call would have told",
+    ),
+    Mutant(
+        "no-message-is-shown",
+        "faults/messages.py",
+        """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
+        """    return via is not None and bool(fault) and not _alone(plan)""",
+        ("tests/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
+        "of a Python call that is never lost nobody could have told",
+    ),
 )

@@ -150,6 +150,28 @@ def test_expected_to_fail_under_it(world):
     served(world)
 
 
+@plan(SECOND)
+@pytest.mark.xfail(strict=True)
+def test_not_fired_and_expected_to_fail_in_vain(world):
+    served(world)
+
+
+@plan(SECOND)
+@pytest.mark.xfail
+def test_not_fired_and_expected_to_fail(world):
+    raise AssertionError("before it could")
+
+
+@plan(MESSAGE, unseen=True)
+def test_hurt_though_unseen(fresh_world):
+    served(fresh_world(["a", "b"]))
+
+
+@plan(MESSAGE.replace("RREF_USER_DELETE", "PYTHON_REMOTE_CALL"), unseen=True)
+def test_not_fired_though_unseen(fresh_world):
+    served(fresh_world(["a", "b"]))
+
+
 # Put to work nowhere.
 
 
