@@ -39,11 +39,11 @@ class LedgerError(OSError):
 class Ledger:
     """One role's, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
 
-    ``details``: what else its ``start`` says.
+    ``world``: where the role meets the others of its world, if that is known.
     """
 
-    def __init__(self, folder: Path, role: str, **details: Any) -> None:
-        self.role, self.process = role, os.getpid()
+    def __init__(self, folder: Path, role: str, world: str | None = None) -> None:
+        self.role, self.process, self.world = role, os.getpid(), world
         self.path = folder / f"{role}{SUFFIX}"
         try:
             self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
@@ -57,7 +57,7 @@ class Ledger:
         self._lock = threading.RLock()
         if os.fstat(self._file).st_size:
             os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
-        self.write("start", pid=self.process, wall=time.time(), boot=_boot(), **details)
+        self.write("start", pid=self.process, wall=time.time(), boot=_boot(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""

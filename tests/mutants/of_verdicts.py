@@ -42,6 +42,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a role misses the shutdown of a world in which it has never been",
     ),
     Mutant(
+        "another-worlds-role-is-hurt",
+        "faults/processes.py",
+        "process_of(str(fault.role), self.folder, self.ledger.world)",
+        "process_of(str(fault.role), self.folder)",
+        ("tests/test_processes.py::test_of_two_worlds_at_once_a_role_hurts_its_own",),
+        "of two worlds at once, the plan hurts the one that has started last, whichever has come to its moment",
+    ),
+    Mutant(
         "one-planned-death-excuses-all",
         _FAILURES,
         "        return failure.role in victims(run) and _is_planned(run, failure.process)",
