@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from faults import failures, proof
-from faults.bounds import lasting
+from faults.bounds import lasting, slowest
 from faults.record import End, Run
 
 # Verdicts that are defects, and never pass.
@@ -144,16 +144,14 @@ def in_time(run: Run) -> Check:
         return Check("bound", "hung", None, NOT_RECORDED)
     if all(end.returned for end in run.ends.values()):
         return Check("bound", "hung", True, "all returned")
-    bites = proof.bites(run)
-    fired = [event.time for event in bites.values() if event is not None]
-    if not fired:
-        silent = any(run.plan.faults[number].place == "message" for number in bites)
+    last = slowest(run)
+    if last is None:
+        silent = bool(run.plan.at("message"))
         text = "from when on is not known: no call shows the message" if silent else "nothing was lost"
         return Check("bound", "hung", None if silent else True, text)
-    allowed, first = run.bound + lasting(run.plan), min(fired) + run.start
-    role, last = max(run.ends.items(), key=lambda item: item[1].time)
-    text = f"{role} was the last to end, {last.time - first:.1f} s after the first fault, wanted at most {allowed:.1f}"
-    return Check("bound", "hung", last.time - first <= allowed, f"{text}: {run.limit}" if run.limit else text)
+    allowed, (role, seconds) = run.bound + lasting(run.plan), last
+    text = f"{role} was the last to end, {seconds:.1f} s after the first fault, wanted at most {allowed:.1f}"
+    return Check("bound", "hung", seconds <= allowed, f"{text}: {run.limit}" if run.limit else text)
 
 
 def right(run: Run) -> Check:

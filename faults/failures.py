@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from faults import proof
+from faults import fates, proof
 from faults.causes import Piece, from_json
 from faults.ledger import Event
 from faults.origin import excused
@@ -32,13 +32,15 @@ _MISTAKES = (
 
 @dataclass(frozen=True)
 class Failure:
-    """``time``: on the timeline; ``causes``: of its error, itself first; empty where none is known."""
+    """``time``: on the timeline; ``causes``: of its error, itself first, empty where none is known; ``process``: 0
+    where it is not known."""
 
     role: str
     kind: str
     text: str
     time: float
     causes: Sequence[Piece] = ()
+    process: int = 0
 
     def __str__(self) -> str:
         return f"{self.role} {self.text if len(self.text) < 120 else f'{self.text[:117]}...'}"
@@ -67,6 +69,16 @@ def victims(run: Run) -> set[str]:
         if fault.kind == "Crash":
             found.add(str(fault.role) if fault.place == "process" else event.role)
     return found
+
+
+def _is_victim(run: Run, failure: Failure) -> bool:
+    """Whether the plan has killed this role; and this process, where the ledgers tell: several may play one role."""
+    killed = fates.planned(run.timeline)
+    return failure.role in victims(run) and (not failure.process or not killed.isdisjoint({0, failure.process}))
+
+
+def _is_of(event: Event, failure: Failure) -> bool:
+    return event.role == failure.role and (not failure.process or event.process in (0, failure.process))
 
 
 def ungraceful(run: Run) -> set[str]:
@@ -105,7 +117,7 @@ def _of_end(run: Run, role: str, end: End) -> Failure:
     causes = end.causes
     if end.kind == "Raised" and not causes:
         causes = (Piece(tuple(base.rpartition(".")[2] for base in end.bases) or ("",), end.text),)
-    return Failure(role, end.kind, end.text, end.time - run.start, causes)
+    return Failure(role, end.kind, end.text, end.time - run.start, causes, end.process)
 
 
 def _of_event(event: Event) -> Failure:
@@ -120,9 +132,9 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     if failure.kind == "Raised":
         return excused(run, failure.causes, failure.time, follows=follows)
     if failure.kind == "Killed":
-        return failure.role in victims(run)
+        return _is_victim(run, failure)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
-        return follows or failure.role in victims(run)
+        return follows or _is_victim(run, failure)
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:
@@ -132,7 +144,7 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
     """It has ended by its own decision, and said nothing: why, the last of its calls may tell, if that has failed."""
-    ended = [event for event in run.timeline.of("ok", "fail", "info") if event.role == failure.role]
+    ended = [event for event in run.timeline.of("ok", "fail", "info") if _is_of(event, failure)]
     if ended and ended[-1].event != "ok":
         causes = from_json(ended[-1].details.get("causes"))
         if excused(run, causes, ended[-1].time, follows=follows):

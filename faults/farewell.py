@@ -2,8 +2,8 @@
 
 ``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
-hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it:
-its own program has asked it to end, by SIGTERM or `os.kill`.
+hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it: it
+was asked to end, by SIGTERM (`asking` tells of what its own program has sent); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from faults import hook
+from faults.asking import SUFFIX
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
 from faults.ledger import Ledger
-from faults.relatives import is_running
 
-SUFFIX, STATUS = ".term", ".status"
+INTERRUPTED, STATUS = ".int", ".status"
+
+# What asks a process to end, and leaves it the time to say so.
+_SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
 
 # What `sys.exit` was last called with, and the error that was being handled then.
 _last: dict[str, Any] = {}
@@ -41,15 +44,13 @@ def watch(folder: Path) -> None:
     atexit.register(_note)
     os._exit = partial(_exit_now, os._exit)
     sys.exit = partial(_exit, sys.exit)
-    os.kill = partial(_kill, folder, os.kill)
     os.register_at_fork(after_in_child=_forget)
     hook.on_activate.append(_listen)
 
 
-def asked_to_end(folder: Path) -> set[int]:
-    """The processes that their own program has ended, or tried to."""
-    files = [path for path in folder.glob(f"*{SUFFIX}") if path.stat().st_size]
-    return {int(path.name.removesuffix(SUFFIX).rpartition(".")[2]) for path in files}
+def is_interrupted(folder: Path) -> bool:
+    """Whether this process has been sent SIGINT since it plays a role."""
+    return any(path.stat().st_size for path in folder.glob(f"*.{os.getpid()}{INTERRUPTED}"))
 
 
 def statuses(folder: Path) -> dict[int, int]:
@@ -72,11 +73,14 @@ def _write_status(folder: Path) -> None:
 
 
 def _listen(folder: Path, ledger: Ledger) -> None:
-    """In C, so that it works while no Python can run; what SIGTERM does to the process stays as it is."""
+    """In C, so that it works while no Python can run; what a signal does to the process stays as it is."""
     _write_status(folder)
-    file = (folder / f"{ledger.role}.{os.getpid()}{SUFFIX}").open("w")
-    faulthandler.register(signal.SIGTERM, file=file, all_threads=False, chain=True)
-    _open[:] = [file]
+    files = []
+    for number, suffix in _SIGNALS.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:  # what it starts would ignore it no more
+            files.append((folder / f"{ledger.role}.{os.getpid()}{suffix}").open("w"))
+            faulthandler.register(number, file=files[-1], all_threads=False, chain=True)
+    _open[:] = files
 
 
 def _forget() -> None:
@@ -87,7 +91,8 @@ def _forget() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
     _status.clear()
     if _open:
-        faulthandler.unregister(signal.SIGTERM)
+        for number in _SIGNALS:
+            faulthandler.unregister(number)
         _open.clear()
 
 
@@ -116,11 +121,3 @@ def _exit(leave: Callable[[Any], NoReturn], status: Any = None) -> NoReturn:
         _last.clear()
         _last["status"] = code
     leave(status)
-
-
-def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
-    """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
-    asks = pid not in (0, os.getpid()) and number in (signal.SIGKILL, signal.SIGTERM)
-    if asks and (pid < 0 or is_running(pid)):  # one that has ended already was not ended by this
-        (folder / f"+.{abs(pid)}{SUFFIX}").write_text("by os.kill\n")
-    kill(pid, number)

@@ -1,14 +1,15 @@
 """How each role of a script ended, as the ledgers tell it: nobody waits for its processes but the script itself.
 
-A role's *life* is from one start of its RPC to the next. It has to end in order, with RPC shut down where the others of
-its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or not at all,
-its end is enough.
+A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
+one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the
+others of its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or
+not at all, its end is enough.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from faults.causes import Piece, from_json
 from faults.ledger import Event, Timeline
@@ -21,8 +22,8 @@ _KINDS = ("Killed", "Overdue", "Vanished", "Raised", "Exited", "Ended", "Running
 
 @dataclass(frozen=True)
 class Life:
-    """The events of one role from one start to the next. ``last``: whether its process started RPC no more, under
-    whatever name."""
+    """The events of one role and process from one start to the next. ``last``: whether the process started RPC no more,
+    under whatever name."""
 
     role: str
     events: tuple[Event, ...]
@@ -30,75 +31,130 @@ class Life:
 
     @property
     def pid(self) -> int:
-        return int(self.events[0].details.get("pid", 0))
+        return _pid(self.events[0])
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether it has come to its own end: nobody else ended its process."""
+        return not self.last or self.of("exit") is not None
 
     def of(self, kind: str) -> Event | None:
         """The last one of this kind."""
         return next((event for event in reversed(self.events) if event.event == kind), None)
 
+    def has(self, event: Event) -> bool:
+        """Whether the event can be of this life."""
+        begun, ended = self.events[0].time, self.events[-1].time
+        return self.role == event.role and event.process in (0, self.pid) and begun <= event.time <= ended
+
     def overlaps(self, other: Life) -> bool:
-        """Whether both can have been of one world."""
+        """Whether both can have been of one world: at one time, and each in a world that has a role of the other's
+        name."""
         return (
             self.events[0].time <= other.events[-1].time
             and other.events[0].time <= self.events[-1].time
             and self.role != other.role
+            and self._knows(other)
+            and other._knows(self)
         )
+
+    def _knows(self, other: Life) -> bool:
+        up = self.of("up")
+        names = None if up is None else up.details.get("workers")
+        return names is None or other.role in names
 
 
 def lives(timeline: Timeline) -> list[Life]:
     """Of all roles. Who plays none (``+command``) has none."""
-    found = []
-    latest = {event.details.get("pid"): event for event in timeline.of("start") if not event.role.startswith("+")}
-    for role in (each for each in timeline.roles if not each.startswith("+")):
-        own = [event for event in timeline.events if event.role == role]
-        starts = [n for n, event in enumerate(own) if event.event == "start"]
-        for begin, end in zip(starts, [*starts[1:], len(own)], strict=True):
-            last = latest[own[begin].details.get("pid")] is own[begin]
-            found.append(Life(role, tuple(own[begin:end]), last))
+    latest = {_pid(event): event for event in timeline.of("start") if not event.role.startswith("+")}
+    played = (role for role in timeline.roles if not role.startswith("+"))
+    every = [(role, events) for role in played for events in _of_role(timeline, role)]
+    return [Life(role, tuple(events), latest[_pid(events[0])] is events[0]) for role, events in every]
+
+
+def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
+    """The events of each of its lives. One that does not say of which process it is belongs to the latest start's; one
+    of a process that has not started RPC, such as a forked child, to none."""
+    found: list[list[Event]] = []
+    current: dict[int, list[Event]] = {}
+    latest = 0
+    for event in (each for each in timeline.events if each.role == role):
+        if event.event == "start":
+            latest = _pid(event)
+            current[latest] = []
+            found.append(current[latest])
+        process = event.process or latest
+        if process in current:
+            current[process].append(event)
     return found
 
 
-def fates(
-    timeline: Timeline,
-    *,
-    asked: Collection[int] = (),
-    running: Collection[int] = (),
-    statuses: Mapping[int, int] | None = None,
-) -> dict[str, End]:
-    """Each role's end; of several lives the worst.
+def _pid(start: Event) -> int:
+    return int(start.details.get("pid", 0))
 
-    ``asked``: the processes that their own program has ended; ``running``: those that were there when it was over;
-    ``statuses``: with which processes have really ended, where that is known.
-    """
-    found: dict[str, End] = {}
+
+def peers(life: Life, every: list[Life]) -> list[Life]:
+    """The lives of its world, as far as they can be told: of several of one role those that met at the same place."""
+    met = [other for other in every if life.overlaps(other)]
+    here = {other.role for other in met if _same_place(life, other)}
+    return [other for other in met if other.role not in here or _same_place(life, other)]
+
+
+def _same_place(life: Life, other: Life) -> bool:
+    own, theirs = (each.events[0].details.get("world") for each in (life, other))
+    return own is not None and own == theirs
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of the processes, besides their ledgers. ``asked``: those that their own program has ended, and when (monotonic
+    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended."""
+
+    asked: Mapping[int, float] = field(default_factory=dict)
+    running: Collection[int] = ()
+    statuses: Mapping[int, int] = field(default_factory=dict)
+
+
+def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
+    """Each role's end; of several lives the worst."""
+    killed = planned(timeline)
+
+    def rank(end: End) -> tuple[int, bool]:
+        return _KINDS.index(end.kind), end.process in killed
+
+    return {role: min(reversed(ends), key=rank) for role, ends in of_lives(timeline, known).items()}
+
+
+def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[End]]:
+    """The end of each role's every life, in the order of `lives`."""
+    found: dict[str, list[End]] = {}
     every = lives(timeline)
     for life in every:
-        end = _end(life, every, timeline.zero, asked, running, statuses or {})
-        known = found.get(life.role)
-        if known is None or _KINDS.index(end.kind) <= _KINDS.index(known.kind):
-            found[life.role] = end
+        end = _end(life, every, timeline.zero, known or Known())
+        found.setdefault(life.role, []).append(replace(end, process=life.pid))
     return found
 
 
-def _end(
-    life: Life,
-    every: list[Life],
-    zero: float,
-    asked: Collection[int],
-    running: Collection[int],
-    statuses: Mapping[int, int],
-) -> End:
+def planned(timeline: Timeline) -> set[int]:
+    """The processes that the plan has killed."""
+    crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
+    return {int(event.details.get("pid", event.process)) for event in crashes}
+
+
+def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
     time = life.events[-1].time + zero
     raised, left = life.of("raised"), life.of("exit")
     if raised is not None:
         bases = tuple(raised.details.get("bases") or ())
         return End("Raised", f"raised {raised.details.get('error')}", time, bases, _causes(raised))
-    status = _status(life, left, statuses)
+    if life.of("interrupted") is not None:
+        return _by_its_program(life, every, time)
+    status = _status(life, left, known.statuses)
     if left is not None and status:
-        known = status == left.details.get("status")  # else the error is another's, as of a `sys.exit` that was caught
-        return End("Exited", str(Exited(status)), time, (), _causes(left) if known else ())
+        own = status == left.details.get("status")  # else the error is another's, as of a `sys.exit` that was caught
+        return End("Exited", str(Exited(status)), time, (), _causes(left) if own else ())
     if left is None and life.last:
-        return _unseen(life, every, time, asked, running)
+        return _unseen(life, every, time, known)
     return End("Vanished", "ended without shutting RPC down", time) if _misses(life, every) else _returned(time)
 
 
@@ -108,12 +164,16 @@ def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
     return statuses.get(life.pid, said) if life.last else said
 
 
-def _unseen(life: Life, every: list[Life], time: float, asked: Collection[int], running: Collection[int]) -> End:
+def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:
     """One that has not said itself that it ends."""
-    if life.pid in running:
+    if life.pid in known.running:
         return End("Running", "still ran when the command had ended", time)
-    if life.pid not in asked:
+    if life.pid not in known.asked:
         return End("Killed", "was killed by a signal", time)
+    return _by_its_program(life, every, max(time, known.asked[life.pid]))
+
+
+def _by_its_program(life: Life, every: list[Life], time: float) -> End:
     over = life.of("left") is not None or (life.of("shutdown") is None and not _misses(life, every))
     return _returned(time) if over else End("Ended", "was ended by its own program", time)
 
@@ -122,7 +182,7 @@ def _misses(life: Life, every: list[Life]) -> bool:
     """Whether it has started RPC and not shut it down, where another role of its world did, for all together."""
     if life.of("up") is None or life.of("shutdown") is not None:
         return False
-    others = [other.of("shutdown") for other in every if life.overlaps(other)]
+    others = [other.of("shutdown") for other in peers(life, every)]
     return any(event is not None and event.details.get("graceful", True) for event in others)
 
 

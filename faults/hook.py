@@ -94,15 +94,28 @@ def _init_rpc(
     """Stands for `rpc.init_rpc`."""
     if plan.at("network"):
         network.enter(folder, name)
-    announcer = activate(folder, name, plan)
+    announcer = activate(folder, name, plan, world=_meeting_place(rpc_backend_options))
     backend, options = messages.backend_for(plan, name, backend, rpc_backend_options)
     with without_shared_memory() if plan.at("message") else nullcontext():
         original(name, backend, rank, world_size, options)
     announcer.announce("up")
 
 
-def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None) -> Announcer:
+def _meeting_place(options: Any) -> str:
+    """Where a world's processes find each other, which tells worlds of the same roles apart. Two spellings of one place
+    are two."""
+    place = str(getattr(options, "init_method", None) or "env://")
+    if place.startswith("env:"):
+        return f"{place} {os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+    return place
+
+
+def activate(
+    folder: str | os.PathLike[str], role: str, plan: Plan | None = None, *, world: str | None = None
+) -> Announcer:
     """Put the plan to work in this process, now; for worlds whose RPC is up already, `deactivate` ends it.
+
+    ``world``: where it meets the others, if that is known.
 
     Raises:
         PlanError: the plan cannot be read, or needs what this torch does not have.
@@ -110,7 +123,7 @@ def activate(folder: str | os.PathLike[str], role: str, plan: Plan | None = None
     _active.close()
     place, plan = Path(folder), read_plan(folder) if plan is None else plan
     with ExitStack() as undo:
-        ledger = Ledger(place, role)
+        ledger = Ledger(place, role, world=world)
         undo.callback(ledger.close)
         for action in on_activate:
             action(place, ledger)

@@ -23,9 +23,10 @@ class Pause:
         self._hurt = os.dup(handle)
         own, ledger = os.pidfd_open(os.getpid()), os.open(path, os.O_WRONLY | os.O_APPEND)
         try:
+            details = {**named, "pid": pid, "process": os.getpid()}
             told = {"hurt": self._hurt, "firing": own, "ledger": ledger, "pid": pid, "seconds": seconds}
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guardian.__file__, json.dumps({**told, "details": {**named, "pid": pid}})],
+                [sys.executable, "-I", "-S", guardian.__file__, json.dumps({**told, "details": details})],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 pass_fds=(self._hurt, own, ledger),

@@ -65,7 +65,7 @@ class Firing:
             return
         named = _named(number, fault)
         try:
-            pid, handle = process_of(str(fault.role), self.folder)
+            pid, handle = process_of(str(fault.role), self.folder, self.ledger.world)
             try:
                 (self._pause if fault.kind == "Pause" else self._crash)(fault, named, pid, handle)
             finally:

@@ -28,13 +28,15 @@ class RecordError(ValueError):
 @dataclass(frozen=True)
 class End:
     """How a role ended. ``kind``: the outcome's class, or one of `fates`; ``bases``: an exception's types, its own
-    first; ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock."""
+    first; ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock;
+    ``process``: of a script's role, 0 where there is none."""
 
     kind: str
     text: str
     time: float
     bases: tuple[str, ...] = ()
     causes: tuple[Piece, ...] = ()
+    process: int = 0
 
     @property
     def returned(self) -> bool:
@@ -44,7 +46,8 @@ class End:
 @dataclass(frozen=True)
 class Run:
     """One run. ``trace``: 'equal', 'wrong', 'unknown', or None where none was returned, and ``difference`` in words;
-    ``limit``: in words, what the bound is made of; ``recorded``: whether ledgers were to be written even if nothing is
+    ``limit``: in words, what the bound is made of; ``lives``: of a script, the ends of each role's every life;
+    ``recorded``: whether ledgers were to be written even if nothing is
     planned."""
 
     name: str
@@ -60,6 +63,7 @@ class Run:
     complete: bool = True
     recorded: bool = False
     limit: str = ""
+    lives: Mapping[str, Sequence[End]] = field(default_factory=dict)
 
     @property
     def hurt(self) -> bool:
@@ -68,9 +72,8 @@ class Run:
 
 def write(folder: Path, **values: Any) -> None:
     """Write ``run.json``, whole or not at all; `Run`'s own fields but plan and timeline."""
-    ends = {role: asdict(end) for role, end in values.pop("ends").items()}
     scratch = folder / f".{RUN}"
-    scratch.write_text(json.dumps({**values, "ends": ends}, indent=1) + "\n")
+    scratch.write_text(json.dumps(values, indent=1, default=asdict) + "\n")
     scratch.replace(folder / RUN)
 
 
@@ -87,7 +90,8 @@ def read(folder: str | os.PathLike[str]) -> Run:
             return Run(place.name, plan, timeline, complete=False)
         values = json.loads((place / RUN).read_text())
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
-        return Run(plan=plan, timeline=timeline, ends=ends, **values)
+        lives = {role: [_end(end) for end in each] for role, each in values.pop("lives", {}).items()}
+        return Run(plan=plan, timeline=timeline, ends=ends, lives=lives, **values)
     except (PlanError, OSError) as error:
         raise RecordError(f"{place} is not a run's folder: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from faults import record
+from faults.asking import asked_to_end
 from faults.autostart import VARIABLE
-from faults.bounds import bound_of_timeout, lasting, limit, timeout_of
+from faults.bounds import bound_of_timeout, first_bite, lasting, limit, timeout_of
 from faults.checks import Judgement, judge
 from faults.failures import COMMAND
-from faults.farewell import asked_to_end, statuses
-from faults.fates import fates
+from faults.farewell import statuses
+from faults.fates import Known, fates, of_lives
 from faults.ledger import read
 from faults.orphans import GRACE, adopting
 from faults.plan import Plan, PlanError
@@ -69,11 +70,13 @@ def run_script(
             _end(process)
         orphans = orphans or left()
     timeline = read(place)
-    timeout = timeout_of(timeline)
+    timeout = timeout_of(timeline, first_bite(plan, timeline))
+    known = Known(asked_to_end(place), running, statuses(place))
     record.write(
         place,
         name=shlex.join(command),
-        ends={**fates(timeline, asked=asked_to_end(place), running=running, statuses=statuses(place)), COMMAND: end},
+        ends={**fates(timeline, known), COMMAND: end},
+        lives=of_lives(timeline, known),
         bound=bound_of_timeout(timeout) if bound is None else bound,
         limit=limit(timeout) if bound is None else "",
         seconds=time.monotonic() - begun,
@@ -95,9 +98,10 @@ def _environment(place: Path) -> dict[str, str]:
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:
     """Seconds from the beginning until the command is overdue, by what the ledgers tell so far."""
     timeline = read(place)
-    fired = [event.time + timeline.zero - begun for event in timeline.of("fired")]
-    allowed = bound_of_timeout(timeout_of(timeline)) if bound is None else bound
-    return max(DEADLINE, min(fired, default=0.0) + allowed + lasting(plan) + LATER)
+    bitten = first_bite(plan, timeline)
+    allowed = bound_of_timeout(timeout_of(timeline, bitten)) if bound is None else bound
+    since = 0.0 if bitten is None else bitten + timeline.zero - begun
+    return max(DEADLINE, since + allowed + lasting(plan) + LATER)
 
 
 def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:

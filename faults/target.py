@@ -20,11 +20,17 @@ class CannotFireError(RuntimeError):
     """The fault cannot be fired: one line that says why."""
 
 
-def process_of(role: str, folder: Path) -> tuple[int, int]:
-    """The process that was the last to open the role's ledger: its id and a pidfd. Raises CannotFireError."""
+def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, int]:
+    """The process that was the last to open the role's ledger: its id and a pidfd. Raises CannotFireError.
+
+    ``world``: where the role that fires meets the others. Of two worlds at once its own is hurt.
+    """
     try:
         lines = (folder / f"{role}{SUFFIX}").read_bytes().split(b"\n")
-        start = json.loads([line for line in lines if line.startswith(b'{"event": "start"')][-1])
+        whole = (line for line in lines if line.startswith(b'{"event": "start"') and line.endswith(b"}"))
+        starts = [json.loads(line) for line in whole]
+        own = [start for start in starts if world is not None and start.get("world") == world]
+        start = (own or starts)[-1]
         pid, written, boot = int(start["pid"]), float(start["time"]), start["boot"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise CannotFireError(f"{role} has no process here: it has no ledger that says how it started") from error

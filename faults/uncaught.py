@@ -27,7 +27,8 @@ _OF_ANOTHER = ("ProcessException", "ChildFailedError", "CalledProcessError")
 def watch(folder: Path) -> None:
     """Write down what ends this process, or one that multiprocessing starts from it: ``raised``, with its types."""
     sys.excepthook = partial(_leave, folder, sys.excepthook)
-    BaseProcess.run = _watched(folder, BaseProcess.run)  # type: ignore[assignment, method-assign]
+    process: Any = BaseProcess
+    process._bootstrap = _watched(folder, process._bootstrap)
     farewell.watch(folder)
 
 
@@ -42,29 +43,37 @@ def _leave(
     hook(kind, error, trace)
 
 
-def _watched(folder: Path, run: Callable[[Any], object]) -> Callable[[Any], None]:
-    def watched(self: Any) -> None:
-        try:
-            run(self)
-        except SystemExit as error:
-            # `mp.spawn` has passed it on to who called it, and exits from within the handler.
-            if error.__context__ is not None and error.code not in (None, 0):
-                _write(folder, error.__context__)
-            raise
-        except BaseException as error:
-            _write(folder, error)
-            raise
+def _watched(folder: Path, bootstrap: Callable[..., int]) -> Callable[..., int]:
+    """Stands for what a child of multiprocessing executes: it swallows what `run` raises, whoever has written `run`."""
+
+    def watched(self: Any, *args: Any, **kwargs: Any) -> int:
+        self.run = partial(_run, folder, self.run)
+        return bootstrap(self, *args, **kwargs)
 
     return watched
+
+
+def _run(folder: Path, run: Callable[[], object]) -> None:
+    try:
+        run()
+    except SystemExit as error:
+        # `mp.spawn` has passed it on to who called it, and exits from within the handler.
+        if error.__context__ is not None and error.code not in (None, 0):
+            _write(folder, error.__context__)
+        raise
+    except BaseException as error:
+        _write(folder, error)
+        raise
 
 
 def _write(folder: Path, error: BaseException) -> None:
     """In the ledger of the role that this process, not one that it was forked from, plays or has played."""
     kind = getattr(builtins, raised_there(str(error)) or "", type(error))
     bases = [each.__name__ for each in kind.__mro__ if each is not object]
-    if not isinstance(error, Exception) or not set(bases).isdisjoint(_OF_ANOTHER):
-        return
-    ledger = None if Desk.open is None else Desk.open.ledger
-    if ledger is None or ledger.process != os.getpid():
-        ledger = Ledger(folder, COMMAND)
-    ledger.write("raised", bases=bases, error=first_line(error), causes=to_json(pieces_of(error)))
+    own = None if Desk.open is None or Desk.open.ledger.process != os.getpid() else Desk.open.ledger
+    interrupted = own is not None and isinstance(error, KeyboardInterrupt)
+    if own is not None and interrupted and farewell.is_interrupted(folder):
+        own.write("interrupted")
+    elif (isinstance(error, Exception) or interrupted) and set(bases).isdisjoint(_OF_ANOTHER):
+        ledger = own or Ledger(folder, COMMAND)
+        ledger.write("raised", bases=bases, error=first_line(error), causes=to_json(pieces_of(error)))

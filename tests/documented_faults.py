@@ -108,9 +108,11 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "A fault that did not fire is 1 here too": ("test_faults_cli.py::test_prepare",),
 }
 
+_STARTED = "test_script.py::test_how_programs_start_and_end_their_processes"
 _ENDS: dict[str, tuple[str, ...]] = {
-    "twice the longest of those that it gave to `init_rpc`, to `shutdown`, or to a call that was hurt": (
+    "twice the longest of those that it gave to `init_rpc`, to `shutdown`, or to a call that was hurt, was open when": (
         "test_bounds.py::test_the_longest_timeout_that_a_hurt_call_may_take",
+        "test_bounds.py::test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too",
         "test_bounds.py::test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last",
     ),
     "a run in which the command and every role return is `returned`": (
@@ -121,8 +123,22 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
-    "of two worlds, or of a role that is started again, the worst end is the role's": (
+    "of two worlds, one after the other or at once, or of a role that is started again, the worst end is the role's": (
         "test_fates.py::test_a_role_of_two_worlds_needs_both",
+        "test_fates.py::TestTwoWorldsAtOnce::test_one_that_is_lost_is_told_though_the_other_is_well",
+        _STARTED,
+    ),
+    "Whom the program ends is seen where a Python process sends SIGTERM or SIGKILL": (
+        "test_farewell.py::test_a_launcher_that_never_imports_torch_tells_whom_it_ends",
+        _STARTED,
+    ),
+    "So is a `KeyboardInterrupt` that a role raises although nobody has sent it SIGINT": (
+        "test_farewell.py::test_an_interrupt_is_told_unless_somebody_has_sent_it",
+        _STARTED,
+    ),
+    "a role that returns, in a world that is started anew or in the one that was hurt, takes as long as it takes": (
+        "test_bounds.py::TestRecovery",
+        "test_script.py::test_a_program_that_begins_anew_takes_as_long_as_it_takes",
     ),
     "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
         "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
@@ -206,7 +222,8 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
     "| `equal` | pass |": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
     "| `returned` | pass |": ("test_exit_statuses.py::test_check", "test_checks.py::test_verdicts"),
     "| `clean error` | pass |": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
-    "| `hung` | fail | a role missed its deadline, or the survivors of a fault ended later than the bound |": (
+    "| `hung` | fail | a role missed its deadline, or the survivors of a fault ended later than the bound (of a": (
+        "test_bounds.py::TestRecovery",
         "test_exit_statuses.py::test_check",
         "test_runs.py::test_who_waits_for_ever_hangs",
         "test_checks.py::TestBound::test_is_counted_from_the_first_fault",

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from torch.futures import Future
 
-from faults import farewell
+from faults import asking, farewell, uncaught
 from faults.announcer import Announcer
+from faults.autostart import VARIABLE
 from faults.calls import Calls
+from faults.delivery import Desk
+from faults.failures import COMMAND
 from faults.ledger import Ledger, read
 from faults.plan import Plan
 from faults.relatives import is_running
+
+STARTUP = Path(farewell.__file__).parent / "startup"
 
 
 @pytest.mark.parametrize(
@@ -49,11 +56,37 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         process.stdin.close()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert not is_running(process.pid)
-        farewell._kill(tmp_path, os.kill, process.pid, signal.SIGTERM)
-        assert farewell.asked_to_end(tmp_path) == set()
+        asking._kill(tmp_path, os.kill, process.pid, signal.SIGTERM)
+        assert asking.asked_to_end(tmp_path) == {}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        farewell._kill(tmp_path, os.kill, process.pid, signal.SIGKILL)
-        assert farewell.asked_to_end(tmp_path) == {process.pid}
+        begun = time.monotonic()
+        asking._kill(tmp_path, os.kill, process.pid, signal.SIGKILL)
+        assert list(asking.asked_to_end(tmp_path)) == [process.pid]
+        assert begun - 1 < asking.asked_to_end(tmp_path)[process.pid] < time.monotonic() + 1
+
+
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ("child.kill()", True),
+        ("os.kill(child.pid, 9)", True),
+        ("os.killpg(child.pid, 9)", True),
+        ("os.kill(-child.pid, 15)", True),
+        ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
+    ],
+)
+def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked: bool, tmp_path: Path) -> None:
+    text = (
+        "import os, subprocess, sys; child = subprocess.Popen(['sleep', '100'], start_new_session=True); "
+        f"{how}; child.wait(); assert 'torch' not in sys.modules; print(child.pid)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": str(STARTUP)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert list(asking.asked_to_end(tmp_path)) == ([int(found.stdout)] if asked else [])
 
 
 def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(tmp_path: Path) -> None:
@@ -66,3 +99,36 @@ def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(
     for write in (calls.settle, calls.settle, lambda: calls._ended(1, ended)):
         write()
         assert [(each.event, each.details["nth"]) for each in read(tmp_path).of("ok", "fail", "info")] == [("ok", 1)]
+
+
+class Rank(multiprocessing.Process):
+    """As people write them."""
+
+    def run(self) -> None:
+        raise ValueError("no data")
+
+
+def test_a_process_whose_class_has_a_run_of_its_own_tells_what_ended_it(tmp_path: Path) -> None:
+    """multiprocessing swallows the error, which has been written down by then."""
+
+    def bootstrap(rank: Rank) -> int:
+        with pytest.raises(ValueError, match="no data"):
+            rank.run()
+        return 1
+
+    assert uncaught._watched(tmp_path, bootstrap)(Rank()) == 1
+    (told,) = read(tmp_path).of("raised")
+    assert (told.role, told.details["error"]) == (COMMAND, "ValueError: no data")
+
+
+def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a role; the command's end is seen by who has started it."""
+    uncaught._write(tmp_path, KeyboardInterrupt())
+    assert read(tmp_path).events == ()
+    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    uncaught._write(tmp_path, KeyboardInterrupt())
+    (tmp_path / f"till.{os.getpid()}.int").write_text("")
+    uncaught._write(tmp_path, KeyboardInterrupt())
+    (tmp_path / f"till.{os.getpid()}.int").write_text("Current thread:")
+    uncaught._write(tmp_path, KeyboardInterrupt())
+    assert [each.event for each in read(tmp_path).events] == ["start", "raised", "raised", "interrupted"]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from faults.fates import fates, lives
+from faults.checks import judge
+from faults.failures import COMMAND
+from faults.fates import Known, fates, lives, of_lives
 from faults.ledger import Event, Timeline
+from faults.plan import Plan
+from faults.record import End, Run
 
 
 def life(role: str, *events: str, pid: int = 1, at: float = 0.0, **details: Any) -> list[Event]:
-    """One start of RPC and what followed, each a second later; ``details`` by event."""
+    """One start of RPC in one process and what followed, each a second later; ``details`` by event."""
     names = ["start", *events]
     return [
         Event(
@@ -19,6 +24,7 @@ def life(role: str, *events: str, pid: int = 1, at: float = 0.0, **details: Any)
             name,
             at + n,
             {"pid": pid, **details.get(name, {})} if name in ("start", "exit") else details.get(name, {}),
+            pid,
         )
         for n, name in enumerate(names)
     ]
@@ -32,7 +38,8 @@ OTHER = life("shop", *WHOLE, pid=9)
 def end(*events: list[Event], **known: Any) -> tuple[str, str]:
     every = [event for each in events for event in each]
     roles = tuple(dict.fromkeys(event.role for event in every))
-    found = fates(Timeline(tuple(sorted(every, key=lambda e: e.time)), {}, roles, 100.0), **known)
+    asked = dict.fromkeys(known.pop("asked", ()), 0.0)
+    found = fates(Timeline(tuple(sorted(every, key=lambda e: e.time)), {}, roles, 100.0), Known(asked, **known))
     return found["till"].kind, found["till"].text
 
 
@@ -93,3 +100,75 @@ def test_processes_without_a_role_have_no_life() -> None:
 def test_the_status_of_the_process_counts_more_than_what_python_said(said: int | None, status: int, kind: str) -> None:
     """`SystemExit` is raised without `sys.exit`, and what `sys.exit` raises is caught."""
     assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind
+
+
+class TestTwoWorldsAtOnce:
+    """Of the same names, in one folder: each process is judged by what it has written itself."""
+
+    FIRST = (*life("shop", *WHOLE, pid=1), *life("till", *WHOLE, pid=2))
+
+    def test_each_process_has_its_own_end(self) -> None:
+        second = [*life("shop", *WHOLE, pid=3, at=2), *life("till", *WHOLE, pid=4, at=2)]
+        assert end([*self.FIRST, *second])[0] == "Returned"
+        assert end([*self.FIRST, *life("till", *WHOLE, pid=4, at=0.5)])[0] == "Returned"
+
+    @pytest.mark.parametrize(
+        ("events", "kind"),
+        [(("up", "exit"), "Vanished"), (("up", "shutdown"), "Killed"), (("up", "raised", "exit"), "Raised")],
+    )
+    def test_one_that_is_lost_is_told_though_the_other_is_well(self, events: tuple[str, ...], kind: str) -> None:
+        lost = life("till", *events, pid=4, at=0.5, raised={"bases": ["OSError"], "error": "OSError: no"})
+        assert end([*self.FIRST, *life("shop", *WHOLE, pid=3, at=0.5), *lost])[0] == kind
+
+    def test_what_does_not_say_who_wrote_it_is_of_the_latest_start(self) -> None:
+        """A ledger of an earlier version."""
+        old = [replace(event, process=0) for event in (*life("till", "up", "exit"), *life("till", "up", at=20, pid=2))]
+        assert [len(each.events) for each in lives(Timeline(tuple(old), {}, ("till",)))] == [3, 2]
+
+    def test_what_a_forked_child_writes_is_of_no_life(self) -> None:
+        child = Event("till", "shutdown", 1.5, {}, 77)
+        assert end([*life("shop", *WHOLE, pid=1), *life("till", "up", "exit", pid=2), child])[0] == "Vanished"
+
+    @pytest.mark.parametrize(
+        "known",
+        [
+            {"up": {"workers": ["clerk", "till"]}},
+            {"start": {"world": "tcp://here:1"}},
+        ],
+    )
+    def test_who_shuts_down_for_all_of_another_world_is_not_missed(self, known: dict[str, Any]) -> None:
+        """Told by the names of its world, or by where it meets."""
+        other = life("shop", *WHOLE, pid=9, up={"workers": ["shop", "till"]}, start={"world": "tcp://here:2"})
+        mine = life("shop", "up", "exit", pid=3, **known)
+        assert end(life("till", "up", "exit", pid=4, **known), [] if "up" in known else mine, other)[0] == "Returned"
+        assert end(life("till", "up", "exit", pid=4), other)[0] == "Vanished"  # it may be of that one
+
+    def test_a_death_that_nobody_planned_is_wrong_beside_one_that_was(self) -> None:
+        plan, fired = Plan.parse("Crash role=till at=up@till"), {"fault": 0, "kind": "Crash", "pid": 2}
+        for pid, verdict in ((2, "clean error"), (4, "wrong")):
+            events = (
+                *life("till", "up", pid=2),
+                Event("till", "fired", 1.5, fired, 2),
+                *life("till", "up", pid=pid, at=5),
+            )
+            timeline = Timeline(events, {}, ("till",))
+            run = Run("till", plan, timeline, fates(timeline), bound=60.0, seconds=60.0, lives=of_lives(timeline))
+            assert judge(replace(run, ends={**run.ends, COMMAND: End("Returned", "returned", 8.0)})).verdict == verdict
+
+    def test_a_death_that_nobody_planned_is_worse_than_one_that_was(self) -> None:
+        fired = Event("shop", "fired", 1.5, {}, 1)
+        dead = [*life("till", "up", pid=4, at=-5), *life("till", "up", pid=2)]
+        for planned, worst in ((2, 4), (4, 2)):
+            crash = replace(fired, details={"kind": "Crash", "pid": planned})
+            assert fates(Timeline((*dead, crash), {}, ("till",)))["till"].process == worst
+
+
+def test_who_is_interrupted_from_outside_has_not_ended_by_itself() -> None:
+    """By SIGINT, which ends a process in order, with a status or without."""
+    assert end(life("till", "up", "interrupted", "exit"), OTHER) == ("Ended", "was ended by its own program")
+    assert end(life("till", "up", "interrupted", "exit", exit={"status": 1}))[0] == "Returned"
+
+
+def test_the_end_of_who_is_ended_is_when_it_was_asked_to() -> None:
+    timeline = Timeline(tuple(life("till", "up")), {}, ("till",), 100.0)
+    assert fates(timeline, Known({1: 150.0}))["till"].time == 150.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -55,6 +56,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [event.event for event in timeline.events] == ["start", "fired", "odd"]
     assert timeline.roles == ("ps",)
     assert timeline.torn == {}
+    assert {event.process for event in timeline.events} == {os.getpid()}
     first, fired, odd = timeline.events
     assert first.time == 0.0 <= fired.time <= odd.time
     assert fired.details == {
@@ -282,3 +284,30 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "ps.jsonl").mkdir()
     with pytest.raises(LedgerError, match=r"^cannot read the ledger .*ps.jsonl: Is a directory$"):
         read(tmp_path)
+
+
+def test_each_line_says_which_process_has_written_it(tmp_path: Path) -> None:
+    """A forked child has its parent's ledger; two processes may play one role at once, on two machines."""
+    ledger = Ledger(tmp_path, "ps")
+    child = os.fork()
+    if child == 0:
+        ledger.write("x")
+        os._exit(0)
+    os.waitpid(child, 0)
+    ledger.write("y")
+    assert [event.process for event in read(tmp_path).of("x", "y")] == [child, os.getpid()]
+    first, second = (
+        {**start(boot, time, wall), "process": pid}
+        for boot, time, wall, pid in (("a", 5.0, 100.0, 1), ("b", 70.0, 101.0, 2))
+    )
+    put(
+        tmp_path,
+        "ps",
+        first,
+        second,
+        {"event": "x", "time": 8.0, "process": 1},
+        {"event": "y", "time": 71.0, "process": 2},
+    )
+    assert [event.time for event in read(tmp_path).events] == [0.0, 1.0, 2.0, 3.0]
+    put(tmp_path, "ps", first, {"event": "x", "time": 8.0, "process": "1"})
+    assert read(tmp_path).torn == {"ps": 1}

@@ -268,6 +268,28 @@ def test_the_last_process_that_opened_a_ledger_is_the_role(tmp_path: Path) -> No
             own.close()
 
 
+@pytest.mark.parametrize("world", ["tcp://here:1", "tcp://here:2"])
+def test_of_two_worlds_at_once_a_role_hurts_its_own(world: str, tmp_path: Path) -> None:
+    """Whoever has started last."""
+    Ledger(tmp_path, "b").close()
+    plain = json.loads((tmp_path / "b.jsonl").read_text())
+    with subprocess.Popen(["sleep", "1000"]) as first, subprocess.Popen(["sleep", "1000"]) as second:
+        try:
+            both = {"tcp://here:1": first, "tcp://here:2": second}
+            lines = [{**plain, "pid": each.pid, "time": time.monotonic(), "world": at} for at, each in both.items()]
+            (tmp_path / "b.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            announcer, own = Announcer("a"), Ledger(tmp_path, "a", world)
+            undo = prepare(Plan.parse("Crash role=b at=up@a"), "a", tmp_path, own, announcer)
+            announcer.announce("up")
+            assert both.pop(world).wait(10) == -signal.SIGKILL
+            assert next(iter(both.values())).poll() is None
+            undo()
+            own.close()
+        finally:
+            first.kill()
+            second.kill()
+
+
 def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:
     announcer, own = Announcer("a"), Ledger(tmp_path, "a")
     undo = prepare(Plan.parse("Crash role=a at=up@a"), "a", tmp_path, own, announcer)

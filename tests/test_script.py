@@ -148,6 +148,40 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("program", "how", "verdict", "said"),
+    [
+        ("launched.py", "kill", "returned", "shop returned"),
+        ("launched.py", "killpg", "returned", "shop returned"),
+        ("launched.py", "interrupt", "returned", "shop returned"),
+        ("launched.py", "abort", "wrong", "shop was killed by a signal"),
+        ("launched.py", "gives-up", "wrong", "till raised KeyboardInterrupt"),
+        ("launched.py", "twice", "returned", "till returned"),
+        ("ranks.py", "right", "returned", "till returned"),
+        ("ranks.py", "wrong", "wrong", "till raised AssertionError: 2"),
+    ],
+)
+def test_how_programs_start_and_end_their_processes(
+    program: str, how: str, verdict: str, said: str, tmp_path: Path
+) -> None:
+    """By a launcher without torch, by signals, by classes of their own; two worlds at once, of which one lingers."""
+    command = [sys.executable, own(program, tmp_path), how]
+    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert said in str(judgement)
+
+
+@pytest.mark.long
+def test_a_program_that_begins_anew_takes_as_long_as_it_takes(tmp_path: Path) -> None:
+    """The second world has too few calls to be hurt, and works on beyond the bound."""
+    command = [sys.executable, own("launched.py", tmp_path), "again"]
+    plan = Plan.parse("Raise site=__main__:pay role=till nth=4 side=request")
+    found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=3)
+    assert judgement.verdict == "clean error", f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].time - found.ends["till"].time > 3
+
+
+@pytest.mark.long
 def test_a_role_that_is_killed_by_nobody_in_the_plan_is_told(tmp_path: Path) -> None:
     text = (
         "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"

@@ -1,0 +1,76 @@
+"""A shop that serves until it is ended, and a till; the launcher imports no torch. Knows nothing of faults.
+
+python launched.py kill | killpg | interrupt | abort | gives-up | again | twice
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def pay(amount):
+    if sys.argv[1] == "abort" and amount == 3:
+        os.abort()
+    return amount
+
+
+def play(how, name, place):
+    import torch.distributed.rpc as rpc
+
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{place}", rpc_timeout=5)
+    rpc.init_rpc(name, rank=int(name == "till"), world_size=2, rpc_backend_options=options)
+    if name == "shop" and how != "twice":
+        while True:
+            time.sleep(1)
+    for amount in range(1, 3 if place.endswith("again") else 5):
+        try:
+            assert name == "shop" or rpc.rpc_sync("shop", pay, args=(amount,)) == amount
+        except RuntimeError as error:
+            print(f"not paid {amount}: {str(error)[:24]}")
+            if how == "again":
+                raise
+    if place.endswith("again"):
+        time.sleep(4)
+    rpc.shutdown(graceful=how == "twice")
+    if how == "gives-up":
+        raise KeyboardInterrupt
+    if how == "twice" and place.endswith("first"):
+        time.sleep(3)
+
+
+def end(how, shop):
+    if how == "kill":
+        shop.kill()
+    elif how == "killpg":
+        os.killpg(shop.pid, signal.SIGKILL)
+    elif how == "interrupt":
+        shop.send_signal(signal.SIGINT)
+    else:
+        shop.terminate()
+    shop.wait()
+
+
+def start(how, place):
+    command = [sys.executable, __file__, how]
+    return [subprocess.Popen([*command, name, place], start_new_session=how == "killpg") for name in ("shop", "till")]
+
+
+def main(how):
+    with tempfile.TemporaryDirectory() as folder:
+        if how == "twice":
+            both = [each for name in ("first", "second") for each in start(how, f"{folder}/{name}")]
+            assert [each.wait() for each in both] == [0] * 4
+            return
+        for place in ("first", "again"):
+            shop, till = start(how, f"{folder}/{place}")
+            failed = till.wait()
+            end(how, shop)
+            if how != "again" or not failed:
+                return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1]) if len(sys.argv) == 2 else play(*sys.argv[1:])
