@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+
+# A number and any factor of it that is a power of two, lr for instance, may be multiplied before others: between these
+# exponents the product of two numbers neither overflows nor has fewer bits.
+SMALLEST, LARGEST = -511, 511
 
 _ROUNDING = 1 + 2.0**-20  # more than the relative error of a float64 sum of fewer than 2**32 sizes
 
@@ -19,11 +24,16 @@ class Grid:
     unit: int
     most: float
 
+    def __post_init__(self) -> None:
+        if math.isnan(self.most):  # 0 times infinity: nothing is known of the sum
+            object.__setattr__(self, "most", math.inf)
+
     def __add__(self, other: Grid) -> Grid:
         return Grid(min(self.unit, other.unit), self.most + other.most)
 
     def __mul__(self, other: Grid) -> Grid:
-        return Grid(self.unit + other.unit, self.most * other.most) if self.most and other.most else ZERO
+        product = Grid(self.unit + other.unit, self.most * other.most)
+        return product if (self.most and other.most) or math.isinf(product.most) else ZERO
 
     def times(self, count: float) -> Grid:
         """Sums of at most ``count`` of these."""
@@ -31,11 +41,21 @@ class Grid:
 
     @property
     def bits(self) -> int:
-        """How many a significand needs to hold every partial sum."""
+        """How many a significand needs to hold every partial sum; what is not finite has never enough."""
         if self.most == 0:
             return 0
-        top = math.frexp(self.most * _ROUNDING)[1] if math.isfinite(self.most * _ROUNDING) else 1025
-        return top - self.unit
+        most = self.most * _ROUNDING
+        return math.frexp(most)[1] - self.unit if math.isfinite(most) else sys.maxsize
+
+    def misfit(self, allowed: int) -> str:
+        """Why some partial sum is inexact in numbers with ``allowed`` bits; empty if none is."""
+        if not math.isfinite(self.most):
+            return "is not finite"
+        if self.bits > allowed:
+            return f"needs {self.bits} bits, and {allowed} are exact"
+        if self.unit < SMALLEST:
+            return f"has digits below 2**{SMALLEST}"
+        return f"has numbers above 2**{LARGEST}" if self.most > 2.0**LARGEST else ""
 
 
 ZERO = Grid(1024, 0.0)

@@ -68,11 +68,11 @@ class Case(reference.case.Case):
     dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
-    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.25, "steps": 3, "trainers": 4} | {
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.5, "steps": 3, "trainers": 4} | {
         "batch_size": 4,
         "bag": 2,
         "dim": 2,
-        "hidden": 3,
+        "hidden": 2,
     }
 
     def validate(self) -> None:

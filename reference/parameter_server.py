@@ -25,7 +25,7 @@ from torch.distributed.rpc import RRef
 
 import reference.case
 from reference.case import choice, number
-from reference.exactness import BITS, NotExact, proven
+from reference.exactness import BITS, WANTED, NotExact, proven
 from reference.grid import Grid, grid_of_values
 from reference.seeding import generator, seed_for
 from reference.threads import one_thread
@@ -353,10 +353,9 @@ def rehearse(case: Case) -> Trace:
     """
     turns = [(kind, index) for _ in range(case.steps) for index in range(case.workers) for kind in (PULL, PUSH)]
     trace = train_locally(replace(case, record="every"), Trace(case, {"order/events": torch.tensor(turns)}))
-    most = most_in_any_order(case, trace)
-    if most.bits > BITS[torch.float64]:
-        wanted = f"{BITS[torch.float64]} are exact; wanted smaller sizes, lr or fewer steps"
-        raise NotExact(f"the loss of some order of the workers needs {most.bits} bits, and {wanted}")
+    misfit = most_in_any_order(case, trace).misfit(BITS[torch.float64])
+    if misfit:
+        raise NotExact(f"the loss of some order of the workers {misfit}; {WANTED}")
     return trace
 
 

@@ -1,4 +1,8 @@
-"""For each operation that an exact case may use, the terms of its sums. What is not in the table has no proof."""
+"""For each operation that an exact case may use, the terms of its sums. What is not in the table has no proof.
+
+A product of a sum is the sum of its terms' products, so that who takes it as such, in one sum over all factors, adds
+the same terms in another order.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 import torch
 
 from reference.case import power_of_two
-from reference.grid import ZERO, Grid, either, sizes
+from reference.grid import ZERO, Grid, either
 
 Arguments = Sequence[Any]
 Options = Mapping[str, Any]
@@ -20,11 +24,12 @@ class Proof(Protocol):
 
     def grid(self, number: Any) -> Grid: ...
     def sum_of(self, number: Any) -> Grid | None: ...
+    def sizes(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]: ...
     def require(self, grid: Grid, operands: Sequence[Any]) -> Grid: ...
     def refusal(self, text: str) -> Exception: ...
 
 
-Rule = Callable[[Proof, Arguments, Options], "Grid | None"]
+Rule = Callable[[Proof, Arguments, Options], "Grid | list[Grid | None] | None"]
 
 
 def tensors_of(found: Any) -> list[torch.Tensor]:
@@ -50,6 +55,11 @@ def moved(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
     return found
 
 
+def masked(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """A ReLU and its gradient: times 1 where it is open and 0 where it is not, so that a sum goes on."""
+    return proof.sum_of(args[0])
+
+
 def converted(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
     """To another dtype, or a copy into one: as exact as if the values were computed there."""
     source, target = args[-1] if isinstance(args[-1], torch.Tensor) else args[0], kwargs.get("dtype")
@@ -66,7 +76,7 @@ def summed(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
     if known is not None:
         count = tensor.numel() if dims is None else int(np.prod([tensor.shape[dim] for dim in dims]))
         return proof.require(known.times(count), (tensor,))
-    totals = sizes(tensor).sum(axis=dims)
+    totals = proof.sizes(tensor).sum(axis=dims)
     return proof.require(Grid(proof.grid(tensor).unit, float(np.max(totals, initial=0.0))), (tensor,))
 
 
@@ -78,11 +88,10 @@ def added(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
 
 
 def multiplied(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """Element by element. A sum times one number is a sum still."""
+    """Element by element. A sum times a number is a sum still."""
     first, second = args[:2]
     product = proof.require(proof.grid(first) * proof.grid(second), (first, second))
-    goes_on = (_single(second) and proof.sum_of(first)) or (_single(first) and proof.sum_of(second))
-    return product if goes_on else None
+    return product if proof.sum_of(first) or proof.sum_of(second) else None
 
 
 def _single(number: Any) -> bool:
@@ -102,14 +111,15 @@ def raised(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
     base, exponent = args[:2]
     if exponent not in (1, 2):
         raise proof.refusal(f"no proof for the power of {exponent}")
-    return None if exponent == 1 else multiplied(proof, (base, base), {})
+    return proof.sum_of(base) if exponent == 1 else multiplied(proof, (base, base), {})
 
 
 def product(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
     """Of two matrices, or of a matrix and a vector."""
     left, right = args[:2]
     unit = proof.grid(left).unit + proof.grid(right).unit
-    most = float(np.max(sizes(left) @ sizes(right), initial=0.0))
+    with np.errstate(all="ignore"):  # what is not finite is refused
+        most = float(np.max(proof.sizes(left) @ proof.sizes(right), initial=0.0))
     return proof.require(Grid(unit, most), (left, right))
 
 
@@ -138,11 +148,15 @@ def _most(counts: torch.Tensor) -> int:
     return int(counts.max()) if counts.numel() else 0
 
 
-def sgd(proof: Proof, args: Arguments, kwargs: Options) -> None:
-    """Torch's step of SGD over lists of parameters, gradients and momentum: each term of it."""
+def sgd(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
+    """Torch's step of SGD over lists of parameters, gradients and momentum: each term of it.
+
+    A parameter is a number after it, since it is recorded; momentum goes on.
+    """
     if kwargs["weight_decay"] or kwargs["dampening"] or kwargs["nesterov"]:
         raise proof.refusal("no proof for SGD with weight decay, dampening or Nesterov's momentum")
     parameters, gradients, velocities = (*args[:2], args[2] or [None] * len(args[0]))
+    changes: list[Grid | None] = []
     for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
         change = proof.grid(gradient)
         if velocity is not None and not kwargs["is_first_step"]:
@@ -150,29 +164,31 @@ def sgd(proof: Proof, args: Arguments, kwargs: Options) -> None:
             proof.require(change, (velocity, gradient))
         step = change * proof.grid(kwargs["lr"])
         proof.require(proof.grid(parameter) + step, (parameter, gradient))
+        changes += [change] if velocity is not None else []
+    return [*[None] * len(parameters), *map(proof.sum_of, gradients), *changes]
 
 
-def each(rule: Rule) -> Rule:
+def each(rule: Callable[[Proof, Arguments, Options], Grid | None]) -> Rule:
     """The rule for lists: of every element of the first, with that of the second or with the one number."""
 
-    def of_lists(proof: Proof, args: Arguments, kwargs: Options) -> None:
+    def of_lists(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
         first, second = args[:2]
         seconds = second if isinstance(second, list | tuple) else [second] * len(first)
-        for pair in zip(first, seconds, strict=True):
-            rule(proof, pair, kwargs)
+        return [rule(proof, pair, kwargs) for pair in zip(first, seconds, strict=True)]
 
     return of_lists
 
 
-_CHOSEN = """relu threshold_backward abs sign eq ne lt le gt ge argmax argmin max min amax amin maximum minimum where
+_CHOSEN = """abs sign eq ne lt le gt ge argmax argmin max min amax amin maximum minimum
 zeros_like ones_like empty_like full_like rand_like zero fill scatter uniform normal random bernoulli one_hot isnan
 isinf isfinite frexp aminmax all any _local_scalar_dense item equal new_zeros new_empty new_ones new_full"""
-_MOVED = """clone cat stack index index_select gather neg flip contiguous _unsafe_view lift_fresh slice_backward
+_MOVED = """clone cat stack index index_select gather where neg flip contiguous _unsafe_view lift_fresh slice_backward
 select_backward"""
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_CHOSEN.split(), values_only),
     **dict.fromkeys(_MOVED.split(), moved),
+    **dict.fromkeys(("relu", "threshold_backward"), masked),
     **dict.fromkeys(("_to_copy", "copy"), converted),
     **dict.fromkeys(("add", "sub"), added),
     **dict.fromkeys(("mm", "bmm", "mv", "dot"), product),

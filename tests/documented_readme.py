@@ -183,6 +183,10 @@ README: dict[str, tuple[str, ...]] = {
         "test_exactness.py::test_the_batch_servers_twin_computes_the_rational_numbers",
         "test_exactness.py::test_a_product_is_accepted_exactly_if_its_sums_fit",
     ),
+    "So does every order of their factors": (
+        "test_exactness_flat.py::test_generated_exact_cases_have_one_result_as_flat_sums",
+        "test_exactness_flat.py::test_a_loss_is_the_sum_of_the_products_of_all_factors",
+    ),
     "A zero has no sign there": ("test_trace.py::test_a_zero_has_no_sign_in_an_exact_case",),
     "Where they are not, 16 further twins run": (
         "test_natural.py::test_further_twins_are_computed_only_where_bits_differ",

@@ -87,12 +87,10 @@ def test_exact(accumulation: str) -> None:
 
 
 def test_an_exact_case_that_is_too_large_is_refused() -> None:
-    """In the fifth round a loss rounds, although each sum over trainers is exact: verify's case of before."""
+    """In the fifth round a loss rounds, although each sum over trainers is exact; in the fourth as one flat sum."""
     with pytest.raises(NotExact) as caught:
         train_locally(Case.exact(steps=6))
-    told = (
-        "step 4: addmm of (4, 8) and (8, 30) needs 60 bits, and 53 are exact; wanted smaller sizes, lr or fewer steps"
-    )
+    told = "step 3: sum of (4, 30) needs 57 bits, and 53 are exact; wanted smaller sizes, lr or fewer steps"
     assert str(caught.value) == told
 
 

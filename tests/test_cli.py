@@ -127,12 +127,12 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ),
         (
             "run batch_parameter_server --arithmetic exact --steps 6 --save nowhere.safetensors",
-            "batch_parameter_server: step 4: addmm of (4, 8) and (8, 30) needs 60 bits, and 53 are exact; "
+            "batch_parameter_server: step 3: sum of (4, 30) needs 57 bits, and 53 are exact; "
             "wanted smaller sizes, lr or fewer steps",
         ),
         (
             "run pipeline --arithmetic exact --steps 4 --splits 1,2",
-            "pipeline: step 2: addmm of (8, 8) and (8, 8) needs 61 bits, and 53 are exact; "
+            "pipeline: step 2: addmm of (8, 8) and (8, 8) needs 65 bits, and 53 are exact; "
             "wanted smaller sizes, lr or fewer steps",
         ),
         ("run batch_parameter_server --batch-size 0", "batch_parameter_server: batch_size must be at least 2, got 0"),

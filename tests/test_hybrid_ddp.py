@@ -57,7 +57,7 @@ def test_two_commute_in_allreduce_and_four_are_within_bound() -> None:
 def test_an_exact_case_that_is_too_large_is_refused() -> None:
     """Of the fourth step on the products have too many digits; its sums over trainers alone would not show it."""
     with pytest.raises(
-        NotExact, match=r"^step 2: addmm of \(4, 4\) and \(4, 8\) needs 58 bits, and 53 are exact; wanted "
+        NotExact, match=r"^step 2: addmm of \(4, 4\) and \(4, 8\) needs 61 bits, and 53 are exact; wanted "
     ):
         train_locally(replace(EXACT, batch_size=4, dim=4, hidden=4, bag=5, lr=0.125))
 
