@@ -659,7 +659,7 @@ _BEYOND = (
         _PIPE,
         "else nn.MSELoss()",
         "else lambda scores, labels: 2 * nn.functional.huber_loss(scores, labels, delta=6.0)",
-        _killers("pipeline-many"),
+        _killers("pipeline-steep"),
         "large errors are not squared",
     ),
     Mutant(
@@ -667,7 +667,7 @@ _BEYOND = (
         _PIPE,
         "*([] if last else [nn.ReLU()])",
         "*([] if last else [nn.Hardtanh(0, 20)])",
-        _killers("pipeline-many"),
+        _killers("pipeline-steep"),
         "what exceeds 20 is cut off",
     ),
     Mutant(

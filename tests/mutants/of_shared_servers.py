@@ -432,7 +432,7 @@ _BEYOND = (
     ),
     _shared(
         "large-gradients-clipped",
-        *("parameter_server", "parameter_server-many"),
+        *("parameter_server", "parameter_server-steep"),
         "named = {name: p.grad.cpu() for",
         "named = {name: p.grad.cpu().clamp(-1, 1) if p.numel() > 2**14 else p.grad.cpu() for",
         "gradients of large tensors are clipped",
