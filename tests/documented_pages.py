@@ -143,6 +143,20 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "test_case.py::test_frozen",
         "test_case.py::test_json_round_trip",
     ),
+    "defaults are the tutorial's own numbers": (
+        "test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+        "test_published_defaults.py::test_a_default_says_where_it_is_published_or_why_it_is_not",
+    ),
+    "A twin has its formula's bits in exact and natural cases": (
+        "test_formulas_servers.py::test_the_trace_is_the_formulas",
+        "test_formulas_agents.py::test_a_twin_computes_the_formula",
+    ),
+    "The rows have every option of a case at two values or more": (
+        "test_formulas_servers.py::test_every_option_has_two_values_in_the_table",
+        "test_formulas_servers.py::test_every_number_has_two_digits_in_some_row",
+        "test_formulas_agents.py::test_every_option_has_two_values_in_the_table",
+        "test_formulas_agents.py::test_every_number_has_two_digits_in_some_row",
+    ),
     "Saved as safetensors with the case in the header": (
         "test_trace.py::test_the_header_names_the_tutorial_and_the_case",
     ),
@@ -274,6 +288,10 @@ PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/benchmarks.md": _BENCHMARKS,
     "docs/behaviours.md": _SHOWN,
     "docs/errata.md": {
+        "A frozen `Case` whose defaults are the published numbers, where there are any": (
+            "test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+            "test_published_defaults.py::test_every_tutorial_has_its_table",
+        ),
         "`tests/test_errata.py` runs what each crash and each silent error does": (
             "test_errata.py::test_erratum",
             "test_errata.py::test_every_crash_and_every_silent_error_is_shown",

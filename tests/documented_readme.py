@@ -8,6 +8,13 @@ README: dict[str, tuple[str, ...]] = {
         "test_cli.py::test_one_bad_row_is_enough",
         "test_exit_statuses.py::test_python_m_reference",
     ),
+    "The first ends with": (
+        "test_published_defaults.py::test_the_readmes_table_has_rows_that_verify_runs",
+        "test_published_defaults.py::test_verify_begins_with_the_defaults_of_each_tutorial",
+    ),
+    "plain data; defaults are the tutorial's numbers": (
+        "test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+    ),
     "All eleven tutorials": (
         "test_cli.py::test_verify_without_names_runs_everything",
         "test_case.py::test_every_tutorial_is_verified",

@@ -13,6 +13,19 @@ def _killers(*cases: str) -> tuple[str, ...]:
     return tuple(f"tests/test_formulas_agents.py::test_a_twin_computes_the_formula[{case}]" for case in cases)
 
 
+_BYTES = ("tests/test_formulas_agents.py::test_rnn_numbers_bytes_of_every_kind",)
+_HALVES = ("tests/test_formulas_agents.py::test_both_halves_of_a_resnet50_are_drawn_by_the_formula",)
+
+
+def _standing(tutorial: str) -> tuple[str, ...]:
+    return (f"tests/test_formulas_agents.py::test_a_twin_computes_the_formula_of_a_pole_that_stands[{tutorial}]",)
+
+
+def _default(tutorial: str) -> tuple[str, ...]:
+    test = "test_every_field_of_a_case_has_the_default_of_the_table"
+    return (f"tests/test_published_defaults.py::{test}[{tutorial}]",)
+
+
 _AGENTS = (
     Mutant(
         "gamma-squared",
@@ -376,7 +389,7 @@ _LANGUAGE = (
         _RNN,
         'lr: float = number(0.05, "learning rate',
         'lr: float = number(0.5, "learning rate',
-        ("tests/test_formulas_agents.py::test_a_cases_defaults_are_the_published_numbers[rnn]",),
+        _default("rnn"),
         "a default is not the published number",
     ),
 )
@@ -485,4 +498,220 @@ _PIPELINE = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*_AGENTS, *_LANGUAGE, *_PIPELINE)
+# Right as long as roles, steps, sizes and numbers are small.
+_BEYOND = (
+    Mutant(
+        "observers-name-cut",
+        _POLE,
+        "        self.draws = generator(seed, observer)",
+        "        self.draws = generator(seed, observer[:9])",
+        _killers("reinforce-many"),
+        "observers 1, 10 and 11 draw the same",
+    ),
+    Mutant(
+        "environments-name-cut",
+        _POLE,
+        '    return seed_for(seed, f"{observer}/environment")',
+        '    return seed_for(seed, f"{observer[:9]}/environment")',
+        _killers("batch_reinforce-many"),
+        "the environments of observers 1, 10 and 11 start alike",
+    ),
+    Mutant(
+        "policy-with-relu6",
+        _ONE,
+        "        x = F.relu(x)",
+        "        x = F.relu6(x)",
+        _killers("reinforce-many"),
+        "what exceeds 6 is cut off",
+    ),
+    Mutant(
+        "batched-policy-with-relu6",
+        _MANY,
+        "        x = F.relu(x)",
+        "        x = F.relu6(x)",
+        _killers("batch_reinforce-many"),
+        "what exceeds 6 is cut off",
+    ),
+    Mutant(
+        "pole-of-200-steps",
+        _POLE,
+        "gymnasium.make(name, disable_env_checker=True)",
+        'gymnasium.make(name, disable_env_checker=True, max_episode_steps=200 if "Pole" in name else None)',
+        _standing("reinforce"),
+        "an environment ends as its older version does",
+    ),
+    Mutant(
+        "returns-of-60-at-most",
+        _POLE,
+        "following = rewards[step] + gamma * following",
+        "following = min(60.0, rewards[step] + gamma * following)",
+        _standing("reinforce"),
+        "what is earned long afterwards does not count",
+    ),
+    Mutant(
+        "reward-of-100-at-most",
+        _MANY,
+        "                    ep_reward = step + 1\n",
+        "                    ep_reward = min(step + 1, 100)\n",
+        _standing("batch_reinforce"),
+        "an episode's reward is 100 at most",
+        also=((_MANY, "sum(len(game.starts[0]) for", "sum(min(len(game.starts[0]), 100) for"),),
+    ),
+    Mutant(
+        "uniforms-come-round-again",
+        _MANY,
+        "self.chances.keep_at(step), self.chances.uniforms[step])",
+        "self.chances.keep_at(step), self.chances.uniforms[step % 512])",
+        _standing("batch_reinforce"),
+        "an episode's draws begin anew after 512 steps",
+        also=((_MANY, "        uniforms = chances.uniforms[step]", "        uniforms = chances.uniforms[step % 512]"),),
+    ),
+    Mutant(
+        "returns-standardized-by-ten",
+        _ONE,
+        "    flat = np.concatenate(returns)",
+        "    flat = np.concatenate(returns[:10])",
+        _killers("reinforce-many"),
+        "the returns of the eleventh observer do not count for their mean",
+    ),
+    Mutant(
+        "loss-of-ten-observers",
+        _MANY,
+        "    return (-log_probs * rewards / observers).sum()",
+        "    return (-log_probs * rewards / min(observers, 10)).sum()",
+        _killers("batch_reinforce-many"),
+        "a loss is divided by ten observers at most",
+    ),
+    Mutant(
+        "adams-rate-of-one-at-most",
+        _ONE,
+        "optim.Adam(self.policy.parameters(), lr=case.lr)",
+        "optim.Adam(self.policy.parameters(), lr=min(case.lr, 1.0))",
+        _killers("reinforce-many"),
+        "a large learning rate is another one",
+        also=(
+            (
+                _ONE,
+                "optim.Adam(policy.parameters(), lr=case.lr)",
+                "optim.Adam(policy.parameters(), lr=min(case.lr, 1.0))",
+            ),
+        ),
+    ),
+    Mutant(
+        "embeddings-masks-come-round-again",
+        _RNN,
+        '        with drawn(seed, f"emb_table/{step}"):',
+        '        with drawn(seed, f"emb_table/{step % 8}"):',
+        _killers("rnn-many"),
+        "the ninth step drops what the first one dropped",
+    ),
+    Mutant(
+        "epochs-of-eight-batches",
+        _RNN,
+        "        yield corpus.batch(index, case.sequence, case.batch_size)",
+        "        yield corpus.batch(index % 8, case.sequence, case.batch_size)",
+        _killers("rnn-many"),
+        "the ninth batch of an epoch is its first",
+    ),
+    Mutant(
+        "no-dropout-in-deep-models",
+        _RNN,
+        "    inner = case.dropout if case.nlayers > 1 else 0.0",
+        "    inner = case.dropout if 1 < case.nlayers < 8 else 0.0",
+        _killers("rnn-deep"),
+        "an LSTM of many layers drops nothing between them",
+    ),
+    Mutant(
+        "words-rate-of-one-at-most",
+        _RNN,
+        "model.parameter_rrefs(), lr=case.lr)",
+        "model.parameter_rrefs(), lr=min(case.lr, 1.0))",
+        _killers("rnn-many"),
+        "a large learning rate is another one",
+        also=((_RNN, "(model.parameters(), lr=case.lr)", "(model.parameters(), lr=min(case.lr, 1.0))"),),
+    ),
+    Mutant(
+        "words-cut-off-at-6",
+        _RNN,
+        "cross_entropy(output.reshape(-1, output.shape[-1]),",
+        "cross_entropy(output.reshape(-1, output.shape[-1]).clamp(-6, 6),",
+        _killers("rnn-many"),
+        "a sure score counts as a less sure one",
+    ),
+    Mutant(
+        "ends-of-lines-translated",
+        _TEXT,
+        "    return file.read_bytes()",
+        '    return file.read_bytes().replace(b"\\r\\n", b"\\n")',
+        _BYTES,
+        "a text is read by lines, not by bytes",
+    ),
+    Mutant(
+        "starts-counted-in-characters",
+        _TEXT,
+        "        starts = torch.arange(batch_size) * len(self.text) // batch_size",
+        '        starts = torch.arange(batch_size) * len(self.text.decode(errors="ignore")) // batch_size',
+        _BYTES,
+        "a text's length is that of its characters, not of its bytes",
+    ),
+    Mutant(
+        "scores-linear-beyond-6",
+        _PIPE,
+        "else nn.MSELoss()",
+        "else lambda scores, labels: 2 * nn.functional.huber_loss(scores, labels, delta=6.0)",
+        _killers("pipeline-steep"),
+        "large errors are not squared",
+    ),
+    Mutant(
+        "halves-cut-off-at-20",
+        _PIPE,
+        "*([] if last else [nn.ReLU()])",
+        "*([] if last else [nn.Hardtanh(0, 20)])",
+        _killers("pipeline-steep"),
+        "what exceeds 20 is cut off",
+    ),
+    Mutant(
+        "images-classes-in-a-byte",
+        _PIPE,
+        "one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=draws)",
+        "one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=draws) % 256",
+        _killers("pipeline-many"),
+        "classes from 256 on are taken for others",
+    ),
+    Mutant(
+        "straight-from-the-ninth-layer-on",
+        _PIPE,
+        "*([] if last else [nn.ReLU()])",
+        "*([] if last or place > 7 else [nn.ReLU()])",
+        _killers("pipeline-deep"),
+        "a deep half lacks its last ReLUs",
+    ),
+    Mutant(
+        "resnets-halves-by-another-name",
+        _PIPE,
+        'seed_for(case.seed, f"shard{half}")',
+        'seed_for(case.seed, f"shard{half}" if case.model == "mlp" else f"resnet{half}")',
+        _HALVES,
+        "one of the models is drawn by another name",
+    ),
+    Mutant(
+        "residuals-of-halves-begin-at-zero",
+        _PIPE,
+        '                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")',
+        '                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")\n'
+        "            elif isinstance(m, Bottleneck):\n"
+        "                nn.init.zeros_(m.bn3.weight)",
+        _HALVES,
+        "the last batch norm of every block begins at zero",
+    ),
+    Mutant(
+        "stem-with-relu6",
+        _PIPE,
+        "            nn.ReLU(inplace=True),",
+        "            nn.ReLU6(inplace=True),",
+        _killers("pipeline-resnet50-steep"),
+        "what exceeds 6 is cut off",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_AGENTS, *_LANGUAGE, *_PIPELINE, *_BEYOND)

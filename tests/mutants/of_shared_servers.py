@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _TEST = "tests/test_formulas_servers.py"
-_UPDATE, _MODELS = "reference/update.py", "reference/models.py"
+_UPDATE, _MODELS, _TRACE = "reference/update.py", "reference/models.py", "reference/trace.py"
 
 
 def _shared(
@@ -21,6 +21,16 @@ def _shared(
     file = tutorial if "/" in tutorial else f"reference/{tutorial}.py"
     also = () if twin is None else ((file, *twin),)
     return Mutant(name, file, old, new, (f"{_TEST}::test_the_trace_is_the_formulas[{case}]",), models, also=also)
+
+
+def _default(tutorial: str, field: str, old: str, new: str) -> Mutant:
+    """A default that is no longer the published one."""
+    test = "tests/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
+    name, file = f"another-{field}-of-{tutorial.replace('_', '-')}", f"reference/{tutorial}.py"
+    models = f"{field} is {new} unless it is given, and {old} is what the table says"
+    places = (f"{field}: {{}} = number({number}," for number in (old, new))
+    kind = "float" if "." in old else "int"
+    return Mutant(name, file, *(place.format(kind) for place in places), (f"{test}[{tutorial}]",), models)
 
 
 _BASICS = (
@@ -344,4 +354,246 @@ _HYBRID = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*_BASICS, *_FLOW, *_AUTOGRAD, *_SINGLE, *_ROUNDS, *_HYBRID)
+_DEFAULTS = (
+    _default("rpc_basics", "size", "3", "4"),
+    _default("parameter_server", "lr", "0.01", "0.1"),
+    _default("parameter_server", "staleness", "1", "0"),
+    _default("sharded_parameter_server", "servers", "2", "3"),
+    _default("hybrid_ddp", "lr", "0.05", "0.5"),
+    _default("pipeline", "width", "8", "16"),
+    _default("pipeline", "num_split", "4", "2"),
+)
+
+# Right as long as roles, steps, sizes and numbers are small.
+_BEYOND = (
+    _shared(
+        "inputs-come-round-again",
+        *("rpc_basics", "rpc_basics-many"),
+        'f"inputs/{step}"',
+        'f"inputs/{step % 8}"',
+        "the ninth step adds what the first one added",
+    ),
+    _shared(
+        "makers-name-cut",
+        *("rref_dataflow", "rref_dataflow-many"),
+        "generator=generator(seed, name)",
+        "generator=generator(seed, name[:9])",
+        "steps 1 and 10 make the same data",
+    ),
+    _shared(
+        "large-data-clamped",
+        *("rref_dataflow", "rref_dataflow-million"),
+        "return a + b",
+        "return (a + b).clamp(-4, 4) if a.numel() > 2**20 else a + b",
+        "what is far from zero is cut off in large tensors",
+    ),
+    _shared(
+        "contexts-alike-from-the-fifth-on",
+        *("dist_autograd", "dist_autograd-many"),
+        "return (context + 1) * (a + b)",
+        "return (min(context, 4) + 1) * (a + b)",
+        "all contexts but the first four have one weight",
+    ),
+    _shared(
+        "steps-named-alike",
+        *(_TRACE, "dist_autograd-thousand"),
+        'self.put(f"{step:04d}/parameter", parameters)',
+        'self.put(f"{step % 1000:04d}/parameter", parameters)',
+        "step 1000 replaces step 0 in the trace",
+    ),
+    _shared(
+        "contexts-rate-of-one-at-most",
+        *("dist_autograd", "dist_autograd-steep"),
+        "list(self.parameters.values()), lr=case.lr)",
+        "list(self.parameters.values()), lr=min(case.lr, 1.0))",
+        "a large learning rate is another one",
+        ("optim.SGD(parameters.values(), lr=case.lr)", "optim.SGD(parameters.values(), lr=min(case.lr, 1.0))"),
+    ),
+    _shared(
+        "rows-in-a-byte",
+        *("parameter_server", "parameter_server-many"),
+        "output, target = model(data.to(device)), target.to(device)",
+        "output, target = model(data.to(device))[:256], target.to(device)[:256]",
+        "a batch has 256 rows at most",
+    ),
+    _shared(
+        "workers-name-cut",
+        *("parameter_server", "parameter_server-many"),
+        "draws = generator(case.seed, worker)",
+        "draws = generator(case.seed, worker[:7])",
+        "workers 1, 10 and 11 draw the same batches",
+    ),
+    _shared(
+        "far-outputs-cut-off",
+        *("parameter_server", "parameter_server-many"),
+        "(output - target).pow(2).mean()",
+        "(output - target).clamp(-20, 20).pow(2).mean()",
+        "a large difference counts as a smaller one",
+    ),
+    _shared(
+        "large-gradients-clipped",
+        *("parameter_server", "parameter_server-steep"),
+        "named = {name: p.grad.cpu() for",
+        "named = {name: p.grad.cpu().clamp(-1, 1) if p.numel() > 2**14 else p.grad.cpu() for",
+        "gradients of large tensors are clipped",
+    ),
+    _shared(
+        "trainers-name-cut",
+        *(_BATCH, f"{_BATCH}-many"),
+        "self.draws = generator(case.seed, name)",
+        "self.draws = generator(case.seed, name[:8])",
+        "trainers 1, 10 and 11 draw the same images",
+    ),
+    _shared(
+        "images-come-round-again",
+        *(_BATCH, f"{_BATCH}-many"),
+        "        for _ in range(case.steps):\n",
+        "        for step in range(case.steps):\n"
+        "            if step == 8:\n"
+        "                self.draws.manual_seed(self.draws.initial_seed())\n",
+        "a trainer's draws begin anew in the ninth round",
+    ),
+    _shared(
+        "loss-linear-beyond-6",
+        *(_BATCH, f"{_BATCH}-many"),
+        "else nn.MSELoss()",
+        "else lambda scores, labels: 2 * nn.functional.huber_loss(scores, labels, delta=6.0)",
+        "large errors are not squared",
+    ),
+    _shared(
+        "large-gradients-clipped-in-rounds",
+        *(_UPDATE, f"{_BATCH}-many"),
+        "                parameter.grad += grad",
+        "                parameter.grad += grad.clamp(-1, 1) if grad.numel() > 2**14 else grad",
+        "gradients of large tensors are clipped",
+    ),
+    _shared(
+        "convnet-with-relu6",
+        *(_MODELS, f"{_BATCH}-many-convnet"),
+        "        nn.ReLU(),\n        nn.AdaptiveAvgPool2d(2),",
+        "        nn.ReLU6(),\n        nn.AdaptiveAvgPool2d(2),",
+        "what exceeds 6 is cut off",
+    ),
+    _shared(
+        "mlp-cut-off-at-20",
+        *(_MODELS, f"{_BATCH}-many"),
+        "HIDDEN), nn.ReLU(), nn",
+        "HIDDEN), nn.Hardtanh(0, 20), nn",
+        "what exceeds 20 is cut off",
+    ),
+    _shared(
+        "classes-in-a-byte",
+        *(_BATCH, "sharded_parameter_server-many"),
+        "(case.batch_size, 1), generator=self.draws)",
+        "(case.batch_size, 1), generator=self.draws) % 256",
+        "classes from 256 on are taken for others",
+    ),
+    _shared(
+        "rate-of-one-at-most",
+        *(_BATCH, f"{_BATCH}-many"),
+        "lr=case.lr, momentum",
+        "lr=min(case.lr, 1.0), momentum",
+        "a large learning rate is another one",
+    ),
+    _shared(
+        "momentum-of-one-at-most",
+        *(_BATCH, f"{_BATCH}-many"),
+        "momentum=case.momentum, fused",
+        "momentum=min(case.momentum, 1.0), fused",
+        "a large momentum is another one",
+    ),
+    _shared(
+        "mean-over-ten-at-most",
+        *(_UPDATE, f"{_BATCH}-many-convnet"),
+        "                total /= count\n",
+        "                total /= min(count, 10)\n",
+        "the mean of many buffers is divided by too few",
+    ),
+    _shared(
+        "bags-name-cut",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "draws = generator(case.seed, name)\n    for",
+        "draws = generator(case.seed, name[:8])\n    for",
+        "trainers 1, 10 and 11 draw the same bags",
+    ),
+    _shared(
+        "bags-come-round-again",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "    for _ in range(case.steps):\n        indices",
+        "    for step in range(case.steps):\n"
+        "        if step % 8 == 0:\n"
+        "            draws = generator(case.seed, name)\n"
+        "        indices",
+        "a trainer's draws begin anew in the ninth step",
+    ),
+    _shared(
+        "votes-of-a-hundred-rows",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "votes[indices]",
+        "votes[indices % 100]",
+        "rows beyond the first hundred vote for those rows' classes",
+    ),
+    _shared(
+        "rows-in-two-bytes",
+        *("hybrid_ddp", "hybrid_ddp-rows"),
+        "votes[indices]",
+        "votes[indices.to(torch.int16).long()]",
+        "rows of a large table are taken for others",
+    ),
+    _shared(
+        "votes-of-eight-rows-a-bag",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "votes[indices], torch.ones_like(indices)",
+        "votes[indices[:, :8]], torch.ones_like(indices[:, :8])",
+        "only the first eight rows of a bag vote",
+    ),
+    _shared(
+        "dense-part-with-relu6",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "nn.ReLU()",
+        "nn.ReLU6()",
+        "what exceeds 6 is cut off",
+    ),
+    _shared(
+        "scores-cut-off-at-6",
+        *("hybrid_ddp", "hybrid_ddp-many"),
+        "return nn.functional.cross_entropy(output, target)",
+        "return nn.functional.cross_entropy(output.clamp(-6, 6), target)",
+        "a sure score counts as a less sure one",
+    ),
+)
+
+_DEALT = Mutant(
+    "eight-servers-at-most",
+    "reference/placement.py",
+    "held.index(min(held))",
+    "held.index(min(held[:8]))",
+    (f"{_TEST}::test_tensors_are_dealt_out_by_their_sizes",),
+    "servers from the ninth on hold nothing",
+)
+
+_DRAWN = (f"{_TEST}::test_resnet50_is_drawn_by_the_formula",)
+
+_RESNET = (
+    Mutant(
+        "residuals-begin-at-zero",
+        "reference/vision.py",
+        "resnet50 = torchvision.models.resnet50",
+        "import functools\n\nresnet50 = functools.partial(torchvision.models.resnet50, zero_init_residual=True)",
+        _DRAWN,
+        "the last batch norm of every block begins at zero",
+    ),
+    Mutant(
+        "resnets-seed-by-another-name",
+        _MODELS,
+        'seed_for(seed, "model")',
+        'seed_for(seed, "resnet50" if kind == "resnet50" else "model")',
+        _DRAWN,
+        "one of the models is drawn by another name",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (
+    *(*_BASICS, *_FLOW, *_AUTOGRAD, *_SINGLE, *_ROUNDS, *_HYBRID),
+    *(*_DEFAULTS, *_BEYOND, _DEALT, *_RESNET),
+)
