@@ -162,14 +162,22 @@ def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool 
     """A command says by its status, or by an error, that something went wrong: with a role, which is judged, or else
     with itself. It may be a role too."""
     if failure.kind == "Killed":
-        planned = failure.text == _KILLED and bool(victims(run))
-        return planned or (failure.text == _ABORTED and bool(run.timeline.of("raised")))
+        return _of_killed_command(run, failure)
     if failure.kind == "Raised":
         holds = excused(run, failure.causes, failure.time, follows=bool(roles))
         return holds if holds or not roles else _answers(failure.causes)
     if roles or any(event.role == COMMAND for event in run.timeline.of("raised")):
         return True  # they are judged beside it
     return _undecided(run)
+
+
+def _of_killed_command(run: Run, failure: Failure) -> bool | None:
+    """By the plan, where it plays the role that the plan kills. None: it may have killed itself, as it lost another."""
+    if failure.text == _ABORTED:
+        return bool(run.timeline.of("raised"))
+    if failure.text != _KILLED or not victims(run):
+        return False
+    return True if not fates.planned(run.timeline).isdisjoint({0, failure.process}) else None
 
 
 def _answers(causes: Sequence[Piece]) -> bool | None:

@@ -115,12 +115,12 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
     finally:
         os.close(handle)
     if not ended:
-        return End("Overdue", f"was overdue after {due:g} s", time.monotonic())
+        return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
     status = process.wait()
     if status == 0:
-        return End("Returned", "returned", time.monotonic())
+        return End("Returned", "returned", time.monotonic(), process=process.pid)
     outcome = Exited(status) if status > 0 else Killed(-status)
-    return End(type(outcome).__name__, str(outcome), time.monotonic())
+    return End(type(outcome).__name__, str(outcome), time.monotonic(), process=process.pid)
 
 
 def _running(place: Path, grace: float) -> set[int]:

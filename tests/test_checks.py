@@ -40,6 +40,11 @@ def fired(number: int = 0, role: str = "b", time: float = 1.0) -> Event:
     return Event(role, "fired", time, {"fault": number, "kind": "any", "caller": "a", "site": "shop:pay", "nth": 1})
 
 
+def crashed(role: str = "b", process: int = 0) -> Event:
+    event = fired(role=role)
+    return replace(event, details={**event.details, "kind": "Crash", "pid": process})
+
+
 def effective(number: int = 0) -> Event:
     return Event("b", "effective", 2.0, {"fault": number})
 
@@ -141,7 +146,7 @@ class TestEnds:
         """Nobody has waited for it, so it may wait forever."""
         running = End("Running", "still ran when the command had ended", 101.0)
         killed = {"a": KILLED, "+command": KILLED}
-        found = run("Crash role=a at=up@a", fired(role="a"), ends={"b": running, **killed})
+        found = run("Crash role=a at=up@a", crashed("a"), ends={"b": running, **killed})
         assert judge(found).verdict == "unknown"
         assert check("ends", found).text.startswith("b still ran when the command had ended, and nobody waited longer")
         assert judge(replace(found, ends={"b": RETURNED, **killed})).verdict == "clean error"
@@ -261,6 +266,15 @@ class TestErrors:
         command = {"+command": RETURNED}
         found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
         assert judge(found).verdict == verdict
+
+    @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
+    def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:
+        """Else it may have killed itself, as it lost the victim, or by a mistake."""
+        ends = {
+            "b": End("Killed", "was killed by a signal", 101.0, process=killed),
+            "+command": End("Killed", str(Killed(9)), 102.0, process=7),
+        }
+        assert judge(run(CRASH, crashed(process=killed), ends=ends)).verdict == verdict
 
     def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""

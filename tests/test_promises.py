@@ -82,7 +82,8 @@ def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> Non
 
 
 def test_who_is_silent_ends_nobodys_patience_but_the_cases(tmp_path: Path) -> None:
-    """A worker that dies asynchronously is missed after the case's timeout."""
+    """A worker that dies asynchronously is missed after the case's timeout, which a busy machine must not use up
+    before the death."""
     plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"
-    judgement = judged("parameter_server", plan, tmp_path, timeout=1.0, deadline=15)
+    judgement = judged("parameter_server", plan, tmp_path, timeout=4.0, deadline=30)
     assert judgement.verdict == "clean error", str(judgement)

@@ -359,6 +359,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "whatever a launcher ends by, but for a mistake of its code, is its answer to the end of a role",
     ),
     Mutant(
+        "any-killed-command-is-planned",
+        _FAILURES,
+        "return True if not fates.planned(run.timeline).isdisjoint({0, failure.process}) else None",
+        "return True",
+        (f"{_OF_CHECKS}::TestErrors::test_a_command_is_killed_by_the_plan_where_it_plays_the_victim",),
+        "a launcher that is killed by a signal of its own passes, where the plan has killed a role",
+    ),
+    Mutant(
         "pools-end-their-victims",
         _FAILURES,
         "        return follows or _is_victim(run, failure)",
