@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from reference import batch_parameter_server, parameter_server, pipeline
+from reference import batch_parameter_server, dist_autograd, parameter_server, pipeline
 from reference.trace import Trace
 from tests.numpy_draws import Array
 
@@ -141,4 +141,26 @@ def server(case: Any, trace: Trace, seed: int = 0) -> list[str]:
             found += differing(tensors, f"{push:04d}/gradient/{name}", flat.added(terms[name]))
             found += differing(tensors, f"{push:04d}/parameter/{name}", flat.added(old[None], -case.lr * terms[name]))
         weight, bias = (tensors[f"{push:04d}/parameter/{name}"] for name in ("weight", "bias"))
+    return found
+
+
+def contexts(case: Any, trace: Trace, seed: int = 0) -> list[str]:
+    """Of (a + b)², the squares and products of a and b."""
+    flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, []
+    before = [tensors[f"initial/{owner}"] for owner in dist_autograd.OWNERS]
+    for step in range(case.steps):
+        (a, b), passed = before, []
+        for context in range(case.contexts):
+            times = context + 1
+            squares = [times * a * a, 2 * times * a * b, times * b * b]
+            loss = flat.added(*(square.reshape(-1) for square in squares))
+            found += differing(tensors, f"{step:04d}/loss/context{context}", loss)
+            passed += [2 * times * a, 2 * times * b]
+            for owner in dist_autograd.OWNERS:
+                gradient = flat.added(np.stack(passed[-2:]))
+                found += differing(tensors, f"{step:04d}/gradient/context{context}/{owner}", gradient)
+        for owner, old in zip(dist_autograd.OWNERS, before, strict=True):
+            updated = flat.added(old[None], -case.lr * np.stack(passed))
+            found += differing(tensors, f"{step:04d}/parameter/{owner}", updated)
+        before = [tensors[f"{step:04d}/parameter/{owner}"] for owner in dist_autograd.OWNERS]
     return found

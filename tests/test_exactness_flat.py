@@ -27,6 +27,7 @@ FORMS: dict[str, Callable[..., list[str]]] = {
     "parameter_server": flat.server,
     "batch_parameter_server": flat.batch_server,
     "pipeline": flat.halves,
+    "dist_autograd": flat.contexts,
 }
 # The order of events that each form takes.
 ORDERED = {"parameter_server": {"staleness": 0}, "batch_parameter_server": {"accumulation": "rank"}}
