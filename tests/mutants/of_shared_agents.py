@@ -525,14 +525,6 @@ _BEYOND = (
         "what exceeds 6 is cut off",
     ),
     Mutant(
-        "batched-policy-with-relu6",
-        _MANY,
-        "        x = F.relu(x)",
-        "        x = F.relu6(x)",
-        _killers("batch_reinforce-many"),
-        "what exceeds 6 is cut off",
-    ),
-    Mutant(
         "pole-of-200-steps",
         _POLE,
         "gymnasium.make(name, disable_env_checker=True)",
@@ -549,13 +541,13 @@ _BEYOND = (
         "what is earned long afterwards does not count",
     ),
     Mutant(
-        "reward-of-100-at-most",
+        "reward-of-300-at-most",
         _MANY,
         "                    ep_reward = step + 1\n",
-        "                    ep_reward = min(step + 1, 100)\n",
+        "                    ep_reward = min(step + 1, 300)\n",
         _standing("batch_reinforce"),
-        "an episode's reward is 100 at most",
-        also=((_MANY, "sum(len(game.starts[0]) for", "sum(min(len(game.starts[0]), 100) for"),),
+        "an episode's reward is 300 at most",
+        also=((_MANY, "sum(len(game.starts[0]) for", "sum(min(len(game.starts[0]), 300) for"),),
     ),
     Mutant(
         "uniforms-come-round-again",
@@ -661,14 +653,6 @@ _BEYOND = (
         "else lambda scores, labels: 2 * nn.functional.huber_loss(scores, labels, delta=6.0)",
         _killers("pipeline-steep"),
         "large errors are not squared",
-    ),
-    Mutant(
-        "halves-cut-off-at-20",
-        _PIPE,
-        "*([] if last else [nn.ReLU()])",
-        "*([] if last else [nn.Hardtanh(0, 20)])",
-        _killers("pipeline-steep"),
-        "what exceeds 20 is cut off",
     ),
     Mutant(
         "images-classes-in-a-byte",

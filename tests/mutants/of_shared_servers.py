@@ -475,13 +475,6 @@ _BEYOND = (
         "what exceeds 6 is cut off",
     ),
     _shared(
-        "mlp-cut-off-at-20",
-        *(_MODELS, f"{_BATCH}-many"),
-        "HIDDEN), nn.ReLU(), nn",
-        "HIDDEN), nn.Hardtanh(0, 20), nn",
-        "what exceeds 20 is cut off",
-    ),
-    _shared(
         "classes-in-a-byte",
         *(_BATCH, "sharded_parameter_server-many"),
         "(case.batch_size, 1), generator=self.draws)",
@@ -546,13 +539,6 @@ _BEYOND = (
         "votes[indices], torch.ones_like(indices)",
         "votes[indices[:, :8]], torch.ones_like(indices[:, :8])",
         "only the first eight rows of a bag vote",
-    ),
-    _shared(
-        "dense-part-with-relu6",
-        *("hybrid_ddp", "hybrid_ddp-many"),
-        "nn.ReLU()",
-        "nn.ReLU6()",
-        "what exceeds 6 is cut off",
     ),
     _shared(
         "scores-cut-off-at-6",
