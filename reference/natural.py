@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
+from reference.noticed import Hidden, hidden
 from reference.trace import Trace, TraceError, check_comparable
 
 Norms = tuple[float, float]
@@ -29,10 +30,12 @@ class NaturalBound:
     """Per tensor, the run's error over the error it may have, in the norm in which that is more; at most 1 holds.
 
     ``blind`` are tensors that rounding may change by as much as they are: about those the bound says nothing.
+    ``hidden`` is what of the run's result the bound sees only roughly, or cannot judge.
     """
 
     ratios: dict[str, float]
     blind: tuple[str, ...] = ()
+    hidden: Hidden = field(default_factory=Hidden)
 
     @property
     def holds(self) -> bool:
@@ -42,10 +45,20 @@ class NaturalBound:
     def worst(self) -> tuple[str, float]:
         return max(self.ratios.items(), key=lambda item: item[1])
 
+    @property
+    def verdict(self) -> str:
+        if not self.holds:
+            return "wrong"
+        return "unknown" if self.hidden.unjudged else "within bound"
+
     def __str__(self) -> str:
         name, ratio = self.worst
-        blind = f", which says nothing about {len(self.blind)} tensors: they are rounding alone" if self.blind else ""
-        return f"{ratio:.2f} of its bound in {name}{blind}"
+        text = f"{ratio:.2f} of its bound in {name}"
+        if self.blind:
+            text += f", which says nothing about {len(self.blind)} tensors: they are rounding alone"
+        if self.holds and self.hidden.rough:
+            text += f"; {self.hidden}"
+        return text
 
 
 def natural_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
@@ -78,7 +91,7 @@ def natural_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBo
     _check_decided(other, counted, left_out)
     ratios = {name: _ratio(_norms(run.tensors[name].double() - true), allowed[name]) for name, true in truth.items()}
     blind = (name for name, size in sizes.items() if allowed[name][0] >= size[0] > 0)
-    return NaturalBound(ratios, tuple(blind))
+    return NaturalBound(ratios, tuple(blind), hidden(allowed, truth))
 
 
 def _check_truth(exact: Trace) -> None:

@@ -75,9 +75,11 @@ def build_model(case: Case) -> nn.Linear:
 def batches(case: Case, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own.
 
-    The target is a fixed linear function of the data, so that there is something to learn; published: noise.
+    The target is a fixed linear function of the data, so that there is something to learn; published: noise. It is
+    computed in the case's dtype, because a float32 product in a float64 case would round as float32 does.
     """
     draws = generator(case.seed, worker)
+    dtype = getattr(torch, case.dtype)
     teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))
     for _ in range(case.steps):
         if case.arithmetic == "exact":
@@ -85,8 +87,8 @@ def batches(case: Case, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tenso
             target = torch.randint(-2, 3, (case.batch_size, case.outputs), generator=draws).float()
         else:
             data = torch.randn(case.batch_size, case.inputs, generator=draws)
-            target = data @ teacher
-        yield data.to(getattr(torch, case.dtype)), target.to(getattr(torch, case.dtype))
+            target = data.to(dtype) @ teacher.to(dtype)
+        yield data.to(dtype), target.to(dtype)
 
 
 def gradients_of(

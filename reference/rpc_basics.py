@@ -4,7 +4,8 @@ Source: seed 000, section 1 (RPC and RRef); seed 003 (remote execution: builtin 
 TorchScript functions can be called).
 
 Roles: ``caller`` makes every call and returns the trace; ``dest_worker`` serves. A step makes each kind of call
-with each kind of function to each of the two. Tensors are (size, size), on the CPU.
+with each kind of function to each of the two. Tensors are (size, size), on the CPU. The summands are whole numbers from
+1 to 1000: float32 holds every sum and product of the functions, so each has one right result, fused or not, in bits.
 """
 
 from __future__ import annotations
@@ -128,10 +129,11 @@ def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]
 
 
 def inputs(case: Case, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two standard normal (size, size) tensors of step ``step``."""
+    """Draw two (size, size) tensors of whole numbers for step ``step``."""
     draws = generator(case.seed, f"inputs/{step}")
     shape = (case.size, case.size)
-    return torch.randn(shape, generator=draws), torch.randn(shape, generator=draws)
+    x, y = (torch.randint(1, 1001, shape, generator=draws, dtype=torch.float32) for _ in range(2))
+    return x, y
 
 
 @dataclass(frozen=True)

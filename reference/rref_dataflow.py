@@ -4,7 +4,8 @@ Source: seed 003 (remote reference: worker 0 sets up dependencies between four o
 
 Roles: ``worker0`` coordinates and returns, per step and worker, how many payloads crossed the network, as counted
 by each worker's kernel; ``worker1`` and ``worker2`` make data, ``worker3`` adds the two, ``worker4`` scales the sum,
-keeps it and returns the trace. A payload is (side, side) in float32.
+keeps it and returns the trace. A payload is (side, side) in float32: whole numbers from 1 to 1000, so that the sum and
+its scaled form have one right result, fused or not, in bits.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class FlowStopped(RuntimeError):
 
 
 def make(seed: int, name: str, side: int) -> torch.Tensor:
-    """Runs on worker1 and worker2: a standard normal (side, side) tensor."""
-    return torch.randn(side, side, generator=generator(seed, name))
+    """Runs on worker1 and worker2: a (side, side) tensor of whole numbers."""
+    return torch.randint(1, 1001, (side, side), generator=generator(seed, name), dtype=torch.float32)
 
 
 def add(a: RRef[Any], b: RRef[Any]) -> torch.Tensor:

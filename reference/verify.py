@@ -162,7 +162,7 @@ def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Cal
         bound = natural_bound(run, *twins_for(twin, run, train_locally))
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
-    return f"{comparison}; {bound}", "within bound" if bound.holds else "wrong"
+    return f"{comparison}; {bound}", bound.verdict
 
 
 def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:

@@ -222,4 +222,20 @@ README: dict[str, tuple[str, ...]] = {
         "test_natural.py::test_reordered_sums_are_within_the_bound",
         "test_natural.py::test_one_ulp_is_wrong_where_bits_are_due",
     ),
+    "A run is `unknown`, and no pass, if rounding decides an agent's action": (
+        "test_natural.py::test_an_undecided_run_is_neither_right_nor_wrong",
+        "test_natural.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",
+    ),
+    "so much that a tensor of the last parameters or buffers may be rounding alone": (
+        "test_natural.py::test_a_result_that_may_be_rounding_alone_is_not_judged",
+        "test_natural.py::test_a_run_that_ends_with_what_rounding_has_decided_is_undecided",
+    ),
+    "names the tensors in which one element may be off by 1 % of the tensor's scale": (
+        "test_natural.py::test_what_is_seen_only_roughly_is_named",
+        "test_natural.py::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",
+    ),
+    "add whole numbers, whose sums have the same bits in every form": (
+        "test_natural.py::test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form",
+        "test_natural.py::test_what_has_no_dtype_to_choose_rounds_nowhere",
+    ),
 }

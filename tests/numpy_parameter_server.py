@@ -30,10 +30,10 @@ class Worker:
 
     def _batches(self) -> Iterator[tuple[Array, Array]]:
         case, draws = self.case, Draws(self.case.seed, self.name)
-        teacher = Draws(case.seed, "teacher").normal(case.inputs, case.outputs)
+        teacher = Draws(case.seed, "teacher").normal(case.inputs, case.outputs).astype(case.dtype)
         for _ in range(case.steps):
-            data = draws.normal(case.batch_size, case.inputs)
-            yield data.astype(case.dtype), (data @ teacher).astype(case.dtype)
+            data = draws.normal(case.batch_size, case.inputs).astype(case.dtype)
+            yield data, data @ teacher
 
     def gradients(self) -> tuple[Array, dict[str, Array]]:
         data, target = next(self.batches)

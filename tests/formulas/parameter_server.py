@@ -1,10 +1,10 @@
 """The trace of ``parameter_server``: one linear layer, trained with gradients of weights that are not the newest.
 
-Draws, in float32. The layer's weight and bias as torch draws them, from a generator of ``model``; with exact arithmetic
-replaced by integers from -2 to 2, weight first, from the same generator afterwards. The data of every step from a
-generator of the worker's name: (batch_size, inputs), standard normal. The target is data × teacher, (inputs, outputs),
-standard normal from a generator of ``teacher``: one teacher for all. With exact arithmetic data and then target are
-integers from -2 to 2, both from the worker's generator.
+Draws, in float32, then converted. The layer's weight and bias as torch draws them, from a generator of ``model``; with
+exact arithmetic replaced by integers from -2 to 2, weight first, from the same generator afterwards. The data of every
+step from a generator of the worker's name: (batch_size, inputs), standard normal. The target is data × teacher, in the
+case's dtype; the teacher is (inputs, outputs), standard normal from a generator of ``teacher``: one teacher for all.
+With exact arithmetic data and then target are integers from -2 to 2, both from the worker's generator.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def batches(case: Any, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor
             x, y = (torch.randint(-2, 3, shape, generator=numbers) for shape in (x_shape, y_shape))
         else:
             x = torch.randn(x_shape, generator=numbers)
-            y = torch.matmul(x, teacher)
+            y = torch.matmul(x.to(dtype), teacher.to(dtype))
         yield x.to(dtype), y.to(dtype)
 
 

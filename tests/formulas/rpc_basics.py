@@ -1,7 +1,7 @@
 """The trace of ``rpc_basics``: three sums, which errors keep their type, and normal numbers.
 
-Draws, all standard normal and (size, size) in float32: x, then y, from a generator of ``inputs/STEP``; and the callee's
-own, from one of ``ROLE/STEP``.
+Draws, all (size, size): x, then y, whole numbers from 1 to 1000, from a generator of ``inputs/STEP``; and the callee's
+own, standard normal, from one of ``ROLE/STEP``. All is float32, which holds every whole number below 2**24.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def trace(case: Any, given: Tensors) -> Tensors:
     found: Tensors = {}
     for step in range(case.steps):
         numbers = draws(case.seed, f"inputs/{step}")
-        x, y = (torch.randn(case.size, case.size, generator=numbers).numpy() for _ in range(2))
-        sums = {"builtin": x + y, "python": x + np.float32(2) * y, "torchscript": np.float32(3) * x + y}
+        x, y = (torch.randint(1, 1001, (case.size, case.size), generator=numbers).numpy() for _ in range(2))
+        whole = {"builtin": x + y, "python": x + 2 * y, "torchscript": 3 * x + y}
+        sums = {kind: torch.tensor(each.astype(np.float32)) for kind, each in whole.items()}
         for role in ("caller", "dest_worker"):
             for form in ("rpc_sync", "rpc_async", "remote"):
-                found |= {f"{step:04d}/result/{role}/{form}/{kind}": torch.tensor(s) for kind, s in sums.items()}
+                found |= {f"{step:04d}/result/{role}/{form}/{kind}": each for kind, each in sums.items()}
             for form, kept in KEPT.items():
                 for kind in ("ValueError", "KeyError", "Refused"):
                     found[f"{step:04d}/typed/{role}/{form}/{kind}"] = torch.tensor(1 if kind in kept else 0)

@@ -1,6 +1,7 @@
 """The trace of ``rref_dataflow``: 2 (a + b) + 1, and how many payloads pass each worker.
 
-Draws: a, standard normal and (side, side) in float32, from a generator of ``worker1/STEP``; b from ``worker2/STEP``.
+Draws: a, whole numbers from 1 to 1000, (side, side), from a generator of ``worker1/STEP``; b from ``worker2/STEP``. All
+is float32, which holds every whole number below 2**24.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ def trace(case: Any, given: Tensors) -> Tensors:
     found: Tensors = {}
     for step in range(case.steps):
         a, b = (
-            torch.randn(case.side, case.side, generator=draws(case.seed, f"{maker}/{step}")).numpy()
+            torch.randint(1, 1001, (case.side, case.side), generator=draws(case.seed, f"{maker}/{step}")).numpy()
             for maker in ("worker1", "worker2")
         )
-        found[f"{step:04d}/sum"] = torch.tensor(np.float32(2) * (a + b) + np.float32(1))
+        found[f"{step:04d}/sum"] = torch.tensor((2 * (a + b) + 1).astype(np.float32))
         for index in range(5):
             worker = f"worker{index}"
             sent, received = (sum(worker == edge[end] for edge in FLOW) for end in (0, 1))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _NATURAL = "reference/natural.py"
+_NOTICED = "reference/noticed.py"
 _REORDERING = "reference/reordering.py"
 _SUMS = "reference/sums.py"
 _OF_NATURAL = "tests/test_natural.py"
+_OF_FLOAT64 = "tests/test_float64.py"
 _OF_REORDERING = "tests/test_reordering.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -146,5 +148,102 @@ MUTANTS: tuple[Mutant, ...] = (
         '    recorder.case.record == "every" and recorder.put(',
         ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
         "twins that act otherwise widen the bound, since nobody sees that they do",
+    ),
+    Mutant(
+        "target-in-float32",
+        "reference/parameter_server.py",
+        "target = data.to(dtype) @ teacher.to(dtype)",
+        "target = data @ teacher",
+        (
+            f"{_OF_FLOAT64}::test_nothing_is_rounded_to_float32_in_float64[parameter_server]",
+            f"{_OF_FLOAT64}::test_an_error_of_1e_12_in_any_last_parameter_is_outside[parameter_server]",
+        ),
+        "a target that is rounded to float32 makes the bound of float64 cases as wide as that of float32",
+    ),
+    Mutant(
+        "loss-of-an-agent-in-float32",
+        "reference/batch_reinforce.py",
+        "    return (-log_probs * rewards / observers).sum()",
+        "    return (-log_probs * rewards / observers).float().sum().to(rewards.dtype)",
+        (f"{_OF_FLOAT64}::test_nothing_is_rounded_to_float32_in_float64[batch_reinforce]",),
+        "an agent's loss is rounded to float32 in float64 cases",
+    ),
+    Mutant(
+        "unjudged-results-pass",
+        _NATURAL,
+        '        return "unknown" if self.hidden.unjudged else "within bound"',
+        '        return "within bound"',
+        (f"{_OF_NATURAL}::test_a_run_that_ends_with_what_rounding_has_decided_is_undecided",),
+        "a run passes whose last parameters rounding alone has decided",
+    ),
+    Mutant(
+        "judged-by-the-first-step",
+        _NOTICED,
+        "    last = max(found",
+        "    last = min(found",
+        (f"{_OF_NATURAL}::test_a_result_that_may_be_rounding_alone_is_not_judged",),
+        "the first step's parameters, which rounding has hardly changed, stand for the last",
+    ),
+    Mutant(
+        "buffers-are-no-result",
+        _NOTICED,
+        "(parameter|buffer)",
+        "(parameter)",
+        (f"{_OF_NATURAL}::test_a_result_that_may_be_rounding_alone_is_not_judged",),
+        "running statistics that rounding alone has decided are not looked at",
+    ),
+    Mutant(
+        "a-zero-hides-nothing",
+        _NOTICED,
+        "    return allowed / scale if scale else math.inf\n",
+        "    return allowed / scale if scale else 0.0\n",
+        (f"{_OF_NATURAL}::test_a_result_that_may_be_rounding_alone_is_not_judged",),
+        "a tensor of zeros that rounding fills counts as judged",
+    ),
+    Mutant(
+        "judged-by-its-end-alone",
+        _NOTICED,
+        "for each in (name, first) if each in truth)",
+        "for each in (name, name) if each in truth)",
+        (f"{_OF_NATURAL}::test_a_result_that_may_be_rounding_alone_is_not_judged",),
+        "a bias that is trained towards 0 cannot be judged, and the longest trainings have no verdict",
+    ),
+    Mutant(
+        "rough-sight-is-kept-quiet",
+        _NATURAL,
+        "        if self.holds and self.hidden.rough:",
+        "        if self.holds and self.hidden.unjudged:",
+        (f"{_OF_NATURAL}::test_what_is_seen_only_roughly_is_named",),
+        "a verdict does not say in which tensors errors of a hundredth pass",
+    ),
+    Mutant(
+        "rough-by-the-2-norm",
+        _NOTICED,
+        "    one = {name: _part(allowed[name][1], scale)",
+        "    one = {name: _part(allowed[name][0], scale * math.sqrt(truth[name].numel()))",
+        (f"{_OF_NATURAL}::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",),
+        "one element of many, of which the bound says nothing, is not named",
+    ),
+    Mutant(
+        "sums-that-round",
+        "reference/rpc_basics.py",
+        "torch.randint(1, 1001, shape, generator=draws, dtype=torch.float32)",
+        "torch.randn(shape, generator=draws)",
+        (
+            f"{_OF_NATURAL}::test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form",
+            f"{_OF_NATURAL}::test_what_has_no_dtype_to_choose_rounds_nowhere",
+        ),
+        "a fused product and sum is called wrong, since the inputs let it round otherwise",
+    ),
+    Mutant(
+        "payloads-that-round",
+        "reference/rref_dataflow.py",
+        "torch.randint(1, 1001, (side, side), generator=generator(seed, name), dtype=torch.float32)",
+        "torch.randn(side, side, generator=generator(seed, name))",
+        (
+            f"{_OF_NATURAL}::test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form",
+            f"{_OF_NATURAL}::test_what_has_no_dtype_to_choose_rounds_nowhere",
+        ),
+        "a fused product and sum is called wrong, since the payload lets it round otherwise",
     ),
 )

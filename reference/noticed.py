@@ -1,0 +1,70 @@
+"""What the bound of a natural case notices of a run's result, and what rounding hides from it.
+
+Where rounding grows from step to step, the bound may be so wide that wrong runs pass too. So its verdict says which
+tensors of the result it sees only roughly; and a run is neither right nor wrong if one of them may be rounding alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+# One wrong element is to be noticed from this part of its tensor's scale on; else the verdict says so.
+NOTICED = 0.01
+
+_STATE = re.compile(r"\d+/(parameter|buffer)/.*")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What passes unseen in the tensors of a result, in parts of each one's scale.
+
+    ``rough``: the largest error of one element, where that is more than `NOTICED`. ``unjudged``: the error of the whole
+    tensor, where that may be as large as the tensor.
+    """
+
+    rough: Mapping[str, float] = field(default_factory=dict)
+    unjudged: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = self.unjudged or self.rough
+        name, part = max(parts.items(), key=lambda item: item[1])
+        seen = "are seen roughly: one element may be off in"
+        if self.unjudged:
+            seen = "cannot be judged: rounding may change"
+        return f"{len(parts)} tensors of the result {seen} {name} by {100 * part:.2g} %"
+
+
+def hidden(allowed: Mapping[str, tuple[float, float]], truth: Mapping[str, torch.Tensor]) -> Hidden:
+    """Find what hides in the errors that are ``allowed``: by tensor, the largest in the 2-norm, and of one element."""
+    scales = {name: _scale(name, truth) for name in result_of(truth)}
+    one = {name: _part(allowed[name][1], scale) for name, scale in scales.items()}
+    whole = {name: _part(allowed[name][0], scale * math.sqrt(truth[name].numel())) for name, scale in scales.items()}
+    return Hidden(
+        {name: part for name, part in one.items() if part > NOTICED},
+        {name: part for name, part in whole.items() if part >= 1},
+    )
+
+
+def result_of(names: Iterable[str]) -> list[str]:
+    """Name what a run has come to: its last parameters and buffers; everything, where it has none."""
+    every = list(names)
+    found = {name: int(name.partition("/")[0]) for name in every if _STATE.fullmatch(name)}
+    last = max(found.values(), default=0)
+    return [name for name, step in found.items() if step == last] or every
+
+
+def _part(allowed: float, scale: float) -> float:
+    if not allowed:
+        return 0.0
+    return allowed / scale if scale else math.inf
+
+
+def _scale(name: str, truth: Mapping[str, torch.Tensor]) -> float:
+    """The root mean square of a tensor, or what it was at first if that is more: a bias may be trained towards 0."""
+    first = f"initial/{name.split('/', 2)[-1]}"
+    return max(float(truth[each].square().mean().sqrt()) for each in (name, first) if each in truth)
