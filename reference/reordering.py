@@ -22,6 +22,9 @@ from reference.trace import Trace
 REORDERED = 16
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+# The most pieces of a sum; the most elements of all terms of one that is added in turn, and the dtypes that NumPy adds.
+_PIECES, _IN_TURN = 8, 2**24
+_IN_NUMPY = {torch.float16, torch.float32, torch.float64}
 _SHORTER = {torch.float64: torch.float32}  # of all others: bfloat16
 
 
@@ -89,8 +92,14 @@ class Reordered(TorchDispatchMode):
 
     def split(self, count: int) -> list[torch.Tensor]:
         """A permutation of ``count`` numbers in up to eight pieces: each is summed by itself, and then their sums."""
-        pieces = int(torch.randint(max(1, min(count, 8)), (), generator=self.draws)) + 1
+        pieces = int(torch.randint(max(1, min(count, _PIECES)), (), generator=self.draws)) + 1
         return [*self.order(count).tensor_split(pieces)]
+
+    def in_turn(self, count: int, size: int, like: torch.Tensor) -> bool:
+        """Every other sum of more terms than `split` makes pieces of, where that takes no more than a tenth of a
+        second: torch adds blocks of terms, so no permutation rounds as much as a loop over thousands does."""
+        known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
+        return known and count > _PIECES and size <= _IN_TURN and self.coin()
 
     def _move(self, result: Any) -> None:
         """Move each element of a result, or of several, by -1, 0 or 1 ULP."""

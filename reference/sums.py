@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from reference import batch_norm
-from reference.orders import Orders, Tensor, back, sum_over, total
+from reference.orders import Orders, Tensor, added_in_turn, back, sum_over, total
 
 
 def _mm(by: Orders, func: Any, a: Tensor, b: Tensor) -> Tensor:
+    if by.in_turn(a.shape[1], a.numel() * b.shape[1], a):
+        return added_in_turn(_products(by, a, b))
     return total([func(a[:, each], b[each]) for each in by.split(a.shape[1])])
+
+
+def _products(by: Orders, a: Tensor, b: Tensor) -> Tensor:
+    """The terms of a matrix product, the summed index first, permuted."""
+    order = by.order(a.shape[1])
+    return a.t()[order, :, None] * b[order, None, :]
 
 
 def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors: Any) -> Tensor:
@@ -20,6 +29,10 @@ def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors:
     if factors:  # of the bias, or of the product
         order = by.order(a.shape[1])
         return func(bias, a[:, order], b[order], **factors)  # type: ignore[no-any-return]
+    if by.in_turn(a.shape[1], a.numel() * b.shape[1], a):
+        product = _products(by, a, b)
+        first = bias.expand_as(product[:1])
+        return added_in_turn(torch.cat([first, product] if by.coin() else [product, first]))
     first, *others = by.split(a.shape[1])
     rest = [torch.mm(a[:, each], b[each]) for each in others]
     if by.coin():
@@ -29,11 +42,20 @@ def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors:
 
 def _sum(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
     flat = x.reshape(-1)
+    if not kwargs and by.in_turn(flat.numel(), flat.numel(), flat):
+        return added_in_turn(flat[by.order(flat.numel())])
     return total([func(flat[each], **kwargs) for each in by.split(flat.numel())])
 
 
 def _sum_dims(by: Orders, func: Any, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    return sum_over(by, x, dims, keepdim, **kwargs)
+    axes = [dim % x.dim() for dim in dims or range(x.dim())]
+    kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    count = x.numel() // max(1, math.prod(kept))
+    if kwargs or not axes or not by.in_turn(count, x.numel(), x):
+        return sum_over(by, x, dims, keepdim, **kwargs)
+    terms = x.movedim(axes, [*range(len(axes))]).flatten(0, len(axes) - 1)[by.order(count)]
+    result = added_in_turn(terms)
+    return result.reshape(kept) if keepdim else result
 
 
 def _mean(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
@@ -41,7 +63,7 @@ def _mean(by: Orders, func: Any, x: Tensor, **kwargs: Any) -> Tensor:
 
 
 def _mean_dims(by: Orders, func: Any, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    sums = sum_over(by, x, dims, keepdim, **kwargs)
+    sums = _sum_dims(by, func, x, dims, keepdim, **kwargs)
     return sums / (x.numel() // max(1, sums.numel()))
 
 

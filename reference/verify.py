@@ -158,6 +158,8 @@ def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Cal
     case: Any = run.case
     if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
         return comparison, "wrong"
+    if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
+        return f"{comparison}; the twin itself has NaN or infinity in {name}, which no bound can be made of", "unknown"
     try:
         bound = natural_bound(run, *twins_for(twin, run, train_locally))
     except Undecided as error:

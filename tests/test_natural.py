@@ -421,6 +421,16 @@ def test_a_tensor_without_counterpart_is_wrong() -> None:
     assert judge(run, parameter_server.train_locally) == (wanted, "wrong")
 
 
+@pytest.mark.parametrize("steps", [45, 100], ids=["infinity", "nan"])
+def test_a_run_whose_twin_overflows_is_unknown(steps: int) -> None:
+    """Its rate is too high, so it may be right: the twin says nothing of it."""
+    case = parameter_server.Case(lr=10.0, steps=steps)
+    run = reordered(parameter_server.train_locally, case, None, 1000)
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "unknown"
+    assert "the twin itself has NaN or infinity in " in difference
+
+
 def test_nan_is_wrong() -> None:
     run = off(parameter_server.train_locally(SERVER), LAST, lambda weight: weight * float("nan"))
     assert judge(run, parameter_server.train_locally) == (f"{LAST}: holds NaN", "wrong")
