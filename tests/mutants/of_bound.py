@@ -278,4 +278,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_NATURAL}::test_a_run_whose_twin_overflows_is_unknown[infinity]",),
         "a correct run of too high a rate is wrong, since its twin is infinite",
     ),
+    Mutant(
+        "twins-for-nothing",
+        "reference/verify.py",
+        '            return str(comparison), "equal"',
+        '            return _judge_rounding(run, twin, str(comparison), train_locally)[0], "equal"',
+        (f"{_OF_NATURAL}::test_further_twins_are_computed_only_where_bits_differ",),
+        "the further twins are computed although bits are equal, which takes minutes",
+    ),
 )
