@@ -32,7 +32,9 @@ from faults.record import Run
 GENTLE = ("Delay", "Order", "Pause", "Slow")
 
 # Types by which a wait with a limit ends: sockets', asyncio's and futures' are TimeoutError too.
-_TIMEOUTS = {"TimeoutError", "Empty", "Full", "BrokenBarrierError", "TimeoutExpired"}
+_TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
+# Of a queue, which may not have been waited for: `get_nowait` raises it at once.
+_QUEUES = {"Empty", "Full"}
 # It says so; or that there was nothing for so many seconds.
 _TIMED_OUT = re.compile(
     r"RPCErr:1\b|\btimed?[ -]?out\b"
@@ -57,7 +59,7 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused.
     """
-    if follows and any(map(_is_silence, pieces)):
+    if follows and _silence(pieces):
         return True
     bites = proof.bites(run)
     bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
@@ -78,27 +80,29 @@ def _best(found: Iterable[bool | None]) -> bool | None:
 def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
     fault = run.plan.faults[number]
     if fault.kind in GENTLE:
-        return any(map(is_timeout, pieces)) or (fault.kind == "Order" and _out_of_turn(pieces))
+        return _best([*map(is_timeout, pieces), fault.kind == "Order" and _out_of_turn(pieces)])
     if fault.kind == "Duplicate":
         return _derives(pieces, _of_the_second(run, number))
     if fault.kind == "Raise":
         planned = _planned(fault)
         found = _derives(pieces, [*planned, *_of_failed(run, lambda piece: _derives([piece], planned) is True)])
-        return None if found is False and any(map(_is_silence, pieces)) else found
-    return any(map(_is_silence, pieces)) or _derives(pieces, _of_failed(run, _is_silence))
+        return None if found is False and _silence(pieces) is not False else found
+    return _best([_silence(pieces), _derives(pieces, _of_failed(run, lambda piece: _silence([piece]) is True))])
 
 
 def _out_of_turn(pieces: Sequence[Piece]) -> bool:
     return any(piece.name == "OutOfTurn" for piece in pieces)
 
 
-def _is_silence(piece: Piece) -> bool:
-    """What is met by whoever waits for a peer that is slow, or gone."""
-    return is_timeout(piece) or is_loss(piece)
+def _silence(pieces: Sequence[Piece]) -> bool | None:
+    """Whether one is met by whoever waits for a peer that is slow, or gone. None: one may be."""
+    return _best(found for piece in pieces for found in (is_timeout(piece), is_loss(piece)))
 
 
-def is_timeout(piece: Piece) -> bool:
+def is_timeout(piece: Piece) -> bool | None:
     """A wait that has reached its limit, by its type or, where its type does not tell, by what it says."""
+    if not _QUEUES.isdisjoint(piece.bases):
+        return piece.waited
     return not _TIMEOUTS.isdisjoint(piece.bases) or (_speaks(piece) and _TIMED_OUT.search(piece.text) is not None)
 
 

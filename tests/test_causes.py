@@ -153,6 +153,35 @@ def test_an_error_says_where_it_was_raised_and_whether_by_a_statement_of_the_pro
     assert last(ours.recv) == ("multiprocessing/connection.py", False)
 
 
+class Limited(queue.Queue[int]):
+    """A program's own, which raises by itself."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> int:
+        raise queue.Empty
+
+
+@pytest.mark.parametrize(
+    ("play", "wanted"),
+    [
+        (lambda: queue.Queue[int]().get(timeout=0.001), True),
+        (lambda: queue.Queue[int]().get(True, 0.001), True),
+        (lambda: queue.SimpleQueue[int]().get(timeout=0.001), True),
+        (lambda: queue.Queue[int]().get_nowait(), False),
+        (lambda: queue.Queue[int]().get(block=False), False),
+        (lambda: queue.Queue[int]().get(*[False]), False),
+        (lambda: queue.Queue[int]().get(timeout=0), False),
+        (lambda: queue.SimpleQueue[int]().get_nowait(), False),
+        (lambda: queue.SimpleQueue[int]().get(*[False]), None),
+        (lambda: Limited().get(), None),
+    ],
+)
+def test_an_empty_queue_says_whether_it_was_waited_for(play: Callable[[], object], wanted: bool | None) -> None:
+    with pytest.raises(queue.Empty) as caught:
+        play()
+    assert pieces_of(caught.value)[0].waited is wanted
+    assert from_json(to_json(pieces_of(caught.value)))[0].waited is wanted
+
+
 def test_they_survive_a_ledger() -> None:
     pieces = [Piece(("Closed", "Exception"), "no", "shop.py:3", raised=True), Piece(("Empty", "Exception"), "")]
     assert from_json(to_json(pieces)) == pieces

@@ -32,7 +32,8 @@ LATE = error(
     "RuntimeError", "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now be marked with an error"
 )
 GONE = error("RuntimeError", "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)")
-EMPTY = error("Empty")
+EMPTY = Piece(("Empty", "Exception"), "", waited=True)
+POLLED = Piece(("Empty", "Exception"), "", "/usr/lib/python3.11/queue.py:168", waited=False)
 SIZE = error("RuntimeError", "The size of tensor a (21) must match the size of tensor b (20) at dimension 0")
 SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "RuntimeError")
 CLOSED = error("Closed", "the shop is closed")
@@ -63,6 +64,8 @@ def comes(
     [
         (LATE, True),
         (EMPTY, True),
+        (POLLED, False),
+        (error("Full"), None),  # nobody says whether it was waited for
         (SILENT, True),
         (error("TimeoutError", "too slow"), True),
         (error("Late", "the answer timed out"), True),
