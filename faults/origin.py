@@ -12,8 +12,8 @@ that has failed by it. A lost connection and a time-out are also excused where a
 excused by itself.
 
 What may come from the plan, and may as well be the program's own, is unknown: after a `Raise` a time-out or a lost
-connection where no role has ended by it, since whoever caught the error may have left others waiting; and an error
-that quotes a text without its type.
+connection where no role has ended by it, since whoever caught the error may have left others waiting; an error that
+quotes a text without its type; and a sentence of the program's own that only seems to speak of a time-out or a loss.
 """
 
 from __future__ import annotations
@@ -35,9 +35,16 @@ GENTLE = ("Delay", "Order", "Pause", "Slow")
 _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
 # Of a queue, which may not have been waited for: `get_nowait` raises it at once.
 _QUEUES = {"Empty", "Full"}
-# It says so; or that there was nothing for so many seconds.
+# What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
-    r"RPCErr:1\b|\btimed?[ -]?out\b"
+    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|collective operation timeout|Timeout waiting for key"
+    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
+    r"|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
+    re.MULTILINE,
+)
+# What a sentence says that may speak of one: so of a cache entry that has timed out, of a loss not finite after 3 s.
+_LATE = re.compile(
+    r"\btimed?[ -]?out\b"
     r"|\b(no|not|nothing|nobody|silent)\b.{0,80}\b(for|after|in|within) \d+(\.\d+)? ?(s|ms|sec|seconds?|minutes?)\b",
     re.IGNORECASE,
 )
@@ -47,11 +54,12 @@ _LOSSES = {"ConnectionError", "DistNetworkError", "PeerLost"}
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
 _CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
-    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|EPIPE|ECONN(RESET|ABORTED|REFUSED)|pipe closed"
-    r"|connection (refused|reset|closed|was likely closed)|broken pipe|process_vm_readv"
-    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather",
-    re.IGNORECASE,
+    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\bEPIPE\b|\bECONN(RESET|ABORTED|REFUSED)\b"
+    r"|pair\.cc:\d+\] |Connection was likely closed|process_vm_readv"
+    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
 )
+# What a sentence says that may speak of a connection to a peer, or of another.
+_GONE = re.compile(r"connection (refused|reset|closed|lost)|pipe closed|broken pipe", re.IGNORECASE)
 
 
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:
@@ -59,7 +67,8 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused.
     """
-    if follows and _silence(pieces):
+    near = _silence(pieces) if follows else False
+    if near:
         return True
     bites = proof.bites(run)
     bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
@@ -68,7 +77,8 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
     known = _best(_excuses(run, number, pieces) for number in bitten)
     # A message's fault that left no evidence may have made it.
     silent = [n for n, event in bites.items() if event is None and run.plan.faults[n].place == "message"]
-    return None if known is False and any(_excuses(run, n, pieces) is not False for n in silent) else known
+    unclear = near is None or any(_excuses(run, n, pieces) is not False for n in silent)
+    return None if known is False and unclear else known
 
 
 def _best(found: Iterable[bool | None]) -> bool | None:
@@ -103,16 +113,23 @@ def is_timeout(piece: Piece) -> bool | None:
     """A wait that has reached its limit, by its type or, where its type does not tell, by what it says."""
     if not _QUEUES.isdisjoint(piece.bases):
         return piece.waited
-    return not _TIMEOUTS.isdisjoint(piece.bases) or (_speaks(piece) and _TIMED_OUT.search(piece.text) is not None)
+    return not _TIMEOUTS.isdisjoint(piece.bases) or _told(piece, _TIMED_OUT, _LATE)
 
 
-def is_loss(piece: Piece) -> bool:
+def is_loss(piece: Piece) -> bool | None:
     """A peer that is gone, as RPC, Python or a launcher says it."""
     if not _LOSSES.isdisjoint(piece.bases) or UNREADABLE in piece.text:
         return True
     if "EOFError" in piece.bases:
         return _CHANNELS.search(piece.place) is not None
-    return _speaks(piece) and _LOST.search(piece.text) is not None
+    return _told(piece, _LOST, _GONE)
+
+
+def _told(piece: Piece, exact: re.Pattern[str], words: re.Pattern[str]) -> bool | None:
+    """Whether its text says so. None: a sentence of the program's own that may say so."""
+    if not _speaks(piece):
+        return False
+    return True if exact.search(piece.text) else None if words.search(piece.text) else False
 
 
 def _speaks(piece: Piece) -> bool:

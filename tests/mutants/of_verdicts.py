@@ -148,7 +148,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any-runtime-error",
         _ORIGIN,
-        "    return _speaks(piece) and _LOST.search(piece.text) is not None",
+        "    return _told(piece, _LOST, _GONE)",
         "    return _speaks(piece)",
         (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
         "a program that dies of tensors that do not fit has ended cleanly",
@@ -172,7 +172,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "silent-messages-are-innocent",
         _ORIGIN,
-        "    return None if known is False and any(_excuses(run, n, pieces) is not False for n in silent) else known",
+        "    return None if known is False and unclear else known",
         "    return known",
         (f"{_OF_ORIGIN}::TestMessages::test_without_evidence_nobody_can_tell",),
         "an error that a message fault may have made is wrong, though nobody can know",
@@ -337,8 +337,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who-waits-for-the-ended-is-wrong",
         _ORIGIN,
-        "    if follows and _silence(pieces):",
-        "    if follows and any(map(is_loss, pieces)):",
+        "    near = _silence(pieces) if follows",
+        "    near = _best(map(is_loss, pieces)) if follows",
         (f"{_OF_ORIGIN}::test_a_lost_peer_is_excused_by_the_end_of_another_role",),
         "a server that waits in vain for a trainer which the plan's error has ended is not excused",
     ),
@@ -405,5 +405,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if not asked:",
         (f"{_OF_CAUSES}::test_an_empty_queue_says_whether_it_was_waited_for",),
         "a queue's call whose words do not say that it returns at once is unknown",
+    ),
+    Mutant(
+        "words-are-time-outs",
+        _ORIGIN,
+        "    return True if exact.search(piece.text) else None if words.search(piece.text) else False",
+        "    return (exact.search(piece.text) or words.search(piece.text)) is not None",
+        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        "a loss that is not finite after 3 s of training passes as a time-out",
+    ),
+    Mutant(
+        "free-sentences-are-wrong",
+        _ORIGIN,
+        "    return True if exact.search(piece.text) else None if words.search(piece.text) else False",
+        "    return True if exact.search(piece.text) else False",
+        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        "a program that says in its own words that a peer does not answer is wrong",
     ),
 )
