@@ -96,7 +96,7 @@ def _from_json(value: dict[str, Any]) -> Piece:
 def _errors(section: str) -> Iterator[Piece]:
     """The errors of one part of a traceback: the one that it ends with, and what that one's text brings with it."""
     for block in section.split(_TRACE)[1:]:
-        lines = block.split("\n")
+        lines = block.split("\nAt:\n")[0].split("\n")  # what torch appends: its own frames
         named = _NAMED.fullmatch("\n".join(lines[head(lines) :]).strip())
         if named is not None:
             frames = frames_in(block)

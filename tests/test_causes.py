@@ -123,6 +123,18 @@ def test_an_error_of_another_role_is_that_roles() -> None:
     assert [piece.name for piece in pieces_in(library)] == ["Closed"]
 
 
+@pytest.mark.parametrize(("name", "code"), [("_queue.Empty", "return inbox.get(timeout=1.5)"), ("Sold", "raise Sold")])
+def test_an_error_of_another_role_that_has_no_text_is_read(name: str, code: str) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "shop.py", line 7, in main\n    rpc.rpc_sync("till", pay)\n'
+        f"{name}: On WorkerInfo(id=1, name=till):\n{name}()\nTraceback (most recent call last):\n"
+        f'  File "shop.py", line 3, in pay\n    {code}\n{name}\n\n\nAt:\n  internal.py(236): _handle_exception\n\n'
+    )
+    (found,) = pieces_in(text)
+    assert (found.name, found.text, found.place) == (name.rpartition(".")[2], "", "shop.py:3")
+    assert (found.raised, found.waited) == (name == "Sold", True if name != "Sold" else None)
+
+
 def test_a_quoted_text_and_a_callback_are_seen_through() -> None:
     quoted = (
         "Traceback (most recent call last):\n"

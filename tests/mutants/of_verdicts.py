@@ -422,4 +422,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
         "a program that says in its own words that a peer does not answer is wrong",
     ),
+    Mutant(
+        "errors-without-a-text-are-unreadable",
+        _CAUSES,
+        """block.split("\\nAt:\\n")[0].split""",
+        "block.split",
+        (f"{_OF_CAUSES}::test_an_error_of_another_role_that_has_no_text_is_read",),
+        "a queue that another role has waited for in vain is wrong, since its error says nothing",
+    ),
 )
