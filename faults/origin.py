@@ -37,8 +37,8 @@ _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
 _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
-    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|collective operation timeout|Timeout waiting for key"
-    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
+    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
+    r"|collective operation timeout|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
     r"|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
     re.MULTILINE,
 )

@@ -124,8 +124,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any-text-is-a-time-out",
         _ORIGIN,
-        "or (_speaks(piece) and _TIMED_OUT",
-        "or (bool(piece) and _TIMED_OUT",
+        "    if not _speaks(piece):",
+        "    if not piece.bases:",
         (f"{_OF_ORIGIN}::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",),
         "a KeyError whose key is called timeout is taken for a time-out",
     ),
