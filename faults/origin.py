@@ -12,8 +12,8 @@ that has failed by it. A lost connection and a time-out are also excused where a
 excused by itself.
 
 What may come from the plan, and may as well be the program's own, is unknown: after a `Raise` a time-out or a lost
-connection where no role has ended by it, since whoever caught the error may have left others waiting; and an error
-that quotes a text without its type.
+connection where no role has ended by it, since whoever caught the error may have left others waiting; an error that
+quotes a text without its type; and a sentence of the program's own that only seems to speak of a time-out or a loss.
 """
 
 from __future__ import annotations
@@ -32,10 +32,19 @@ from faults.record import Run
 GENTLE = ("Delay", "Order", "Pause", "Slow")
 
 # Types by which a wait with a limit ends: sockets', asyncio's and futures' are TimeoutError too.
-_TIMEOUTS = {"TimeoutError", "Empty", "Full", "BrokenBarrierError", "TimeoutExpired"}
-# It says so; or that there was nothing for so many seconds.
+_TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
+# Of a queue, which may not have been waited for: `get_nowait` raises it at once.
+_QUEUES = {"Empty", "Full"}
+# What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
-    r"RPCErr:1\b|\btimed?[ -]?out\b"
+    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
+    r"|collective operation timeout|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
+    r"|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
+    re.MULTILINE,
+)
+# What a sentence says that may speak of one: so of a cache entry that has timed out, of a loss not finite after 3 s.
+_LATE = re.compile(
+    r"\btimed?[ -]?out\b"
     r"|\b(no|not|nothing|nobody|silent)\b.{0,80}\b(for|after|in|within) \d+(\.\d+)? ?(s|ms|sec|seconds?|minutes?)\b",
     re.IGNORECASE,
 )
@@ -45,11 +54,12 @@ _LOSSES = {"ConnectionError", "DistNetworkError", "PeerLost"}
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
 _CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
-    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|EPIPE|ECONN(RESET|ABORTED|REFUSED)|pipe closed"
-    r"|connection (refused|reset|closed|was likely closed)|broken pipe|process_vm_readv"
-    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather",
-    re.IGNORECASE,
+    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\bEPIPE\b|\bECONN(RESET|ABORTED|REFUSED)\b"
+    r"|pair\.cc:\d+\] |Connection was likely closed|process_vm_readv"
+    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
 )
+# What a sentence says that may speak of a connection to a peer, or of another.
+_GONE = re.compile(r"connection (refused|reset|closed|lost)|pipe closed|broken pipe", re.IGNORECASE)
 
 
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:
@@ -57,7 +67,8 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused.
     """
-    if follows and any(map(_is_silence, pieces)):
+    near = _silence(pieces) if follows else False
+    if near:
         return True
     bites = proof.bites(run)
     bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
@@ -66,7 +77,8 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
     known = _best(_excuses(run, number, pieces) for number in bitten)
     # A message's fault that left no evidence may have made it.
     silent = [n for n, event in bites.items() if event is None and run.plan.faults[n].place == "message"]
-    return None if known is False and any(_excuses(run, n, pieces) is not False for n in silent) else known
+    unclear = near is None or any(_excuses(run, n, pieces) is not False for n in silent)
+    return None if known is False and unclear else known
 
 
 def _best(found: Iterable[bool | None]) -> bool | None:
@@ -78,37 +90,46 @@ def _best(found: Iterable[bool | None]) -> bool | None:
 def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
     fault = run.plan.faults[number]
     if fault.kind in GENTLE:
-        return any(map(is_timeout, pieces)) or (fault.kind == "Order" and _out_of_turn(pieces))
+        return _best([*map(is_timeout, pieces), fault.kind == "Order" and _out_of_turn(pieces)])
     if fault.kind == "Duplicate":
         return _derives(pieces, _of_the_second(run, number))
     if fault.kind == "Raise":
         planned = _planned(fault)
         found = _derives(pieces, [*planned, *_of_failed(run, lambda piece: _derives([piece], planned) is True)])
-        return None if found is False and any(map(_is_silence, pieces)) else found
-    return any(map(_is_silence, pieces)) or _derives(pieces, _of_failed(run, _is_silence))
+        return None if found is False and _silence(pieces) is not False else found
+    return _best([_silence(pieces), _derives(pieces, _of_failed(run, lambda piece: _silence([piece]) is True))])
 
 
 def _out_of_turn(pieces: Sequence[Piece]) -> bool:
     return any(piece.name == "OutOfTurn" for piece in pieces)
 
 
-def _is_silence(piece: Piece) -> bool:
-    """What is met by whoever waits for a peer that is slow, or gone."""
-    return is_timeout(piece) or is_loss(piece)
+def _silence(pieces: Sequence[Piece]) -> bool | None:
+    """Whether one is met by whoever waits for a peer that is slow, or gone. None: one may be."""
+    return _best(found for piece in pieces for found in (is_timeout(piece), is_loss(piece)))
 
 
-def is_timeout(piece: Piece) -> bool:
+def is_timeout(piece: Piece) -> bool | None:
     """A wait that has reached its limit, by its type or, where its type does not tell, by what it says."""
-    return not _TIMEOUTS.isdisjoint(piece.bases) or (_speaks(piece) and _TIMED_OUT.search(piece.text) is not None)
+    if not _QUEUES.isdisjoint(piece.bases):
+        return piece.waited
+    return not _TIMEOUTS.isdisjoint(piece.bases) or _told(piece, _TIMED_OUT, _LATE)
 
 
-def is_loss(piece: Piece) -> bool:
+def is_loss(piece: Piece) -> bool | None:
     """A peer that is gone, as RPC, Python or a launcher says it."""
     if not _LOSSES.isdisjoint(piece.bases) or UNREADABLE in piece.text:
         return True
     if "EOFError" in piece.bases:
         return _CHANNELS.search(piece.place) is not None
-    return _speaks(piece) and _LOST.search(piece.text) is not None
+    return _told(piece, _LOST, _GONE)
+
+
+def _told(piece: Piece, exact: re.Pattern[str], words: re.Pattern[str]) -> bool | None:
+    """Whether its text says so. None: a sentence of the program's own that may say so."""
+    if not _speaks(piece):
+        return False
+    return True if exact.search(piece.text) else None if words.search(piece.text) else False
 
 
 def _speaks(piece: Piece) -> bool:

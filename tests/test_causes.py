@@ -123,6 +123,18 @@ def test_an_error_of_another_role_is_that_roles() -> None:
     assert [piece.name for piece in pieces_in(library)] == ["Closed"]
 
 
+@pytest.mark.parametrize(("name", "code"), [("_queue.Empty", "return inbox.get(timeout=1.5)"), ("Sold", "raise Sold")])
+def test_an_error_of_another_role_that_has_no_text_is_read(name: str, code: str) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "shop.py", line 7, in main\n    rpc.rpc_sync("till", pay)\n'
+        f"{name}: On WorkerInfo(id=1, name=till):\n{name}()\nTraceback (most recent call last):\n"
+        f'  File "shop.py", line 3, in pay\n    {code}\n{name}\n\n\nAt:\n  internal.py(236): _handle_exception\n\n'
+    )
+    (found,) = pieces_in(text)
+    assert (found.name, found.text, found.place) == (name.rpartition(".")[2], "", "shop.py:3")
+    assert (found.raised, found.waited) == (name == "Sold", True if name != "Sold" else None)
+
+
 def test_a_quoted_text_and_a_callback_are_seen_through() -> None:
     quoted = (
         "Traceback (most recent call last):\n"
@@ -151,6 +163,35 @@ def test_an_error_says_where_it_was_raised_and_whether_by_a_statement_of_the_pro
     assert last(mistaken) == ("tests/test_causes.py", False)
     assert last(lambda: pickle.loads(b"")) == ("tests/test_causes.py", False)
     assert last(ours.recv) == ("multiprocessing/connection.py", False)
+
+
+class Limited(queue.Queue[int]):
+    """A program's own, which raises by itself."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> int:
+        raise queue.Empty
+
+
+@pytest.mark.parametrize(
+    ("play", "wanted"),
+    [
+        (lambda: queue.Queue[int]().get(timeout=0.001), True),
+        (lambda: queue.Queue[int]().get(True, 0.001), True),
+        (lambda: queue.SimpleQueue[int]().get(timeout=0.001), True),
+        (lambda: queue.Queue[int]().get_nowait(), False),
+        (lambda: queue.Queue[int]().get(block=False), False),
+        (lambda: queue.Queue[int]().get(*[False]), False),
+        (lambda: queue.Queue[int]().get(timeout=0), False),
+        (lambda: queue.SimpleQueue[int]().get_nowait(), False),
+        (lambda: queue.SimpleQueue[int]().get(*[False]), None),
+        (lambda: Limited().get(), None),
+    ],
+)
+def test_an_empty_queue_says_whether_it_was_waited_for(play: Callable[[], object], wanted: bool | None) -> None:
+    with pytest.raises(queue.Empty) as caught:
+        play()
+    assert pieces_of(caught.value)[0].waited is wanted
+    assert from_json(to_json(pieces_of(caught.value)))[0].waited is wanted
 
 
 def test_they_survive_a_ledger() -> None:

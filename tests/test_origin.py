@@ -32,7 +32,8 @@ LATE = error(
     "RuntimeError", "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now be marked with an error"
 )
 GONE = error("RuntimeError", "eof (this error originated at tensorpipe/transport/shm/connection_impl.cc:259)")
-EMPTY = error("Empty")
+EMPTY = Piece(("Empty", "Exception"), "", waited=True)
+POLLED = Piece(("Empty", "Exception"), "", "/usr/lib/python3.11/queue.py:168", waited=False)
 SIZE = error("RuntimeError", "The size of tensor a (21) must match the size of tensor b (20) at dimension 0")
 SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "RuntimeError")
 CLOSED = error("Closed", "the shop is closed")
@@ -63,9 +64,17 @@ def comes(
     [
         (LATE, True),
         (EMPTY, True),
+        (POLLED, False),
+        (error("Full"), None),  # nobody says whether it was waited for
         (SILENT, True),
         (error("TimeoutError", "too slow"), True),
-        (error("Late", "the answer timed out"), True),
+        (error("Late", "the answer timed out"), None),
+        (error("RuntimeError", "loss is not finite after 3 s of training"), None),
+        (error("RuntimeError", "cache entry timed out of range"), None),
+        (error("RuntimeError", "sold nothing for 3 s of May"), None),
+        (error("Late", "no answer: nothing for 3 s"), True),
+        (error("RuntimeError", "till failed: TurnLost: number 3 has no turn: nothing for 1.5 s from number 2"), True),
+        (error("RuntimeError", "Connection closed by peer"), False),
         (error("RuntimeError", "Wait timeout"), True),
         (GONE, False),
         (SIZE, False),
@@ -129,6 +138,10 @@ class TestDuplicate:
         ((error("UnicodeDecodeError", "'utf-8' codec can't decode byte 0x80 in position 47"),), True),
         ((CLOSED, GONE), True),
         ((error("RuntimeError", f"trainer1 failed: {GONE.text}"),), True),
+        ((error("RuntimeError", "[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:6"),), True),
+        ((error("RuntimeError", "account not found in 2 s bucket"),), None),
+        ((error("RuntimeError", "Connection closed"),), None),
+        ((error("RuntimeError", "Connection closed"), GONE), True),
         ((SIZE,), False),
         ((CLOSED,), False),
         ((error("KeyError", "ECONNRESET"),), False),
@@ -216,6 +229,7 @@ def test_an_error_before_anything_has_fired_is_not_excused() -> None:
 def test_a_lost_peer_is_excused_by_the_end_of_another_role() -> None:
     assert comes(DELAY, GONE, follows=True) is True
     assert comes(DELAY, SIZE, follows=True) is False
+    assert comes(DELAY, error("RuntimeError", "Connection closed"), follows=True) is None
     assert comes(DELAY, error("PeerLost", "b raised", "RuntimeError"), follows=True) is True
     for piece in (GONE, LATE, SILENT, EMPTY):
         assert comes(FAULT, piece, follows=True) is True
