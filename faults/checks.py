@@ -96,7 +96,7 @@ def _unseen(run: Run) -> bool:
 
 def _gaps(run: Run) -> list[str]:
     """What is missing of the ledgers, and of the record."""
-    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue", "Ended", "Running")}
+    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue", "Ended", "Stuck", "Running")}
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
     wanted = run.recorded or run.hurt
     played = [role for role in run.ends if wanted and not role.startswith("+")]

@@ -135,6 +135,8 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
         return _is_victim(run, failure)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
         return follows or _is_victim(run, failure)
+    if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
+        return True if follows or _is_victim(run, failure) else None
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:

@@ -267,6 +267,13 @@ class TestErrors:
         found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
         assert judge(found).verdict == verdict
 
+    def test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed(self) -> None:
+        """Its program may have lost patience, or end its roles whatever they do."""
+        stuck = End("Stuck", "was ended by its own program in a call that the plan had hurt", 102.0)
+        ends = {"a": stuck, "b": RETURNED, "+command": RETURNED}
+        assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
+        assert judge(run(DROP, fired(), ends={**ends, "b": raised("RuntimeError")})).verdict == "clean error"
+
     @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
     def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:
         """Else it may have killed itself, as it lost the victim, or by a mistake."""

@@ -18,6 +18,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a lost connection is taken for what a slow call does",
     ),
     Mutant(
+        "who-hangs-has-returned",
+        _FATES,
+        "    if life.is_stuck:\n",
+        "    if life.is_stuck and _misses(life, every):\n",
+        (f"{_OF_FATES}::test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned",),
+        "a role that hangs for ever in a lost call, until its launcher ends it, has returned",
+    ),
+    Mutant(
         "worlds-told-apart-by-time",
         _FATES,
         "        process = event.process or latest",
