@@ -145,12 +145,13 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
-    """It has ended by its own decision, and said nothing: why, the last of its calls may tell, if that has failed."""
+    """It has ended by its own decision, and said nothing. Who only left may have left for its last call, if that has
+    failed; a status says that something is wrong, and may as well speak of a result."""
     ended = [event for event in run.timeline.of("ok", "fail", "info") if _is_of(event, failure)]
     if ended and ended[-1].event != "ok":
         causes = from_json(ended[-1].details.get("causes"))
         if excused(run, causes, ended[-1].time, follows=follows):
-            return True
+            return True if failure.kind == "Vanished" else None
     return False if failure.kind == "Vanished" else _undecided(run)
 
 

@@ -3,8 +3,8 @@
 A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
 one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the
 others of its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or
-not at all, its end is enough; but not where its program ends it in a call that the plan has hurt: it may have hung there
-for ever.
+not at all, its end is enough; but not where its program ends it in a call that the plan has hurt: it may have hung
+there for ever.
 """
 
 from __future__ import annotations

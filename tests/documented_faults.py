@@ -147,9 +147,13 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
         "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
     ),
-    "otherwise the run is `unknown` (after a `Duplicate`, by which no call is lost: `wrong`)": (
-        "test_checks.py::TestErrors::test_a_status",
+    "If an error was being handled then, that error is judged": (
+        "test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled",
         "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
+    "Without an error the run is `unknown`, also where the role's last call had failed": (
+        "test_checks.py::TestErrors::test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before",
+        "test_checks.py::TestErrors::test_a_status",
     ),
     "A message's fault fires with the first call that shows it; without one the run is `unknown`": (
         "test_origin.py::TestMessages::test_the_call_that_shows_it_is_its_firing",

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from torch.futures import Future
@@ -47,6 +50,54 @@ def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, t
     process = subprocess.Popen([sys.executable, "-c", head + text], stderr=subprocess.DEVNULL)
     process.wait()
     assert farewell.statuses(tmp_path) == ({} if status is None else {process.pid: status})
+
+
+def _leave(status: object) -> NoReturn:
+    raise SystemExit(status)
+
+
+class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
+    """`raise SystemExit` shows it to whoever handles that."""
+
+    @pytest.fixture(autouse=True)
+    def _afresh(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(farewell, "_last", {})
+        monkeypatch.setattr(farewell, "_inherited", [])
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_within_its_handler(self, leave: Callable[..., NoReturn]) -> None:
+        try:
+            int("no data")
+        except ValueError:
+            with pytest.raises(SystemExit):
+                leave(_leave, 3)
+        assert farewell._last["status"] == 3
+        assert farewell._last["causes"][0]["bases"][0] == "ValueError"
+
+    def test_within_the_handler_of_what_was_raised_there(self) -> None:
+        try:
+            try:
+                int("no data")
+            except ValueError:
+                _leave(3)
+        except SystemExit:
+            with pytest.raises(SystemExit):
+                farewell._exit_now(_leave, 3)
+        assert farewell._last["causes"][0]["bases"][0] == "ValueError"
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_not_after_it_nor_of_the_parent(self, leave: Callable[..., NoReturn]) -> None:
+        with suppress(ValueError):
+            int("no data")
+        with pytest.raises(SystemExit):
+            leave(_leave, 3)
+        try:
+            int("no data")
+        except ValueError:
+            farewell._forget()  # as in a child that is forked here
+            with pytest.raises(SystemExit):
+                leave(_leave, 3)
+        assert "causes" not in farewell._last
 
 
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:

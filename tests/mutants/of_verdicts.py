@@ -26,6 +26,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "a role that hangs for ever in a lost call, until its launcher ends it, has returned",
     ),
     Mutant(
+        "a-lost-call-excuses-what-follows",
+        _FAILURES,
+        '            return True if failure.kind == "Vanished" else None',
+        "            return True",
+        (f"{_OF_CHECKS}::TestErrors::test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before",),
+        "a program that makes up for a lost call, and then finds its own result wrong, has ended cleanly",
+    ),
+    Mutant(
+        "os-exit-forgets-what-is-handled",
+        "faults/farewell.py",
+        '    if _last.get("status") != status and not _remember(status):',
+        '    if _last.get("status") != status:',
+        ("tests/test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_within_its_handler",),
+        "a role that ends by os._exit for a mistake of its own says nothing of it",
+    ),
+    Mutant(
         "worlds-told-apart-by-time",
         _FATES,
         "        process = event.process or latest",
