@@ -42,6 +42,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a role that ends by os._exit for a mistake of its own says nothing of it",
     ),
     Mutant(
+        "a-command-is-counted-from-the-fault",
+        "faults/bounds.py",
+        "bitten if end.kind in _BY_PROGRAM else ended)",
+        "bitten)",
+        ("tests/test_bounds.py::TestRecovery::test_a_command_is_counted_from_the_end_of_the_last_role_that_failed",),
+        "a launcher that waits for roles which take all of the bound is hung",
+    ),
+    Mutant(
         "worlds-told-apart-by-time",
         _FATES,
         "        process = event.process or latest",
