@@ -21,8 +21,9 @@ COMMAND = "+command"
 # an uncaught error has left RPC up.
 _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 
-# By these whoever started a process only passes on how that one ended.
-_OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError", "BrokenExecutor"}
+# By these whoever started a process only passes on how that one ended. A role that has lost its pool has failed itself.
+OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError"}
+_ANSWERS = {*OF_ANOTHER, "BrokenExecutor"}
 # Python's own words for code that is wrong, whatever became of others.
 _MISTAKES = (
     *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
@@ -187,7 +188,7 @@ def _answers(causes: Sequence[Piece]) -> bool | None:
     """Whether an error of a process that plays no role is its answer to the end of a role: it passes that end on, or
     the program itself states it, by `raise` or `assert`. A mistake of its code is none. None: of all others."""
     own = causes[0]
-    if any(not _OF_ANOTHER.isdisjoint(piece.bases) for piece in causes):
+    if any(not _ANSWERS.isdisjoint(piece.bases) for piece in causes):
         return True
     kind = getattr(builtins, own.name, None)
     if isinstance(kind, type) and issubclass(kind, _MISTAKES):

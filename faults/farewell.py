@@ -3,7 +3,8 @@
 ``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
 hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it: it
-was asked to end, by SIGTERM (`asking` tells of what its own program has sent); ``ROLE.PID.int``: by SIGINT.
+was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program, by SIGTERM or SIGKILL
+(`asking` writes it); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations

@@ -140,6 +140,13 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
     assert list(asking.asked_to_end(tmp_path)) == ([int(found.stdout)] if asked else [])
 
 
+def test_minus_one_reaches_everybody_and_nought_the_own_group() -> None:
+    assert {os.getpid(), os.getppid()} <= set(asking._receivers(-1))
+    assert asking._receivers(7) == [7]
+    assert os.getpid() in asking._receivers(0)
+    assert asking._receivers(0) == asking._receivers(-os.getpgrp())
+
+
 def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(tmp_path: Path) -> None:
     """Whoever waits for a call may end the process before torch runs the call's callbacks."""
     calls = Calls(Plan(), "till", Ledger(tmp_path, "till"), Announcer("till"))

@@ -50,6 +50,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a launcher that waits for roles which take all of the bound is hung",
     ),
     Mutant(
+        "a-killed-trainers-loader-is-left",
+        "faults/script.py",
+        "    return GRACE_OF_KILLED if planned(read(place)) else GRACE",
+        "    return GRACE",
+        ("tests/test_script.py::test_what_a_killed_role_has_started_has_longer_to_end_by_itself",),
+        "what a killed trainer's DataLoader has started is leaked before it looks for the trainer",
+    ),
+    Mutant(
         "worlds-told-apart-by-time",
         _FATES,
         "        process = event.process or latest",
