@@ -21,6 +21,9 @@ from faults.relatives import everybody, is_running
 
 SUFFIX = ".term"
 
+# By these a program ends its processes.
+_ENDING = (signal.SIGKILL, signal.SIGTERM)
+
 
 def watch(folder: Path) -> None:
     """Of this process, and of those that are forked from it; nothing a second time. Not `signal.pidfd_send_signal`, by
@@ -44,14 +47,14 @@ def asked_to_end(folder: Path) -> dict[int, float]:
 
 def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
     """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
-    if number in (signal.SIGKILL, signal.SIGTERM):
-        _note(folder, [pid] if pid > 0 else _members(-pid or os.getpgrp()), "os.kill")
+    if number in _ENDING:
+        _note(folder, _receivers(pid), "os.kill")
     kill(pid, number)
 
 
 def _killpg(folder: Path, killpg: Callable[[int, int], None], group: int, number: int) -> None:
     """Stands for `os.killpg`, by which torchrun and others end a child and whatever that has started."""
-    if number in (signal.SIGKILL, signal.SIGTERM):
+    if number in _ENDING:
         _note(folder, _members(group or os.getpgrp()), "os.killpg")
     killpg(group, number)
 
@@ -61,6 +64,13 @@ def _note(folder: Path, pids: Iterable[int], how: str) -> None:
         if pid != os.getpid() and is_running(pid):  # one that has ended already was not ended by this
             with suppress(OSError):
                 (folder / f"+.{pid}{SUFFIX}").write_text(f"by {how}\n")
+
+
+def _receivers(pid: int) -> list[int]:
+    """Whom `os.kill` reaches by this number: one process, a group, or with -1 all."""
+    if pid > 0:
+        return [pid]
+    return list(everybody()) if pid == -1 else _members(-pid or os.getpgrp())
 
 
 def _members(group: int) -> list[int]:

@@ -17,6 +17,10 @@ from faults.record import Run
 MARGIN = 10.0
 
 
+# So ends who has not failed by itself.
+_BY_PROGRAM = ("Ended", "Stuck", "Running")
+
+
 def bound_of_timeout(timeout: float) -> float:
     """Seconds within which all roles end after a fault."""
     return 2 * timeout + MARGIN
@@ -70,8 +74,9 @@ def slowest(run: Run) -> tuple[str, float] | None:
     """Who was the last to end, and how long after the first fault (seconds); None: nothing is known to have bitten.
 
     Of a script, which may recover: whoever returned takes as long as it takes. A life that failed is counted from the
-    first fault in its own world, if there was one. The command is counted from the last of these, or from the last
-    role that came to its own end; if it returned, as one that did, it is not counted either.
+    first fault in its own world, if there was one. The command is counted from the end of the last of these, or of
+    the last role that came to its own end, but not from that of a role which the program has ended; if it returned, as
+    one that did, it is not counted either.
     """
     bites = _bites(run)
     first = min((event.time for event in bites), default=None)
@@ -89,7 +94,7 @@ def _held(run: Run, bites: list[Event], first: float) -> Iterator[tuple[str, flo
             ended = end.time - run.start
             if not end.returned:
                 bitten = _bitten(life, every, bites, first)
-                since = max(since, bitten)
+                since = max(since, bitten if end.kind in _BY_PROGRAM else ended)
                 yield role, ended - bitten
             elif life.ended_itself and ended > first:
                 since, recovered = max(since, ended), True

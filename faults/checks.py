@@ -96,7 +96,7 @@ def _unseen(run: Run) -> bool:
 
 def _gaps(run: Run) -> list[str]:
     """What is missing of the ledgers, and of the record."""
-    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue", "Ended", "Running")}
+    killed = {role for role, end in run.ends.items() if end.kind in ("Killed", "Overdue", "Ended", "Stuck", "Running")}
     torn = [f"{role}: {n} torn" for role, n in run.timeline.torn.items() if n > (1 if role in killed else 0)]
     wanted = run.recorded or run.hurt
     played = [role for role in run.ends if wanted and not role.startswith("+")]
@@ -150,8 +150,10 @@ def in_time(run: Run) -> Check:
         text = "from when on is not known: no call shows the message" if silent else "nothing was lost"
         return Check("bound", "hung", None if silent else True, text)
     allowed, (role, seconds) = run.bound + lasting(run.plan), last
-    text = f"{role} was the last to end, {seconds:.1f} s after the first fault, wanted at most {allowed:.1f}"
-    return Check("bound", "hung", seconds <= allowed, f"{text}: {run.limit}" if run.limit else text)
+    since = "the last role or the first fault" if role == failures.COMMAND and run.lives else "the first fault"
+    text = f"{role} was the last to end, {seconds:.1f} s after {since}, wanted at most {allowed:.1f}"
+    other = "; --bound sets another" if run.limit and seconds > allowed else ""
+    return Check("bound", "hung", seconds <= allowed, f"{text}: {run.limit}{other}" if run.limit else text)
 
 
 def right(run: Run) -> Check:

@@ -21,8 +21,9 @@ COMMAND = "+command"
 # an uncaught error has left RPC up.
 _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 
-# By these whoever started a process only passes on how that one ended.
-_OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError", "BrokenExecutor"}
+# By these whoever started a process only passes on how that one ended. A role that has lost its pool has failed itself.
+OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError"}
+_ANSWERS = {*OF_ANOTHER, "BrokenExecutor"}
 # Python's own words for code that is wrong, whatever became of others.
 _MISTAKES = (
     *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
@@ -135,6 +136,8 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
         return _is_victim(run, failure)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
         return follows or _is_victim(run, failure)
+    if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
+        return True if follows or _is_victim(run, failure) else None
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:
@@ -143,12 +146,13 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
-    """It has ended by its own decision, and said nothing: why, the last of its calls may tell, if that has failed."""
+    """It has ended by its own decision, and said nothing. Who only left may have left for its last call, if that has
+    failed; a status says that something is wrong, and may as well speak of a result."""
     ended = [event for event in run.timeline.of("ok", "fail", "info") if _is_of(event, failure)]
     if ended and ended[-1].event != "ok":
         causes = from_json(ended[-1].details.get("causes"))
         if excused(run, causes, ended[-1].time, follows=follows):
-            return True
+            return True if failure.kind == "Vanished" else None
     return False if failure.kind == "Vanished" else _undecided(run)
 
 
@@ -184,7 +188,7 @@ def _answers(causes: Sequence[Piece]) -> bool | None:
     """Whether an error of a process that plays no role is its answer to the end of a role: it passes that end on, or
     the program itself states it, by `raise` or `assert`. A mistake of its code is none. None: of all others."""
     own = causes[0]
-    if any(not _OF_ANOTHER.isdisjoint(piece.bases) for piece in causes):
+    if any(not _ANSWERS.isdisjoint(piece.bases) for piece in causes):
         return True
     kind = getattr(builtins, own.name, None)
     if isinstance(kind, type) and issubclass(kind, _MISTAKES):

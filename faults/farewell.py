@@ -3,12 +3,14 @@
 ``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
 hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it: it
-was asked to end, by SIGTERM (`asking` tells of what its own program has sent); ``ROLE.PID.int``: by SIGINT.
+was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program, by SIGTERM or SIGKILL
+(`asking` writes it); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations
 
 import atexit
+import builtins
 import ctypes
 import faulthandler
 import os
@@ -31,8 +33,10 @@ INTERRUPTED, STATUS = ".int", ".status"
 # What asks a process to end, and leaves it the time to say so.
 _SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
 
-# What `sys.exit` was last called with, and the error that was being handled then.
+# What `sys.exit` or `os._exit` was last called with, and the error that was being handled then.
 _last: dict[str, Any] = {}
+# What the parent was handling when it forked this process.
+_inherited: list[BaseException | None] = []
 # Kept open for the handler in C that writes to it.
 _open: list[IO[str]] = []
 # Where C writes this process's status: its number and the file's.
@@ -44,6 +48,9 @@ def watch(folder: Path) -> None:
     atexit.register(_note)
     os._exit = partial(_exit_now, os._exit)
     sys.exit = partial(_exit, sys.exit)
+    for name in ("exit", "quit"):  # of `site`, which raise SystemExit by themselves
+        if hasattr(builtins, name):
+            setattr(builtins, name, partial(_exit, getattr(builtins, name)))
     os.register_at_fork(after_in_child=_forget)
     hook.on_activate.append(_listen)
 
@@ -86,6 +93,7 @@ def _listen(folder: Path, ledger: Ledger) -> None:
 def _forget() -> None:
     """A child that is forked from a role plays none, so far."""
     _last.clear()
+    _inherited[:] = [sys.exc_info()[1]]
     for handle in _status.values():  # its parent's: what `exit` calls is inherited
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
@@ -104,20 +112,29 @@ def _note(status: int | None = None) -> None:
 
 
 def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
-    """Stands for `os._exit`, by which also processes end that multiprocessing has forked."""
-    if _last.get("status") != status:
+    """Stands for `os._exit`, by which also processes end that multiprocessing has forked, with the status that
+    `sys.exit` was called with."""
+    if _last.get("status") != status and not _remember(status):
         _last.clear()
     _note(status)
     exit_now(status)
 
 
-def _exit(leave: Callable[[Any], NoReturn], status: Any = None) -> NoReturn:
+def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
     """Stands for `sys.exit`. multiprocessing calls it once more, with the status that its target chose."""
-    code = status if isinstance(status, int) else 0 if status is None else 1
-    error = sys.exc_info()[1]
-    if error is not None and not isinstance(error, SystemExit):
-        _last.update(status=code, causes=to_json(pieces_of(error)))
-    elif _last.get("status") != code:
+    status = code if isinstance(code, int) else 0 if code is None else 1
+    if not _remember(status) and _last.get("status") != status:
         _last.clear()
-        _last["status"] = code
-    leave(status)
+        _last["status"] = status
+    leave(code)
+
+
+def _remember(status: int) -> bool:
+    """With a status the error that is being handled, if one is."""
+    error = sys.exc_info()[1]
+    while isinstance(error, SystemExit):  # what was being handled when somebody raised that
+        error = error.__context__
+    if error is None or any(error is each for each in _inherited):
+        return False
+    _last.update(status=status, causes=to_json(pieces_of(error)))
+    return True

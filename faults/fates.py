@@ -3,7 +3,8 @@
 A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
 one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the
 others of its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or
-not at all, its end is enough.
+not at all, its end is enough; but not where its program ends it in a call that the plan has hurt: it may have hung
+there for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from faults.record import End
 from reference.outcome import Exited
 
 # The worst first: what a role that has several lives is called by.
-_KINDS = ("Killed", "Overdue", "Vanished", "Raised", "Exited", "Ended", "Running", "Returned")
+_KINDS = ("Killed", "Overdue", "Vanished", "Raised", "Exited", "Ended", "Stuck", "Running", "Returned")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,15 @@ class Life:
     def of(self, kind: str) -> Event | None:
         """The last one of this kind."""
         return next((event for event in reversed(self.events) if event.event == kind), None)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a call that the plan has hurt was open at its end, before RPC was shut down."""
+        if self.of("left") is not None:
+            return False
+        ended = {_call(event) for event in self.events if event.event in ("ok", "fail", "info")}
+        begun = [event for event in self.events if event.event == "invoke" and event.details.get("faults")]
+        return any(_call(event) not in ended for event in begun)
 
     def has(self, event: Event) -> bool:
         """Whether the event can be of this life."""
@@ -87,6 +97,10 @@ def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
         if process in current:
             current[process].append(event)
     return found
+
+
+def _call(event: Event) -> tuple[object, object]:
+    return event.details.get("site"), event.details.get("nth")
 
 
 def _pid(start: Event) -> int:
@@ -155,6 +169,8 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return End("Exited", str(Exited(status)), time, (), _causes(left) if own else ())
     if left is None and life.last:
         return _unseen(life, every, time, known)
+    if life.last and life.pid in known.asked and life.is_stuck:
+        return _by_its_program(life, every, time)
     return End("Vanished", "ended without shutting RPC down", time) if _misses(life, every) else _returned(time)
 
 
@@ -174,6 +190,8 @@ def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:
 
 
 def _by_its_program(life: Life, every: list[Life], time: float) -> End:
+    if life.is_stuck:
+        return End("Stuck", "was ended by its own program in a call that the plan had hurt", time)
     over = life.of("left") is not None or (life.of("shutdown") is None and not _misses(life, every))
     return _returned(time) if over else End("Ended", "was ended by its own program", time)
 

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from faults.relatives import command, ends_by
@@ -18,13 +19,15 @@ _PR_GET_CHILD_SUBREAPER = 37
 
 _PROC = Path("/proc")
 
-# What ends by itself has this long to do so (seconds).
-GRACE = 2.0
+# What ends by itself has this long to do so (seconds); and where the plan has killed a role, what that one has started:
+# a DataLoader's workers ask every 5 s (torch's MP_STATUS_CHECK_INTERVAL) whether who has started them is still there.
+GRACE, GRACE_OF_KILLED = 2.0, 6.5
 
 
 @contextmanager
-def adopting() -> Iterator[Callable[[], list[str]]]:
-    """What is yielded names the processes that are left of what was started meanwhile; they are ended on leaving.
+def adopting() -> Iterator[Callable[..., list[str]]]:
+    """What is yielded names the processes that are left of what was started meanwhile, once they had some seconds to
+    end (``grace``); they are ended on leaving.
 
     Linux only; elsewhere none is found. What is started here has to begin a session of its own, as roles and scripts
     do: a child within this process's own session is nobody's orphan.
@@ -32,7 +35,7 @@ def adopting() -> Iterator[Callable[[], list[str]]]:
     before, was = _children(), _subreaper()
     _set_subreaper(True)
     try:
-        yield lambda: _left(before)
+        yield partial(_left, before)
     finally:
         _set_subreaper(was)
         while orphans := _children() - before:  # ending one may bring its own children here
@@ -40,8 +43,8 @@ def adopting() -> Iterator[Callable[[], list[str]]]:
                 _end(pid)
 
 
-def _left(before: set[int]) -> list[str]:
-    due = time.monotonic() + GRACE
+def _left(before: set[int], grace: float = GRACE) -> list[str]:
+    due = time.monotonic() + grace
     orphans = sorted(_children() - before)
     return [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
 

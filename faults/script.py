@@ -23,9 +23,9 @@ from faults.bounds import bound_of_timeout, first_bite, lasting, limit, timeout_
 from faults.checks import Judgement, judge
 from faults.failures import COMMAND
 from faults.farewell import statuses
-from faults.fates import Known, fates, of_lives
+from faults.fates import Known, fates, of_lives, planned
 from faults.ledger import read
-from faults.orphans import GRACE, adopting
+from faults.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.plan import Plan, PlanError
 from faults.record import End, Run
 from faults.relatives import ends_by, is_running
@@ -64,7 +64,7 @@ def run_script(
         try:
             end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
             # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.
-            orphans = left() if end.kind in ("Returned", "Exited") else []
+            orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
             running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
         finally:
             _end(process)
@@ -121,6 +121,11 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
         return End("Returned", "returned", time.monotonic(), process=process.pid)
     outcome = Exited(status) if status > 0 else Killed(-status)
     return End(type(outcome).__name__, str(outcome), time.monotonic(), process=process.pid)
+
+
+def _grace(place: Path) -> float:
+    """Seconds that what is left has to end by itself, which costs nothing where nothing is left."""
+    return GRACE_OF_KILLED if planned(read(place)) else GRACE
 
 
 def _running(place: Path, grace: float) -> set[int]:

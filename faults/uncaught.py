@@ -17,11 +17,8 @@ from faults import farewell
 from faults.causes import pieces_of, to_json
 from faults.certainty import first_line, raised_there
 from faults.delivery import Desk
-from faults.failures import COMMAND
+from faults.failures import COMMAND, OF_ANOTHER
 from faults.ledger import Ledger
-
-# By these a process only passes on how one that it has started ended.
-_OF_ANOTHER = ("ProcessException", "ChildFailedError", "CalledProcessError")
 
 
 def watch(folder: Path) -> None:
@@ -74,6 +71,6 @@ def _write(folder: Path, error: BaseException) -> None:
     interrupted = own is not None and isinstance(error, KeyboardInterrupt)
     if own is not None and interrupted and farewell.is_interrupted(folder):
         own.write("interrupted")
-    elif (isinstance(error, Exception) or interrupted) and set(bases).isdisjoint(_OF_ANOTHER):
+    elif (isinstance(error, Exception) or interrupted) and set(bases).isdisjoint(OF_ANOTHER):
         ledger = own or Ledger(folder, COMMAND)
         ledger.write("raised", bases=bases, error=first_line(error), causes=to_json(pieces_of(error)))

@@ -123,6 +123,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
+    "One that the program ended in a call that the plan had hurt may have hung there": (
+        "test_fates.py::test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned",
+        "test_checks.py::TestErrors::test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed",
+    ),
     "of two worlds, one after the other or at once, or of a role that is started again, the worst end is the role's": (
         "test_fates.py::test_a_role_of_two_worlds_needs_both",
         "test_fates.py::TestTwoWorldsAtOnce::test_one_that_is_lost_is_told_though_the_other_is_well",
@@ -143,9 +147,13 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
         "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
     ),
-    "otherwise the run is `unknown` (after a `Duplicate`, by which no call is lost: `wrong`)": (
-        "test_checks.py::TestErrors::test_a_status",
+    "If an error was being handled then, that error is judged": (
+        "test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled",
         "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
+    "Without an error the run is `unknown`, also where the role's last call had failed": (
+        "test_checks.py::TestErrors::test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before",
+        "test_checks.py::TestErrors::test_a_status",
     ),
     "A message's fault fires with the first call that shows it; without one the run is `unknown`": (
         "test_origin.py::TestMessages::test_the_call_that_shows_it_is_its_firing",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from faults.bounds import bound_of_timeout, lasting, slowest, timeout_of
+from faults.bounds import _held, bound_of_timeout, lasting, slowest, timeout_of
 from faults.checks import judge
 from faults.fates import of_lives
 from faults.ledger import Event, Timeline
@@ -121,5 +121,20 @@ class TestRecovery:
     def test_a_command_that_waits_in_vain_is_held_to_it(self) -> None:
         """Nobody has come to an end of its own since the fault: its program has ended them."""
         found = script([*role("till", 2, 0.0, 6.0, fired(2.0), how="raised")], command=90.0)
-        assert slowest(found) == ("+command", 88.0)
+        assert slowest(found) == ("+command", 84.0)
         assert judge(found).verdict == "hung"
+
+    def test_a_command_is_counted_from_the_end_of_the_last_role_that_failed(self) -> None:
+        """Which has had the whole bound, too; but not from that of a role which the command itself has ended."""
+        failed = role("till", 2, 0.0, 6.0, fired(2.0), how="raised")
+        found = script(failed, command=10.0, kind="Exited")
+        assert slowest(found) == ("till", 4.0)
+        assert judge(found).verdict != "hung"
+        late = replace(script(failed, command=12.0, kind="Exited"), limit="twice 0 s")
+        text = next(each for each in judge(late).checks if each.name == "bound").text
+        assert text.startswith("+command was the last to end, 6.0 s after the last role or the first fault, wanted at")
+        assert text.endswith("most 5.0: twice 0 s; --bound sets another")
+        ended = End("Ended", "was ended by its own program", 9.0)
+        found = script(failed, role("shop", 1, 0.0, 9.0), command=12.0, kind="Exited")
+        lives = {**found.lives, "shop": [ended]}
+        assert dict(_held(replace(found, lives=lives), [fired(2.0)], 2.0))["+command"] == 6.0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from faults import checks
+from faults.causes import from_json
 from faults.checks import DEFECTS, Check, judge
 from faults.ledger import Event, Timeline
 from faults.plan import Plan
@@ -212,6 +213,20 @@ class TestErrors:
         assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "unknown"
         assert judge(run("seed=0", ends={"+command": exited})).verdict == "wrong"
 
+    @pytest.mark.parametrize(("kind", "verdict"), [("Exited", "unknown"), ("Vanished", "clean error")])
+    def test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before(
+        self, kind: str, verdict: str
+    ) -> None:
+        """The program may have made up for that call, and then found a result of its own wrong. Who only leaves says
+        nothing of a result."""
+        lost = Event(
+            "a", "info", 1.5, {"site": "shop:pay", "nth": 1, "causes": told("a", "RuntimeError").details["causes"]}
+        )
+        ends = {"a": End(kind, "exited with status 1", 102.0), "b": RETURNED, "+command": RETURNED}
+        assert judge(run(DROP, fired(), lost, ends=ends)).verdict == verdict
+        handled = replace(ends["a"], causes=tuple(from_json(lost.details["causes"])))
+        assert judge(run(DROP, fired(), lost, ends={**ends, "a": handled})).verdict == "clean error"
+
     def test_what_ended_a_process_of_a_script(self) -> None:
         """Its status does not say. One that plays no role may tell only of those that do."""
         failed = End("Exited", "exited with status 1", 102.0)
@@ -266,6 +281,13 @@ class TestErrors:
         command = {"+command": RETURNED}
         found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
         assert judge(found).verdict == verdict
+
+    def test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed(self) -> None:
+        """Its program may have lost patience, or end its roles whatever they do."""
+        stuck = End("Stuck", "was ended by its own program in a call that the plan had hurt", 102.0)
+        ends = {"a": stuck, "b": RETURNED, "+command": RETURNED}
+        assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
+        assert judge(run(DROP, fired(), ends={**ends, "b": raised("RuntimeError")})).verdict == "clean error"
 
     @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
     def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:

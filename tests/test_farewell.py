@@ -8,7 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from torch.futures import Future
@@ -49,6 +52,54 @@ def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, t
     assert farewell.statuses(tmp_path) == ({} if status is None else {process.pid: status})
 
 
+def _leave(status: object) -> NoReturn:
+    raise SystemExit(status)
+
+
+class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
+    """`raise SystemExit` shows it to whoever handles that."""
+
+    @pytest.fixture(autouse=True)
+    def _afresh(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(farewell, "_last", {})
+        monkeypatch.setattr(farewell, "_inherited", [])
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_within_its_handler(self, leave: Callable[..., NoReturn]) -> None:
+        try:
+            int("no data")
+        except ValueError:
+            with pytest.raises(SystemExit):
+                leave(_leave, 3)
+        assert farewell._last["status"] == 3
+        assert farewell._last["causes"][0]["bases"][0] == "ValueError"
+
+    def test_within_the_handler_of_what_was_raised_there(self) -> None:
+        try:
+            try:
+                int("no data")
+            except ValueError:
+                _leave(3)
+        except SystemExit:
+            with pytest.raises(SystemExit):
+                farewell._exit_now(_leave, 3)
+        assert farewell._last["causes"][0]["bases"][0] == "ValueError"
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_not_after_it_nor_of_the_parent(self, leave: Callable[..., NoReturn]) -> None:
+        with suppress(ValueError):
+            int("no data")
+        with pytest.raises(SystemExit):
+            leave(_leave, 3)
+        try:
+            int("no data")
+        except ValueError:
+            farewell._forget()  # as in a child that is forked here
+            with pytest.raises(SystemExit):
+                leave(_leave, 3)
+        assert "causes" not in farewell._last
+
+
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:
     """As when multiprocessing terminates what it has not waited for."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
@@ -87,6 +138,13 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
         check=True,
     )
     assert list(asking.asked_to_end(tmp_path)) == ([int(found.stdout)] if asked else [])
+
+
+def test_minus_one_reaches_everybody_and_nought_the_own_group() -> None:
+    assert {os.getpid(), os.getppid()} <= set(asking._receivers(-1))
+    assert asking._receivers(7) == [7]
+    assert os.getpid() in asking._receivers(0)
+    assert asking._receivers(0) == asking._receivers(-os.getpgrp())
 
 
 def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(tmp_path: Path) -> None:

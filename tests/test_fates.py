@@ -79,6 +79,25 @@ def test_who_is_ended_by_its_own_program_has_not_ended_by_itself() -> None:
     assert end(life("till", "up"), OTHER, running={1})[0] == "Running"
 
 
+CALL = {"site": "shop:pay", "nth": 1}
+HURT = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
+STUCK = ("Stuck", "was ended by its own program in a call that the plan had hurt")
+
+
+def test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned() -> None:
+    """Nobody shuts RPC down where everybody hangs."""
+    assert end(life("till", "up", "invoke", **HURT), asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", **HURT), OTHER, asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", "interrupted", "exit", **HURT)) == STUCK
+    assert end(life("till", "up", "invoke", "exit", **HURT), asked={1}) == STUCK  # its handler of SIGTERM says 0
+    assert end(life("till", "up", "invoke", "ok", **HURT), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "info", **HURT), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", invoke=CALL), asked={1})[0] == "Returned"  # which nothing has hurt
+    assert end(life("till", *WHOLE[:-1], **HURT), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "shutdown", "left", **HURT), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "exit", **HURT))[0] == "Returned"  # of its own accord
+
+
 def test_a_role_of_two_worlds_needs_both() -> None:
     """One process, or two; the worse end counts, and each world is asked for itself."""
     first, again = life("till", "up", "shutdown", "left"), life("till", *WHOLE, at=20)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.autostart import VARIABLE
 from faults.failures import COMMAND
+from faults.ledger import Ledger
+from faults.orphans import GRACE, adopting
 from faults.plan import Plan, PlanError
-from faults.script import run_script
+from faults.script import _grace, run_script
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -229,6 +233,17 @@ def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
     assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
     # Also one that stays in the program's own session, which is ended with the program.
     assert python(text.format(False), tmp_path)[0] == "leaked"
+
+
+def test_what_a_killed_role_has_started_has_longer_to_end_by_itself(tmp_path: Path) -> None:
+    """As a DataLoader's workers do, which ask every 5 s whether who has started them is there."""
+    ledger = Ledger(tmp_path, "till")
+    assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
+    ledger.write("fired", fault=0, kind="Crash", pid=7)
+    assert _grace(tmp_path) > MP_STATUS_CHECK_INTERVAL
+    with adopting() as left, subprocess.Popen(["sleep", "0.2"], start_new_session=True):
+        assert [line.startswith("sleep 0.2 still runs") for line in left(0.0)] == [True]
+        assert left(_grace(tmp_path)) == []
 
 
 def test_a_plan_that_nobody_carries_out(tmp_path: Path) -> None:
