@@ -27,6 +27,7 @@ from faults.plan import Plan
 from faults.relatives import is_running
 
 STARTUP = Path(farewell.__file__).parent / "startup"
+ROOT = Path(__file__).parents[1]  # before an installed package
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,7 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
     )
     found = subprocess.run(
         [sys.executable, "-c", text],
-        env={**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": str(STARTUP)},
+        env={**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": f"{STARTUP}:{ROOT}"},
         stdout=subprocess.PIPE,
         check=True,
     )

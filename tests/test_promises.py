@@ -85,5 +85,5 @@ def test_who_is_silent_ends_nobodys_patience_but_the_cases(tmp_path: Path) -> No
     """A worker that dies asynchronously is missed after the case's timeout, which a busy machine must not use up
     before the death."""
     plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"
-    judgement = judged("parameter_server", plan, tmp_path, timeout=4.0, deadline=30)
+    judgement = judged("parameter_server", plan, tmp_path, timeout=4.0, deadline=20)
     assert judgement.verdict == "clean error", str(judgement)
