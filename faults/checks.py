@@ -122,9 +122,11 @@ def ended(run: Run) -> Check:
     if not run.ends:
         return Check("ends", "hung", None, "of no role, wanted an outcome of every role")
     late = [role for role, end in run.ends.items() if end.kind == "Overdue"]
-    if late:
-        return Check("ends", "hung", False, f"{', '.join(late)} missed the deadline, wanted an outcome of every role")
     running = [role for role, end in run.ends.items() if end.kind == "Running"]
+    if late:
+        besides = f" while {', '.join(running)} still ran" if running else ""
+        text = f"{', '.join(late)} missed the deadline{besides}, wanted an outcome of every role"
+        return Check("ends", "hung", False, text)
     if running:  # after a command that was killed, or they are also left
         text = f"{', '.join(running)} still ran when the command had ended, and nobody waited longer"
         return Check("ends", "hung", None, f"{text}, wanted an outcome of every role")

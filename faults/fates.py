@@ -171,7 +171,9 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return _unseen(life, every, time, known)
     if life.last and life.pid in known.asked and life.is_stuck:
         return _by_its_program(life, every, time)
-    return End("Vanished", "ended without shutting RPC down", time) if _misses(life, every) else _returned(time)
+    if not _misses(life, every):
+        return _returned(time)
+    return End("Vanished", "ended without shutting RPC down", time, (), _causes(left) if left is not None else ())
 
 
 def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:

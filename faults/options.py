@@ -126,6 +126,8 @@ def only_theirs(command: list[str]) -> list[str]:
     theirs = command[1:] if command[:1] == ["--"] else command
     if not theirs or not theirs[0]:
         raise BadInput(f"{SCRIPT} what? wanted a Python file or a command, such as torchrun, and its arguments")
+    if theirs[0] == "-m":
+        raise BadInput(f"{SCRIPT} -m is no command: wanted `{SCRIPT} python -m ...`")
     ours = {SCRIPT, *(name for name, _ in OF_SCRIPTS)}
     for word in command if theirs is command else ():
         if word.partition("=")[0] in ours:

@@ -56,10 +56,12 @@ def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     """The run's folder, with its plan and nothing of an earlier run.
 
     Raises:
-        PlanError: it has ledgers but no plan: files of somebody else's, which are not to be removed.
+        PlanError: it is a file; or it has ledgers but no plan: somebody else's, which are not to be removed.
         OSError: it cannot be made or written.
     """
     place = Path(folder).resolve()
+    if place.is_file():
+        raise PlanError(f"{place} is a file: wanted a folder for the run")
     place.mkdir(parents=True, exist_ok=True)
     stale = list(place.glob(f"*{SUFFIX}"))
     if stale and not (place / hook.PLAN).exists():

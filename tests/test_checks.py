@@ -152,6 +152,12 @@ class TestEnds:
         assert check("ends", found).text.startswith("b still ran when the command had ended, and nobody waited longer")
         assert judge(replace(found, ends={"b": RETURNED, **killed})).verdict == "clean error"
 
+    def test_who_still_runs_when_a_command_misses_its_deadline_is_named(self) -> None:
+        running = End("Running", "still ran when the command had ended", 160.0)
+        found = run(ends={"a": RETURNED, "b": running, "+command": OVERDUE})
+        assert judge(found).verdict == "hung"
+        assert check("ends", found).text.startswith("+command missed the deadline while b still ran, wanted")
+
 
 class TestBound:
     def ends(self, time: float) -> dict[str, End]:

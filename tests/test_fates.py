@@ -98,6 +98,14 @@ def test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned() -> Non
     assert end(life("till", "up", "invoke", "exit", **HURT))[0] == "Returned"  # of its own accord
 
 
+def test_who_leaves_within_a_handler_leaves_for_that_error() -> None:
+    """Though nobody has written down yet how its last call ended."""
+    causes = [{"bases": ["RuntimeError"], "text": "eof"}]
+    events = (*life("till", "up", "exit", exit={"status": 0, "causes": causes}), *OTHER)
+    found = fates(Timeline(events, {}, ("till", "shop")))["till"]
+    assert (found.kind, [each.text for each in found.causes]) == ("Vanished", ["eof"])
+
+
 def test_a_role_of_two_worlds_needs_both() -> None:
     """One process, or two; the worse end counts, and each world is asked for itself."""
     first, again = life("till", "up", "shutdown", "left"), life("till", *WHOLE, at=20)

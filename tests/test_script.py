@@ -14,9 +14,11 @@ from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 from faults.autostart import VARIABLE
 from faults.failures import COMMAND
 from faults.ledger import Ledger
+from faults.options import only_theirs
 from faults.orphans import GRACE, adopting
 from faults.plan import Plan, PlanError
 from faults.script import _grace, run_script
+from reference.cli import BadInput
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -266,6 +268,11 @@ def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanError, match="file is a file: wanted a folder for the run"):
+        python("", tmp_path / "file")
+    with pytest.raises(BadInput, match="wanted `--script python -m"):
+        only_theirs(["-m", "shop"])
     with pytest.raises(PlanError, match="need roles that are started by reference"):
         python("", tmp_path / "a", "Partition role=till direction=both")
     assert not (tmp_path / "a").exists()

@@ -58,6 +58,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "what a killed trainer's DataLoader has started is leaked before it looks for the trainer",
     ),
     Mutant(
+        "who-hangs-is-not-named",
+        "faults/checks.py",
+        """missed the deadline{besides},""",
+        """missed the deadline,""",
+        (f"{_OF_CHECKS}::TestEnds::test_who_still_runs_when_a_command_misses_its_deadline_is_named",),
+        "of a command that hangs nobody learns which role it waits for",
+    ),
+    Mutant(
         "worlds-told-apart-by-time",
         _FATES,
         "        process = event.process or latest",
