@@ -27,6 +27,9 @@ from faults.occurrence import concerns, hits
 from faults.plan import Plan, PlanError
 from faults.site import sites_of
 
+# How long an ending process waits for a line that another thread writes (seconds): after a fork nobody may write it.
+WRITTEN = 1.0
+
 _PICKLER, _SENDERS = "_default_pickler", ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
 
 
@@ -50,6 +53,7 @@ class Calls:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        self._writing = threading.RLock()
         # Calls whose end is not written down, by the identity of their notes.
         self._pending: dict[int, tuple[dict[str, Any], float, Any]] = {}
 
@@ -120,15 +124,22 @@ class Calls:
     def settle(self) -> None:
         """Write down how calls ended whose callbacks have not run yet: whoever waits for a call may go on before they
         do, and end the process."""
-        for number, (_, _, future) in list(self._pending.items()):
-            if future.done():
-                self._ended(number, future)
+        if not self._writing.acquire(timeout=WRITTEN):
+            return
+        try:
+            for number, (_, _, future) in list(self._pending.items()):
+                if future.done():
+                    self._ended(number, future)
+        finally:
+            self._writing.release()
 
     def _ended(self, number: int, future: Any) -> None:
-        known = self._pending.pop(number, None)
-        if known is None:  # another thread has written it down
-            return
-        note, start, _ = known
+        with self._writing:  # a process that ends meanwhile waits until the line is written
+            known = self._pending.pop(number, None)
+            if known is not None:  # else another thread has written it down
+                self._write_ended(future, *known[:2])
+
+    def _write_ended(self, future: Any, note: dict[str, Any], start: float) -> None:
         try:
             future.value()
         except Exception as error:

@@ -66,7 +66,7 @@ def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     stale = list(place.glob(f"*{SUFFIX}"))
     if stale and not (place / hook.PLAN).exists():
         raise PlanError(f"{place} has {stale[0].name} but no {hook.PLAN}: wanted an empty folder, or one of a run")
-    for each in (*stale, *place.glob("*.term"), *place.glob("+.*.status"), place / RUN):
+    for each in (*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN):
         each.unlink(missing_ok=True)
     (place / hook.PLAN).write_text(plan.to_json() + "\n")
     return place
