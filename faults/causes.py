@@ -3,7 +3,8 @@
 One error is a list of pieces, its own first. A cause that the program states (`raise ... from error`) is a piece, and
 so is one that is only being handled when another is raised by a ``raise`` statement of the program. What goes wrong by
 itself while an error is handled (an operation fails, an `assert` does not hold) is a mistake: the list ends with it.
-An error that came over RPC carries the callee's traceback in its text; its pieces follow.
+An error that came over RPC carries the callee's traceback in its text; its pieces follow. An exception group is one
+piece, with the list of each of its members.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import builtins
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from faults.frames import frames_in, head, place, raised, waited
+from faults.groups import folded, unmarked
 
 _STATED = "The above exception was the direct cause of the following exception:"
 _MET = "During handling of the above exception, another exception occurred:"
@@ -24,8 +26,8 @@ _TRACE = "Traceback (most recent call last):"
 _THERE = "On WorkerInfo("
 _CALLBACK = "Got the following error when running the callback: "
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.<>]*)(?:: (?P<text>.*))?", re.DOTALL)
-# As much of an error's text as is kept (characters), and as many of its pieces.
-TEXT, PIECES = 400, 20
+# As much of an error's text as is kept (characters), as many of its pieces, and of the members of a group.
+TEXT, PIECES, MEMBERS = 400, 20, 100
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Piece:
 
     ``place``: file and number of the last line that its traceback has, empty where it has none; ``raised``: whether
     that line is a ``raise`` of the program's own; ``waited``: whether a queue that was empty or full was waited for,
-    None where nobody can tell. None of these says which error it is.
+    None where nobody can tell. None of these says which error it is. ``members``: of an exception group, each with what
+    it derives from; empty where that cannot be read.
     """
 
     bases: tuple[str, ...]
@@ -42,6 +45,7 @@ class Piece:
     place: str = field(default="", compare=False)
     raised: bool = field(default=False, compare=False)
     waited: bool | None = field(default=None, compare=False)
+    members: tuple[tuple[Piece, ...], ...] = ()
 
     @property
     def name(self) -> str:
@@ -51,10 +55,15 @@ class Piece:
         return f"{self.name}: {self.text}"
 
 
+# A member of a group of which nothing can be read.
+UNREAD = Piece(("",), "")
+
+
 def pieces_of(error: BaseException) -> list[Piece]:
     """Of an exception of this process."""
     try:
-        found = pieces_in("".join(traceback.format_exception(error)))
+        lines = traceback.TracebackException.from_exception(error, max_group_width=MEMBERS, compact=True)
+        found = pieces_in("".join(lines.format()))
     except Exception:  # the program's own `__str__`
         found = []
     own = _bases(type(error))
@@ -68,13 +77,20 @@ def pieces_in(text: str) -> list[Piece]:
     """Of a formatted traceback."""
     if _THERE in text:
         text = text.replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
+    text, groups = folded(text)
+    members = [tuple(tuple(pieces_in(_whole(each))) for each in group) for group in groups]
     found: list[Piece] = []
     parts = re.split(rf"^({re.escape(_STATED)}|{re.escape(_MET)})\n", text, flags=re.MULTILINE)
     for section, link in zip(reversed(parts[::2]), [*reversed(parts[1::2]), ""], strict=True):
-        found += _errors(section)
+        found += _errors(_whole(section) if groups else section, members)
         if link == _MET and not raised(frames_in("".join(section.split(_TRACE)[1:2]))):
             break
     return found[:PIECES]
+
+
+def _whole(error: str) -> str:
+    """A member of a group, or a group, that was never raised has no traceback."""
+    return error if _TRACE in error else f"{_TRACE}\n{error.lstrip()}"
 
 
 def to_json(pieces: list[Piece]) -> list[dict[str, Any]]:
@@ -87,21 +103,35 @@ def from_json(value: Any) -> list[Piece]:
 
 
 def _from_json(value: dict[str, Any]) -> Piece:
-    bases, text, waited = tuple(map(str, value["bases"])), str(value["text"]), value.get("waited")
     return Piece(
-        bases, text, str(value.get("place", "")), bool(value.get("raised")), None if waited is None else bool(waited)
+        tuple(map(str, value["bases"])),
+        str(value["text"]),
+        str(value.get("place", "")),
+        bool(value.get("raised")),
+        None if value.get("waited") is None else bool(value["waited"]),
+        tuple(tuple(from_json(each)) for each in value.get("members") or ()),
     )
 
 
-def _errors(section: str) -> Iterator[Piece]:
+def paths(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """Without groups: one list for each error that a group holds, with what derives from the group before it."""
+    for number, piece in enumerate(pieces):
+        if piece.members:
+            return [[*pieces[:number], *path] for each in piece.members for path in paths(each or [UNREAD])]
+    return [list(pieces)]
+
+
+def _errors(section: str, groups: Sequence[tuple[tuple[Piece, ...], ...]]) -> Iterator[Piece]:
     """The errors of one part of a traceback: the one that it ends with, and what that one's text brings with it."""
     for block in section.split(_TRACE)[1:]:
         lines = block.split("\nAt:\n")[0].split("\n")  # what torch appends: its own frames
-        named = _NAMED.fullmatch("\n".join(lines[head(lines) :]).strip())
+        error, group = unmarked("\n".join(lines[head(lines) :]).strip())
+        named = _NAMED.fullmatch(error.strip())
         if named is not None:
             frames = frames_in(block)
             for piece in _pieces(named["name"], named["text"] or ""):
-                yield replace(piece, place=place(frames), raised=raised(frames), waited=waited(frames))
+                held = () if group is None else groups[group]
+                yield replace(piece, place=place(frames), raised=raised(frames), waited=waited(frames), members=held)
 
 
 def _pieces(name: str, text: str) -> Iterator[Piece]:

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from faults import proof
-from faults.causes import TEXT, Piece, from_json
+from faults.causes import TEXT, UNREAD, Piece, from_json, paths
 from faults.ledger import Event
 from faults.messages import UNREADABLE
 from faults.plan import Fault
@@ -38,8 +38,8 @@ _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
     r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
-    r"|collective operation timeout|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
-    r"|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
+    r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
+    r"|collective operation timeout|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
     re.MULTILINE,
 )
 # What a sentence says that may speak of one: so of a cache entry that has timed out, of a loss not finite after 3 s.
@@ -65,8 +65,14 @@ _GONE = re.compile(r"connection (refused|reset|closed|lost)|pipe closed|broken p
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:
     """Whether an error at ``time`` comes from the plan. None: it may, and nobody can tell.
 
-    ``follows``: another role has ended, and that end is excused.
+    ``follows``: another role has ended, and that end is excused. A group comes from it if all that it holds does.
     """
+    found = {_comes(run, path, time, follows=follows) for path in paths(pieces)}
+    return False if False in found else None if None in found else True
+
+
+def _comes(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+    """`excused`, of pieces without groups."""
     near = _silence(pieces) if follows else False
     if near:
         return True
@@ -77,7 +83,7 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
     known = _best(_excuses(run, number, pieces) for number in bitten)
     # A message's fault that left no evidence may have made it.
     silent = [n for n, event in bites.items() if event is None and run.plan.faults[n].place == "message"]
-    unclear = near is None or any(_excuses(run, n, pieces) is not False for n in silent)
+    unclear = near is None or UNREAD in pieces or any(_excuses(run, n, pieces) is not False for n in silent)
     return None if known is False and unclear else known
 
 
@@ -148,8 +154,11 @@ def _of_failed(run: Run, own: Callable[[Piece], bool]) -> Iterator[Piece]:
     """The errors of the calls of this run that have failed by such an error as ``own`` tells."""
     for event in run.timeline.of("fail", "info"):
         known = from_json(event.details.get("causes"))
-        if any(map(own, known)):
-            yield from known
+        failed = [path for path in paths(known) if any(map(own, path))]
+        for path in failed:
+            yield from path
+        if len(failed) == len(paths(known)):
+            yield from known  # the groups too
 
 
 def _of_the_second(run: Run, number: int) -> Iterable[Piece]:
@@ -158,7 +167,10 @@ def _of_the_second(run: Run, number: int) -> Iterable[Piece]:
     for event in run.timeline.of("refused", "fail", "info"):
         caller = event.details.get("caller", event.role)
         if _call(event, caller) in hurt:
-            yield from from_json(event.details.get("causes"))
+            known = from_json(event.details.get("causes"))
+            yield from known
+            for path in paths(known):
+                yield from path
 
 
 def _call(event: Event, caller: str) -> tuple[object, ...]:

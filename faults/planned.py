@@ -16,7 +16,8 @@ from faults.record import Run
 from faults.scope import check_roles, prepared, scope
 
 UNUSED = (
-    "the plan was never put to work: wanted the fixture world or fresh_world, plan.activate(world), "
+    "the plan was never put to work: wanted the fixture world, named as an argument or by usefixtures, or fresh_world, "
+    "plan.activate(world), "
     "or launch(roles, **plan.arguments(roles))"
 )
 

@@ -20,7 +20,7 @@ from faults.plan import Plan, PlanError
 from faults.relatives import marked
 from faults.scene import Scene, place_for
 from faults.tally import Tally
-from faults.wanted import hurting, marks_of, wanted
+from faults.wanted import marks_of, of_option, wanted
 
 if TYPE_CHECKING:
     from faults.idle import Idle
@@ -42,7 +42,8 @@ _temporary = pytest.StashKey[str]()  # where temporary files go, so that another
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("faults")
-    group.addoption("--faults-plan", metavar="TEXT", help="the plan of every test that can be hurt, instead of its own")
+    told = "the plan of every test that can be hurt, instead of its own; several are joined"
+    group.addoption("--faults-plan", metavar="TEXT", action="append", help=told)
     group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests there")
     group.addoption("--faults-leaks", choices=LEAKS, help="which tests are held to what they leave (fixtures)")
     group.addoption("--faults-seed", metavar="N", help="the fixture faults_seed, and Hypothesis's seed if it has none")
@@ -54,11 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
-    text = config.option.faults_plan
     try:
-        plan = None if text is None else hurting(text)
+        plan = of_option(config.option.faults_plan)
     except PlanError as error:
         raise pytest.UsageError(f"--faults-plan: {error}") from None
+    config.option.faults_plan = None if plan is None else str(plan)
     config.pluginmanager.register(Tally(config, plan), "faults-tally")
     if leaks_of(config) not in LEAKS:
         raise pytest.UsageError(f"faults_leaks must be one of {', '.join(LEAKS)}, got {leaks_of(config)!r}")

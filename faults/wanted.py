@@ -46,6 +46,11 @@ def wanted(item: pytest.Item, option: str | None) -> Wanted | None:
     return None if own is None else Wanted(own, **options)
 
 
+def of_option(value: str | Sequence[str] | None) -> Plan | None:
+    """The plan of all options --faults-plan of a run. A text: in a process of xdist, where they are joined already."""
+    return None if value is None else joined([[value] if isinstance(value, str) else value])
+
+
 def marks_of(item: pytest.Item) -> list[pytest.Mark]:
     """The marks ``plan`` of a test: its module's, its class's, its own, those of its parameters."""
     return [mark for node in item.listchain() for mark in node.own_markers if mark.name == "plan"]

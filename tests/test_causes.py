@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 import queue
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 
 import pytest
 
-from faults.causes import Piece, from_json, pieces_in, pieces_of, to_json
+from faults.causes import UNREAD, Piece, from_json, paths, pieces_in, pieces_of, to_json
 
 
 class Closed(Exception):
@@ -192,6 +192,41 @@ def test_an_empty_queue_says_whether_it_was_waited_for(play: Callable[[], object
         play()
     assert pieces_of(caught.value)[0].waited is wanted
     assert from_json(to_json(pieces_of(caught.value)))[0].waited is wanted
+
+
+def grouped() -> None:
+    try:
+        raise ExceptionGroup("tills", [ValueError("sold\nout"), ExceptionGroup("more", [KeyError("x"), Closed("no")])])
+    except* ValueError as errors:
+        raise Closed("no answer") from errors
+
+
+def named(pieces: Sequence[Piece]) -> list[object]:
+    return [(piece.name, *(named(each) for each in piece.members)) for piece in pieces]
+
+
+@pytest.mark.parametrize("told", ["{}", "-- Process 0 terminated with the following error:\n{}\n"])
+def test_a_group_is_read_with_what_each_of_its_errors_derives_from(told: str) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        grouped()
+    answered = [("Closed",), ("ExceptionGroup", [("ValueError",)])]
+    rest = [("ExceptionGroup", [("ExceptionGroup", [("KeyError",)], [("Closed",)])])]
+    found = pieces_in(told.format("".join(traceback.format_exception(caught.value))))
+    assert named(found) == named(pieces_of(caught.value)) == [("ExceptionGroup", answered, rest)]
+    assert from_json(to_json(found)) == found
+    assert [[piece.text for piece in path] for path in paths(found)] == [["no answer", "sold\nout"], ["x"], ["no"]]
+
+
+def test_a_group_is_read_where_another_error_derives_from_it() -> None:
+    with pytest.raises(Closed) as caught:
+        raise Closed("no answer") from ExceptionGroup("tills", [ValueError(str(number)) for number in range(20)])
+    assert [[str(piece) for piece in path] for path in paths(pieces_of(caught.value))] == [
+        ["Closed: no answer", f"ValueError: {number}"] for number in range(20)
+    ]
+    shown = paths(
+        pieces_in("".join(traceback.format_exception(caught.value)))
+    )  # Python shows 15, and that there are more
+    assert [UNREAD in path for path in shown] == [False] * 15 + [True]
 
 
 def test_they_survive_a_ledger() -> None:

@@ -154,6 +154,26 @@ def test_after_a_loss_what_derives_from_it_is_excused(plan: str, pieces: tuple[P
     assert comes(plan, *pieces) is right
 
 
+@pytest.mark.parametrize(
+    ("held", "right"),
+    [
+        (((LATE,), (CLOSED, GONE)), True),
+        (((LATE,), (SIZE,)), False),
+        (((LATE,), ()), None),
+        (((LATE,), (error("RuntimeError", "no answer within 3 s"),)), None),
+        (((LATE,), (error("RuntimeError", "no answer within 3 s"),), (SIZE,)), False),
+    ],
+)
+def test_a_group_is_excused_if_all_that_it_holds_is(held: tuple[tuple[Piece, ...], ...], right: bool | None) -> None:
+    group = Piece(("ExceptionGroup", "Exception"), "RPCErr:1 of many", members=held)
+    assert comes(DROP, group) is right
+    assert comes(DROP, CLOSED, group) is right
+    assert comes(DROP, CLOSED, Piece(group.bases, "", members=((group,), (GONE,)))) is right
+    told = error("RuntimeError", "a failed: AssertionError: 3 rows")
+    other = Piece(group.bases, "tills", members=((LATE,), (error("AssertionError", "3 rows"),)))
+    assert comes(DROP, told, events=(fired(), call("fail", other))) is False
+
+
 def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:
     assert comes(RAISE, error("KeyError", "no sale", "LookupError")) is True
     assert comes(RAISE, error("KeyError", "no such sale", "LookupError")) is False

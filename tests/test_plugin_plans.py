@@ -7,8 +7,9 @@ import re
 import pytest
 
 from faults.fields import KINDS
+from faults.plan import Plan, PlanError
 from faults.planned import UNUSED
-from faults.wanted import wanted
+from faults.wanted import of_option, wanted
 from tests.suite_runs import Run, endings, suites
 
 FAULT = "Raise site=tests.plugin_plays:double role=a {} side=request error=ValueError text='no sale'"
@@ -153,6 +154,18 @@ def test_a_test_vouches_for_its_own_messages_alone(pytester: pytest.Pytester, me
     found = wanted(item, f"Drop message={message} times=1")
     assert found is not None
     assert found.unseen == unseen
+
+
+def test_several_options_of_a_run_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:
+    pytester.plugins.append("faults.pytest_plugin")
+    texts = ["seed=3; Drop message=RREF_USER_DELETE times=1", FAULT.format("nth=1")]
+    both = Plan.parse("; ".join(texts))
+    config = pytester.parseconfigure(*(f"--faults-plan={text}" for text in texts))
+    assert config.option.faults_plan == str(both)
+    assert of_option(texts) == of_option(str(both)) == both
+    assert of_option(None) is None
+    with pytest.raises(PlanError, match="wanted one seed, got 3 and 4"):
+        of_option([texts[0], texts[0].replace("3", "4")])
 
 
 @pytest.mark.long

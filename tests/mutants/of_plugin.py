@@ -219,4 +219,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
         "of a Python call that is never lost nobody could have told",
     ),
+    Mutant(
+        "the-last-option-wins",
+        _WANTED,
+        "[value] if isinstance(value, str) else value]",
+        "[value] if isinstance(value, str) else value[-1:]]",
+        (f"{_PLANS}::test_several_options_of_a_run_are_joined_to_one_plan",),
+        "of two options --faults-plan only the last hurts, and the run says nothing of the first",
+    ),
 )

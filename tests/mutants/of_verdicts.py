@@ -204,8 +204,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any-failed-call",
         _ORIGIN,
-        "        if any(map(own, known)):",
-        "        if known:",
+        "if any(map(own, path))]",
+        "]",
         (f"{_OF_ORIGIN}::test_what_quotes_a_call_that_has_failed_so_is_excused",),
         "a call that fails by a mistake of its callee excuses who quotes it",
     ),
@@ -477,5 +477,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "block.split",
         (f"{_OF_CAUSES}::test_an_error_of_another_role_that_has_no_text_is_read",),
         "a queue that another role has waited for in vain is wrong, since its error says nothing",
+    ),
+    Mutant(
+        "one-of-a-group-excuses-all",
+        _ORIGIN,
+        "    return False if False in found else None if None in found else True",
+        "    return _best(found)",
+        (f"{_OF_ORIGIN}::test_a_group_is_excused_if_all_that_it_holds_is",),
+        "a task that fails by its own mistake passes beside one that has waited in vain",
+    ),
+    Mutant(
+        "groups-are-not-read",
+        _CAUSES,
+        "    text, groups = folded(text)",
+        "    groups = folded(text)[1]",
+        (f"{_OF_CAUSES}::test_a_group_is_read_with_what_each_of_its_errors_derives_from",),
+        "a TaskGroup of calls of which one is lost is wrong",
     ),
 )
