@@ -409,8 +409,8 @@ MUTANTS = (
     Mutant(
         "old-ledgers-stay",
         "faults/scope.py",
-        '    for each in (*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN):',
-        "    for each in (place / RUN,):",
+        '(*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN)',
+        "(place / RUN,)",
         ("tests/test_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",),
         "an earlier run's events count for this one",
     ),
