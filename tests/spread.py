@@ -1,4 +1,4 @@
-"""How `pytest -n 2` spreads the tests: a file goes to one worker, so its worlds start once; long ones go first."""
+"""How `pytest -n 3` spreads the tests: a file goes to one worker, so its worlds start once; long ones go first."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-# Files of which each parametrization's first word, the tutorial, may go to another worker.
-SPLIT = ("tests/test_matrix.py", "tests/test_clusters.py", "tests/test_gradients_under_loss.py")
+# Files of which each parametrization's first word, such as the tutorial or the program, may go to another worker.
+SPLIT = tuple(f"tests/test_{name}.py" for name in ("programs", "script", "matrix", "clusters", "gradients_under_loss"))
 # What takes longest begins first, so that no worker waits long for the other at the end.
 FIRST = (
     *SPLIT,
