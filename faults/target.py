@@ -23,7 +23,7 @@ class CannotFireError(RuntimeError):
 def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, int]:
     """The process that was the last to open the role's ledger: its id and a pidfd. Raises CannotFireError.
 
-    ``world``: where the role that fires meets the others. Of two worlds at once its own is hurt.
+    ``world``: where the role that fires meets the others. Of two worlds at once its own is hurt, once that has started.
     """
     try:
         lines = (folder / f"{role}{SUFFIX}").read_bytes().split(b"\n")
