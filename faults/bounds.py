@@ -51,7 +51,7 @@ def _waiting(timeline: Timeline, bitten: float) -> list[Event]:
     found: list[Event] = []
     open_: dict[tuple[object, ...], Event] = {}
     for event in timeline.of("invoke", "ok", "fail", "info"):
-        call = event.role, event.process, event.details.get("site"), event.details.get("nth")
+        call = event.role, event.process, event.call
         begun = open_.pop(call, None)
         if event.event == "invoke":
             open_[call] = event

@@ -74,12 +74,12 @@ def victims(run: Run) -> set[str]:
 
 def _is_victim(run: Run, failure: Failure) -> bool:
     """Whether the plan has killed this role; and this process, where the ledgers tell: several may play one role."""
-    killed = fates.planned(run.timeline)
-    return failure.role in victims(run) and (not failure.process or not killed.isdisjoint({0, failure.process}))
+    return failure.role in victims(run) and (not failure.process or _is_planned(run, failure.process))
 
 
-def _is_of(event: Event, failure: Failure) -> bool:
-    return event.role == failure.role and (not failure.process or event.process in (0, failure.process))
+def _is_planned(run: Run, process: int) -> bool:
+    """Whether the plan has killed this process, or one that no ledger names."""
+    return not fates.planned(run.timeline).isdisjoint({0, process})
 
 
 def ungraceful(run: Run) -> set[str]:
@@ -148,7 +148,7 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
     """It has ended by its own decision, and said nothing. Who only left may have left for its last call, if that has
     failed; a status says that something is wrong, and may as well speak of a result."""
-    ended = [event for event in run.timeline.of("ok", "fail", "info") if _is_of(event, failure)]
+    ended = [event for event in run.timeline.of("ok", "fail", "info") if event.may_be_of(failure.role, failure.process)]
     if ended and ended[-1].event != "ok":
         causes = from_json(ended[-1].details.get("causes"))
         if excused(run, causes, ended[-1].time, follows=follows):
@@ -181,7 +181,7 @@ def _of_killed_command(run: Run, failure: Failure) -> bool | None:
         return bool(run.timeline.of("raised"))
     if failure.text != _KILLED or not victims(run):
         return False
-    return True if not fates.planned(run.timeline).isdisjoint({0, failure.process}) else None
+    return _is_planned(run, failure.process) or None
 
 
 def _answers(causes: Sequence[Piece]) -> bool | None:

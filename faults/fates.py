@@ -48,14 +48,14 @@ class Life:
         """Whether a call that the plan has hurt was open at its end, before RPC was shut down."""
         if self.of("left") is not None:
             return False
-        ended = {_call(event) for event in self.events if event.event in ("ok", "fail", "info")}
+        ended = {event.call for event in self.events if event.event in ("ok", "fail", "info")}
         begun = [event for event in self.events if event.event == "invoke" and event.details.get("faults")]
-        return any(_call(event) not in ended for event in begun)
+        return any(event.call not in ended for event in begun)
 
     def has(self, event: Event) -> bool:
         """Whether the event can be of this life."""
         begun, ended = self.events[0].time, self.events[-1].time
-        return self.role == event.role and event.process in (0, self.pid) and begun <= event.time <= ended
+        return event.may_be_of(self.role, self.pid) and begun <= event.time <= ended
 
     def overlaps(self, other: Life) -> bool:
         """Whether both can have been of one world: at one time, and each in a world that has a role of the other's
@@ -97,10 +97,6 @@ def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
         if process in current:
             current[process].append(event)
     return found
-
-
-def _call(event: Event) -> tuple[object, object]:
-    return event.details.get("site"), event.details.get("nth")
 
 
 def _pid(start: Event) -> int:

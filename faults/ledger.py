@@ -95,6 +95,15 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
     process: int = 0
 
+    @property
+    def call(self) -> tuple[object, object]:
+        """Which of its caller's calls it is about."""
+        return self.details.get("site"), self.details.get("nth")
+
+    def may_be_of(self, role: str, process: int) -> bool:
+        """Whether this role wrote it in this process, as far as that is known: 0 is a process that nobody knows."""
+        return self.role == role and (self.process == process or 0 in (self.process, process))
+
     def __str__(self) -> str:
         details = " ".join(f"{name}={value}" for name, value in self.details.items() if name != "causes")
         return f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip()

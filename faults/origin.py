@@ -174,7 +174,7 @@ def _of_the_second(run: Run, number: int) -> Iterable[Piece]:
 
 
 def _call(event: Event, caller: str) -> tuple[object, ...]:
-    return caller, event.details.get("site"), event.details.get("nth")
+    return caller, *event.call
 
 
 def _derives(pieces: Sequence[Piece], known: Iterable[Piece]) -> bool | None:

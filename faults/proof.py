@@ -104,7 +104,7 @@ def _took_effect(run: Run, event: Event) -> bool:
 
 def _given_up(run: Run, event: Event) -> bool:
     """Whether the caller of the hurt call has not waited for its answer."""
-    call = (event.details.get("caller"), event.details.get("site"), event.details.get("nth"))
+    call = (event.details.get("caller"), *event.call)
     ended = run.timeline.of("fail", "info")
     return any((each.role, each.details["site"], each.details["nth"]) == call for each in ended)
 

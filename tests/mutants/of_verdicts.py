@@ -100,7 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one-planned-death-excuses-all",
         _FAILURES,
-        " and (not failure.process or not killed.isdisjoint({0, failure.process}))",
+        " and (not failure.process or _is_planned(run, failure.process))",
         "",
         (f"{_OF_FATES}::TestTwoWorldsAtOnce::test_a_death_that_nobody_planned_is_wrong_beside_one_that_was",),
         "a process that crashes is excused by the plan's having killed another of the same name",
@@ -409,7 +409,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any-killed-command-is-planned",
         _FAILURES,
-        "return True if not fates.planned(run.timeline).isdisjoint({0, failure.process}) else None",
+        "return _is_planned(run, failure.process) or None",
         "return True",
         (f"{_OF_CHECKS}::TestErrors::test_a_command_is_killed_by_the_plan_where_it_plays_the_victim",),
         "a launcher that is killed by a signal of its own passes, where the plan has killed a role",
