@@ -7,18 +7,23 @@ of the process that does it, and then its exit status, negative for a signal.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
 import runpy
 import sys
+import traceback
 from contextlib import suppress
+from typing import NoReturn
 
 
 def main() -> None:
     for name in sys.argv[1:]:
         with suppress(ImportError):  # then the tests say so
             importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what is imported stays: collections in the forked processes need not look at it again
     for line in sys.stdin:
         job = json.loads(line)
         pid = os.fork()
@@ -32,8 +37,8 @@ def _say(number: int) -> None:
     os.write(1, f"{number}\n".encode())
 
 
-def _become_pytest(place: str, arguments: list[str], log: str) -> None:
-    """In the new process, which leads a session of its own. Does not return."""
+def _become_pytest(place: str, arguments: list[str], log: str) -> NoReturn:
+    """In the new process, which leads a session of its own."""
     os.setsid()
     os.chdir(place)
     nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -42,8 +47,18 @@ def _become_pytest(place: str, arguments: list[str], log: str) -> None:
     os.environ["PYTHONPATH"] = place
     sys.path[0] = place  # as for -m
     sys.argv = ["pytest", *arguments]
-    runpy.run_module("pytest", run_name="__main__", alter_sys=True)
-    sys.exit(0)
+    status = 1
+    try:
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # At once: taking apart what is imported takes longer than most tests do, and the report is written.
+        os._exit(status)
 
 
 if __name__ == "__main__":
