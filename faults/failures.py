@@ -149,10 +149,10 @@ def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
     """It has ended by its own decision, and said nothing. Who only left may have left for its last call, if that has
     failed; a status says that something is wrong, and may as well speak of a result."""
     ended = [event for event in run.timeline.of("ok", "fail", "info") if event.may_be_of(failure.role, failure.process)]
-    if ended and ended[-1].event != "ok":
-        causes = from_json(ended[-1].details.get("causes"))
-        if excused(run, causes, ended[-1].time, follows=follows):
-            return True if failure.kind == "Vanished" else None
+    for event in reversed(ended):
+        causes = from_json(event.details.get("causes"))
+        if event.event != "ok" and excused(run, causes, event.time, follows=follows):
+            return True if failure.kind == "Vanished" and event is ended[-1] else None
     return False if failure.kind == "Vanished" else _undecided(run)
 
 

@@ -162,17 +162,29 @@ def _till(to: str) -> Any:
     return till
 
 
+# RRefs whose `remote` has failed: where its timeout has passed, dropping one corrupts the heap (torch 2.13).
+undropped: list[Any] = []
+
+
+def _fetched(rref: Any, timeout: float) -> Any:
+    try:
+        return rref.to_here(timeout)
+    except Exception:
+        undropped.append(rref)
+        raise
+
+
 WAYS: Mapping[str, Way] = {
     "rpc_sync": _sync("function", function),
     "rpc_async": Way("function", lambda to, x, t: rpc.rpc_async(to, function, args=(x,), timeout=t).wait()),
-    "remote": Way("function", lambda to, x, t: rpc.remote(to, function, args=(x,), timeout=t).to_here(t)),
+    "remote": Way("function", lambda to, x, t: _fetched(rpc.remote(to, function, args=(x,), timeout=t), t)),
     "static": _sync("Till.static", Till.static),
     "of_class": _sync("Till.of_class", Till.of_class),
     "asynchronous": _sync("asynchronous", asynchronous),
     "static_asynchronous": _sync("Till.static_asynchronous", Till.static_asynchronous),
     "proxy": Way("Till.method", lambda to, x, t: _till(to).rpc_sync(timeout=t).method(x)),
     "proxy_async": Way("Till.method", lambda to, x, t: _till(to).rpc_async(timeout=t).method(x).wait()),
-    "proxy_remote": Way("Till.method", lambda to, x, t: _till(to).remote(timeout=t).method(x).to_here(t)),
+    "proxy_remote": Way("Till.method", lambda to, x, t: _fetched(_till(to).remote(timeout=t).method(x), t)),
     "proxy_asynchronous": Way(
         "Till.method_asynchronous", lambda to, x, t: _till(to).rpc_sync(timeout=t).method_asynchronous(x)
     ),

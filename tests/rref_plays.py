@@ -336,6 +336,19 @@ def own_copy_that_is_late() -> Seen:
     return seen(lambda: _held["own"].to_here(5).value)
 
 
+def fail_by_proxy(owner: str, api: str) -> Seen:
+    """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; nothing of it is held here."""
+    made = rpc.remote(owner, make, (1,))
+    made.to_here()
+
+    def use() -> int:
+        answer = getattr(made, api)(timeout=10).add("one")
+        value: int = answer if api == "rpc_sync" else answer.wait()
+        return value
+
+    return seen(use)
+
+
 def pass_on_and_drop(key: str, to: str) -> None:
     rpc.rpc_sync(to, hold, (key, _held[key]), timeout=10)
     del _held[key]

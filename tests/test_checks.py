@@ -233,6 +233,18 @@ class TestErrors:
         handled = replace(ends["a"], causes=tuple(from_json(lost.details["causes"])))
         assert judge(run(DROP, fired(), lost, ends={**ends, "a": handled})).verdict == "clean error"
 
+    def test_who_leaves_without_a_failed_call_is_wrong(self) -> None:
+        """With one before its last call it cannot be told: it may have reported that, and then left."""
+        lost = told("a", "RuntimeError").details["causes"]
+        calls = (
+            Event("a", "info", 1.5, {"site": "shop:pay", "nth": 1, "causes": lost}),
+            Event("a", "ok", 1.6, {"site": "shop:report", "nth": 1}),
+        )
+        ends = {"a": End("Vanished", "left", 102.0), "b": RETURNED, "+command": RETURNED}
+        assert judge(run(DROP, fired(), calls[1], ends=ends)).verdict == "wrong"
+        assert judge(run(DROP, fired(), *calls, ends=ends)).verdict == "unknown"
+        assert judge(run(DROP, fired(), calls[0], ends=ends)).verdict == "clean error"
+
     def test_what_ended_a_process_of_a_script(self) -> None:
         """Its status does not say. One that plays no role may tell only of those that do."""
         failed = End("Exited", "exited with status 1", 102.0)

@@ -12,7 +12,7 @@ import torch.distributed.rpc as rpc
 from reference.outcome import Returned
 from reference.world import World
 from tests import rref_plays as plays
-from tests.idle import AT_ONCE, NOT_STARTED, idle
+from tests.idle import AT_ONCE, NOT_STARTED, idle, keeps
 
 REFUSED = "Can not pickle rref in python pickler, rref can only be pickled when using RPC"
 DELETED = r"has been deleted\. Cannot call to_here\(\) on it after deletion\."
@@ -126,3 +126,12 @@ def test_after_the_shutdown() -> None:
         "new": "OwnerRRef(",
         "remote": ("RuntimeError", NOT_STARTED),
     }
+
+
+def test_an_asynchronous_call_by_a_proxy_that_fails_keeps_the_rref_for_good() -> None:
+    """Its error holds on to the frames through which it came, and torch's future to the error. That of `rpc_sync` does
+    not; once it is given back, what is left at the owner is the other's."""
+    with idle("ab") as world:
+        assert world.call("a", plays.fail_by_proxy, "b", "rpc_async").error == "TypeError"
+        assert world.call("a", plays.fail_by_proxy, "b", "rpc_sync").error == "TypeError"
+        keeps(world, "b", 1, 1, 0)

@@ -17,6 +17,7 @@ _CHECKED = f"{_STATUSES}::test_check"
 _PASSED_ON = f"{_STATUSES}::test_what_follows_two_dashes_is_the_programs"
 _FAILED = f"{_STATUSES}::test_run_of_a_tutorial_that_is_wrong"
 _SWEPT = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds1-0-2 equal]"
+_REFUSED = "tests/test_script.py::test_refusals"
 _SWEPT_WRONG = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds2-1-2 wrong]"
 
 # Where a run's exit status is made, and handed on: each may lose it.
@@ -336,6 +337,22 @@ _OF_PAGES = (
         '        place = Path(tempfile.mkdtemp(prefix="world-"))\n        place.chmod(0o755)\n        return place',
         ("tests/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
         "everybody on the machine can read a world's rendezvous",
+    ),
+    Mutant(
+        "dash-m-taken-for-a-command",
+        _OPTIONS,
+        '    if theirs[0] == "-m":',
+        '    if theirs[0] == "--module":',
+        (_REFUSED,),
+        "`--script -m my` says that there is no program of the name -m",
+    ),
+    Mutant(
+        "file-taken-for-a-folder",
+        "faults/scope.py",
+        "    if place.is_file():",
+        "    if place.is_fifo():",
+        (_REFUSED,),
+        "`--dir FILE` ends in a traceback",
     ),
     Mutant(
         "healthy-not-in-the-help",

@@ -28,10 +28,26 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a-lost-call-excuses-what-follows",
         _FAILURES,
-        '            return True if failure.kind == "Vanished" else None',
-        "            return True",
+        '            return True if failure.kind == "Vanished" and event is ended[-1] else None',
+        "            return True if event is ended[-1] else None",
         (f"{_OF_CHECKS}::TestErrors::test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before",),
         "a program that makes up for a lost call, and then finds its own result wrong, has ended cleanly",
+    ),
+    Mutant(
+        "who-leaves-is-excused",
+        _FAILURES,
+        '    return False if failure.kind == "Vanished" else _undecided(run)',
+        "    return _undecided(run)",
+        (f"{_OF_CHECKS}::TestErrors::test_who_leaves_without_a_failed_call_is_wrong",),
+        "a role that leaves the world though all its calls came back may have done so for the plan",
+    ),
+    Mutant(
+        "any-failed-call-is-why-it-left",
+        _FAILURES,
+        " and event is ended[-1] else None",
+        " else None",
+        (f"{_OF_CHECKS}::TestErrors::test_who_leaves_without_a_failed_call_is_wrong",),
+        "a role that made up for a lost call, and left at some later time, has left for that call",
     ),
     Mutant(
         "os-exit-forgets-what-is-handled",
@@ -329,6 +345,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "        if pid != os.getpid():",
         ("tests/test_farewell.py::test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal",),
         "a server that crashed long ago was ended by its program, which terminates it at the end",
+    ),
+    Mutant(
+        "minus-one-is-a-group",
+        "faults/asking.py",
+        "    return list(everybody()) if pid == -1 else _members(-pid or os.getpgrp())",
+        "    return _members(-pid or os.getpgrp())",
+        ("tests/test_farewell.py::test_minus_one_reaches_everybody_and_nought_the_own_group",),
+        "who is ended by os.kill(-1, ...) has crashed by itself",
     ),
     Mutant(
         "who-is-not-reached-is-not-missed",
