@@ -20,7 +20,7 @@ from faults.plan import Plan, PlanError
 from faults.relatives import marked
 from faults.scene import Scene, place_for
 from faults.tally import Tally
-from faults.wanted import marks_of, of_option, wanted
+from faults.wanted import check_world, marks_of, of_option, wanted
 
 if TYPE_CHECKING:
     from faults.idle import Idle
@@ -109,6 +109,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.stash[_scene] = Scene()  # anew: a test may be run again
     with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
+        check_world(item)
     names = getattr(item, "fixturenames", None)
     if asked is not None and names is not None and "_faults_plan" not in names:
         item.fixturenames = [*names, "_faults_plan"]  # type: ignore[attr-defined]

@@ -56,6 +56,19 @@ def marks_of(item: pytest.Item) -> list[pytest.Mark]:
     return [mark for node in item.listchain() for mark in node.own_markers if mark.name == "plan"]
 
 
+def check_world(item: pytest.Item) -> None:
+    """Refuse a mark ``world`` that the fixture does not read.
+
+    Raises:
+        PlanError: it is a test's or a class's own.
+    """
+    nodes = item.listchain() if "world" in getattr(item, "fixturenames", ()) else []
+    own = [node for node in nodes if isinstance(node, pytest.Class | pytest.Item)]
+    if any(mark.name == "world" for node in own for mark in node.own_markers):
+        wanted = 'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter'
+        raise PlanError(f"a mark world of one test is not read, since a module has one world: {wanted}")
+
+
 def joined(groups: Sequence[Collection[object]]) -> Plan:
     """One plan of the texts of several marks, in their order. Raises PlanError."""
     if not all(groups):

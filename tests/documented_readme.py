@@ -35,8 +35,11 @@ README: dict[str, tuple[str, ...]] = {
         "test_reinforce.py::test_the_goal_is_the_environments_threshold",
         "test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
     ),
-    "the tutorial's table of times": ("test_sweep.py::test_splits", "test_sweep.py::test_the_table_and_the_picture"),
-    "its table and picture": (
+    "the tutorial's table of times, and pipeline.png": (
+        "test_sweep.py::test_splits",
+        "test_sweep.py::test_the_table_and_the_picture",
+    ),
+    "its table, and batch_reinforce.png": (
         "test_sweep.py::test_both_modes_from_one_observer_on",
         "test_sweep.py::test_the_table_and_the_picture",
     ),
@@ -75,6 +78,13 @@ README: dict[str, tuple[str, ...]] = {
         "test_faults_sweep.py::test_the_exit_status_and_the_table",
     ),
     "# yours, unchanged": ("test_script.py::test_spawned_processes", "test_script.py::test_what_it_is_given"),
+    "of which `equal` and `within\n  bound` pass": (
+        "test_numpy_forms.py::test_a_numpy_form_is_within_the_bound_for_many_seeds",
+        "test_clusters.py::test_on_two_hosts",
+        "test_trace.py::test_the_header_names_the_tutorial_and_the_case",
+        "test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
+        "test_trace.py::test_compare_notices_every_bit",
+    ),
     "A run ends with a verdict: `equal`": (
         "test_checks.py::test_verdicts",
         "test_runs.py::test_every_verdict",
@@ -148,11 +158,6 @@ README: dict[str, tuple[str, ...]] = {
     'A trace is saved with `trace.save("x.safetensors")`': (
         "test_trace.py::test_files_keep_every_bit",
         "test_trace.py::test_a_save_that_fails_half_way_leaves_nothing",
-    ),
-    "another implementation of a tutorial, in whatever language, can be held against it": (
-        "test_trace.py::test_the_header_names_the_tutorial_and_the_case",
-        "test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
-        "test_trace.py::test_compare_notices_every_bit",
     ),
     "It is in the trace, and the twin replays it: `train_locally(case, trace)`": (
         "test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order",

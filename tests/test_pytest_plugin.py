@@ -135,6 +135,8 @@ def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) ->
     no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
     wanted = {
         "no_roles": 'no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
+        "roles_of_one_test": "a mark world of one test is not read, since a module has one world: "
+        'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
         "no_plan": no_plan,
         "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
         "no_text": f"{no_plan}, got 7",

@@ -53,10 +53,11 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """All of them, several at a time, as they end."""
+    """All of them, several at a time, as they end; first those that wait for their limit."""
+    ordered = sorted(mutants, key=lambda each: not each.hangs)
     with _nurseries(workers) as (pool, nurseries):
         running: dict[Future[Trial], Mutant] = {
-            pool.submit(_on_copy, nurseries, root, each.killers, each): each for each in mutants
+            pool.submit(_on_copy, nurseries, root, each.killers, each): each for each in ordered
         }
         for future in as_completed(running):
             yield Result(running[future], future.result())

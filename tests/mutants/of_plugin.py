@@ -220,6 +220,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "of a Python call that is never lost nobody could have told",
     ),
     Mutant(
+        "a-tests-own-roles-are-not-read",
+        "faults/pytest_plugin.py",
+        "        check_world(item)\n",
+        "",
+        ("tests/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",),
+        "a mark world of one test says nothing, beside its module's",
+    ),
+    Mutant(
         "the-last-option-wins",
         _WANTED,
         "[value] if isinstance(value, str) else value]",

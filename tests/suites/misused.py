@@ -7,6 +7,11 @@ def test_no_roles(world):
     pass
 
 
+@pytest.mark.world("a", "b")
+def test_roles_of_one_test(world):
+    pass
+
+
 def test_no_plan(plan):
     pass
 
