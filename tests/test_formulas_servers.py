@@ -125,6 +125,7 @@ _ROWS: dict[str, Case] = {
     ),
     "hybrid_ddp-many": hybrid_ddp.Case(steps=12, trainers=11, **_MANY_BAGS, lr=10.0),
     "hybrid_ddp-rows": hybrid_ddp.Case(steps=2, rows=70_001, dim=1),
+    "sharded_parameter_server-ends": sharded_parameter_server.Case(trainers=2, steps=2, record="ends", **_CONVNET),
 }
 # Each with another seed, and none with the default's.
 TABLE = {name: replace(case, seed=seed) for seed, (name, case) in enumerate(_ROWS.items(), start=1)}

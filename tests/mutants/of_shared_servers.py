@@ -541,6 +541,13 @@ _BEYOND = (
         "only the first eight rows of a bag vote",
     ),
     _shared(
+        "last-buffers-left-out",
+        *("batch_parameter_server", "sharded_parameter_server-ends"),
+        'if recorder.case.record == "every" or round_ == recorder.steps - 1:',
+        'if recorder.case.record == "every":',
+        "where a trace keeps the ends alone, running statistics that nobody has averaged pass",
+    ),
+    _shared(
         "scores-cut-off-at-6",
         *("hybrid_ddp", "hybrid_ddp-many"),
         "return nn.functional.cross_entropy(output, target)",
