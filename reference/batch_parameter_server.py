@@ -272,11 +272,14 @@ class BatchUpdateParameterServer:
 
 
 def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence[int]) -> None:
-    """Put one round into the trace: mean gradients, parameters, buffers, and who came when."""
+    """Put one round into the trace: mean gradients, parameters, buffers, and who came when.
+
+    Buffers are part of the result, so those of the last round are kept whatever ``record`` says.
+    """
     parameters = dict(model.named_parameters())
     gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     recorder.step(round_, {}, gradients, parameters)
-    if recorder.case.record == "every":
+    if recorder.case.record == "every" or round_ == recorder.steps - 1:
         recorder.put(f"{round_:04d}/buffer", dict(model.named_buffers()))
     if isinstance(recorder.case, Case) and recorder.case.accumulation == "arrival":
         recorder.put(f"{round_:04d}", {"arrivals": torch.tensor(arrivals)})

@@ -16,9 +16,9 @@ floor_divide.default gather.default ge.Scalar index.Tensor lift_fresh.default _l
 max_pool2d_with_indices.default neg.default new_empty.default new_zeros.default normal_.default ones.default
 ones_like.default rand.generator randint.generator randn.generator relu.default relu_.default remainder.Scalar
 scatter_.value select.int select_backward.default set_.source_Storage set_.source_Storage_storage_offset slice.Tensor
-slice_backward.default split.Tensor squeeze.dim stack.default t.default threshold_backward.default transpose.int
-unbind.int uniform_.default unsafe_chunk.default unsafe_split.Tensor _unsafe_view.default unsqueeze.default
-view.default zero_.default zeros.default zeros_like.default
+slice_backward.default split.Tensor split_with_sizes.default squeeze.dim stack.default t.default
+threshold_backward.default transpose.int unbind.int uniform_.default unsafe_chunk.default unsafe_split.Tensor
+_unsafe_view.default unsqueeze.default view.default zero_.default zeros.default zeros_like.default
 """
 
 # Each rounds every element by itself.

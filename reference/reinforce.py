@@ -15,7 +15,7 @@ parameters; and ``reward``: the worst observer's sum and its running average, 5 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,8 @@ from reference.case import choice, number, text
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
+
+EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
 
 
 @dataclass(frozen=True)
@@ -168,11 +170,15 @@ def act(policy: Policy, state: np.ndarray[Any, Any], record: Record, dtype: torc
     return action
 
 
-def normalized(returns: list[list[float]]) -> list[list[float]]:
-    """The same with mean 0 and variance 1 over all observers' steps; all 0 where they are equal."""
-    flat = np.concatenate(returns)
-    mean, scale = flat.mean(), flat.std() + np.finfo(np.float32).eps
-    return [[float((value - mean) / scale) for value in each] for each in returns]
+def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Bring the observers' returns to mean 0 and variance 1 over all of them: each observer's, a tensor (steps,).
+
+    Only what torch's operators compute is reordered in the twins that set a run's bound, so these compute the mean.
+    """
+    flat = torch.tensor([value for each in returns for value in each], dtype=dtype)
+    away = flat - flat.mean()
+    deviation = (away * away).mean().sqrt()
+    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]
 
 
 class Agent:
@@ -232,10 +238,9 @@ class Agent:
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""
-        returns = normalized([discounted(record.rewards, self.case.gamma) for record in self.records])
+        returns = normalized([discounted(record.rewards, self.case.gamma) for record in self.records], self.dtype)
         losses = [
-            (-torch.cat(record.log_probs) * torch.tensor(each, dtype=self.dtype)).sum()
-            for record, each in zip(self.records, returns, strict=True)
+            (-torch.cat(record.log_probs) * each).sum() for record, each in zip(self.records, returns, strict=True)
         ]
         self.optimizer.zero_grad()
         for loss in losses:
@@ -316,11 +321,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         records = [Record(chance.episode(case.n_steps), [], [], []) for chance in chances]
         for env, record in zip(environments, records, strict=True):
             play_locally(case, env, policy, record)
-        returns = normalized([discounted(record.rewards, case.gamma) for record in records])
+        returns = normalized([discounted(record.rewards, case.gamma) for record in records], dtype)
         optimizer.zero_grad()
         losses = []
         for record, each in zip(records, returns, strict=True):
-            loss = -(torch.cat(record.log_probs) * torch.tensor(each, dtype=dtype)).sum()
+            loss = -(torch.cat(record.log_probs) * each).sum()
             loss.backward()
             losses.append(loss.detach())
         optimizer.step()

@@ -69,10 +69,13 @@ class Trace:
         """The trace that `save` wrote; ``case_type`` where it is none of this package's tutorials.
 
         Raises:
-            TraceError: not a trace file, or a tutorial that is not known.
+            TraceError: a folder, not a trace file, or a tutorial that is not known.
             CaseError: the case in the header is not valid.
             OSError: the file cannot be opened.
         """
+        if Path(path).exists() and not Path(path).is_file():
+            what = "a folder" if Path(path).is_dir() else "not a plain file"
+            raise TraceError(f"{path}: {what}, wanted a trace file")
         try:
             with safe_open(path, framework="pt") as file:
                 header = file.metadata() or {}

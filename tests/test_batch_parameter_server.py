@@ -160,6 +160,18 @@ def test_it_learns() -> None:
     assert losses[-1] < losses[0] * 0.8
 
 
+def test_record_ends_keeps_the_last_buffers_and_parameters() -> None:
+    every, ends = (train_locally(replace(SMALL, record=record)).tensors for record in ("every", "ends"))
+    kept = {
+        name for name in every if "/loss/" in name or name.startswith(("initial/", "0002/parameter", "0002/buffer"))
+    }
+    assert {name for name in kept if "buffer/" in name} == {
+        f"0002/buffer/1.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")
+    }
+    assert set(ends) == kept
+    assert all(torch.equal(ends[name], every[name]) for name in kept)
+
+
 def evaluated(case: Case) -> tuple[int, float]:
     """Runs on ps: what its own model has seen after training."""
     from reference.batch_parameter_server import RunPs

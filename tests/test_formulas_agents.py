@@ -36,6 +36,8 @@ _TINY = {"batch_size": 5, "num_split": 2, "image_w": 16, "image_h": 34, "num_cla
 # Rows named "many": roles, steps and sizes of two digits, so that one name begins with another's, and rates with which
 # numbers leave [-6, 6]. Rows named "large" have tensors of more than 2**14 elements.
 _MANY = {"observers": 11, "steps": 12, "n_steps": 13, "lr": 1.5, "seed": 11}
+# More observers than a signed byte counts.
+_CROWD = {"observers": 130, "steps": 1, "n_steps": 2}
 # With these seeds the last episode's pole stands for 500 steps, after which its environment ends.
 STANDING: Mapping[str, Mapping[str, Any]] = {
     "reinforce": {"steps": 9, "seed": 53},
@@ -51,6 +53,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "one-step": {"steps": 2, "n_steps": 1},
         "car": {**_CAR, "gamma": 0.95},
         "many": _MANY,
+        "crowd": _CROWD,
     },
     "batch_reinforce": {
         "episodes": {**_EPISODES, "gamma": 0.9},
@@ -60,6 +63,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "one-step": {"steps": 2, "n_steps": 1, "observers": 1},
         "car": {**_CAR, "gamma": 0.95},
         "many": {**_MANY, "gamma": 0.9},
+        "crowd": _CROWD,
     },
     "rnn": {
         "epochs": {"steps": 7, "batches": 3},
@@ -90,6 +94,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "many": {"model": "mlp", "steps": 12, "batch_size": 13, "num_split": 11, "depth": 2, "width": 64, "lr": 1.5}
         | {"image_w": 11, "image_h": 12, "num_classes": 300, "seed": 11},
         "deep": {**_MLP, "depth": 11},
+        "crowd": {**_MLP, "steps": 1, "batch_size": 130, "num_split": 130, "rpc_threads": 256},
         "steep": {**_MLP, "steps": 4, "lr": 5.0},
         "resnet50": {**_TINY, "steps": 1},
         "resnet50-ends": {**_TINY, "steps": 2, "record": "ends"},

@@ -74,6 +74,7 @@ _BAGS: dict[str, Any] = {"rows": 6, "dim": 3, "hidden": 4, "num_classes": 3, "ba
 
 # Rows named "many": eleven roles, so that one name begins with another's; twelve steps; tensors of more than 2**14
 # elements; and rates above 1, with which numbers leave [-6, 6]. A mistake that begins beyond small numbers shows there.
+# Rows named "crowd" have more than 128 roles; with those of bags the votes for two classes lie about 128, and 256.
 _SIDES: dict[str, Any] = {"image_w": 25, "image_h": 29, "num_classes": 300, "batch_size": 11}
 _MANY: dict[str, Any] = {"steps": 12, "trainers": 11, "momentum": 1.25}
 _MANY_BAGS = {"rows": 250, "dim": 70, "hidden": 13, "num_classes": 300, "batch_size": 11, "bag": 12}
@@ -125,6 +126,13 @@ _ROWS: dict[str, Case] = {
     ),
     "hybrid_ddp-many": hybrid_ddp.Case(steps=12, trainers=11, **_MANY_BAGS, lr=10.0),
     "hybrid_ddp-rows": hybrid_ddp.Case(steps=2, rows=70_001, dim=1),
+    "sharded_parameter_server-ends": sharded_parameter_server.Case(trainers=2, steps=2, record="ends", **_CONVNET),
+    "hybrid_ddp-bags": hybrid_ddp.Case(steps=1, rows=50, bag=255, num_classes=2, batch_size=64),
+    "hybrid_ddp-larger-bags": hybrid_ddp.Case(steps=1, rows=50, bag=511, num_classes=2, batch_size=64),
+    "parameter_server-crowd": parameter_server.Case(steps=1, workers=130, inputs=2, batch_size=1),
+    "batch_parameter_server-crowd": batch_parameter_server.Case(
+        steps=1, trainers=130, accumulation="arrival", model="mlp", batch_size=2, image_w=4, image_h=4, num_classes=2
+    ),
 }
 # Each with another seed, and none with the default's.
 TABLE = {name: replace(case, seed=seed) for seed, (name, case) in enumerate(_ROWS.items(), start=1)}

@@ -357,6 +357,25 @@ def test_load_refuses_what_is_no_safetensors_file(content: bytes, tmp_path: Path
     assert str(caught.value).startswith(f"{file}: not a safetensors file (")
 
 
+@pytest.mark.parametrize("form", [str, Path], ids=["str", "Path"])
+def test_load_refuses_a_folder(form: Callable[[Path], Any], tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        Trace.load(form(tmp_path))
+    assert str(caught.value) == f"{tmp_path}: a folder, wanted a trace file"
+
+
+def test_load_refuses_a_pipe_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "pipe")
+    assert str(caught.value) == f"{tmp_path / 'pipe'}: not a plain file, wanted a trace file"
+
+
+def test_load_of_no_file_is_the_systems_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Trace.load(tmp_path / "nowhere")
+
+
 def test_load_refuses_half_a_file(tmp_path: Path) -> None:
     trace_of(1.0, 2.0, 3.0).save(tmp_path / "t")
     content = (tmp_path / "t").read_bytes()

@@ -33,9 +33,9 @@ def default_draws(seed: int, name: str) -> Iterator[None]:
 
 
 def recorded(case: Any, tensors: Tensors, last: int) -> Tensors:
-    """Drop what ``record="ends"`` leaves out: gradients, buffers, and all parameters but the first and the last."""
+    """Drop what ``record="ends"`` leaves out: gradients, and between the ends parameters and buffers."""
     if case.record == "every":
         return tensors
     between = {f"{step:04d}/{what}" for step in range(last + 1) for what in ("gradient", "buffer", "parameter")}
-    between.remove(f"{last:04d}/parameter")
+    between -= {f"{last:04d}/parameter", f"{last:04d}/buffer"}
     return {name: tensor for name, tensor in tensors.items() if "/".join(name.split("/")[:2]) not in between}

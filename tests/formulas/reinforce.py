@@ -70,13 +70,18 @@ def play(case: Any, parameters: Tensors, env: Any, own: torch.Generator) -> Play
 
 
 def standardized(case: Any, played: list[Played]) -> list[torch.Tensor]:
-    """Each observer's returns, with mean 0 and variance 1 over all of them; computed in float64."""
+    """Each observer's returns, with mean 0 and variance 1 over all of them; from here on in the case's dtype."""
     each = [returns(rewards, case.gamma) for _, rewards, _ in played]
-    flat = np.array(list(chain(*each)))
-    away = flat - flat.mean()
-    brought = away / (np.sqrt(np.mean(away * away)) + np.finfo(np.float32).eps)
+    flat = np.array([*chain(*each)], case.dtype)
+    away = flat - mean(flat)
+    brought = away / (np.sqrt(mean(away * away)) + np.finfo(np.float32).eps)
     parts = np.split(brought, np.cumsum([len(one) for one in each])[:-1])
-    return [torch.from_numpy(part).to(getattr(torch, case.dtype)) for part in parts]
+    return [torch.from_numpy(part) for part in parts]
+
+
+def mean(numbers: Any) -> Any:
+    """Add in the order of torch's kernel, then divide."""
+    return torch.from_numpy(numbers).sum().numpy() / numbers.dtype.type(len(numbers))
 
 
 def loss(played: Played, weights: torch.Tensor) -> torch.Tensor:

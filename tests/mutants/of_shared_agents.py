@@ -147,27 +147,25 @@ _AGENTS = (
     Mutant(
         "sample-deviation",
         _ONE,
-        "flat.std() + np",
-        "flat.std(ddof=1) + np",
+        "(away * away).mean().sqrt()",
+        "((away * away).sum() / (len(away) - 1)).sqrt()",
         _killers("reinforce-episodes"),
         "the deviation of a sample, which one step alone does not have",
     ),
     Mutant(
         "returns-not-centred",
         _ONE,
-        "float((value - mean) / scale)",
-        "float(value / scale)",
+        "(away / (deviation + EPS))",
+        "(flat / (deviation + EPS))",
         _killers("reinforce-episodes"),
         "returns are not brought to mean 0",
     ),
     Mutant(
         "returns-centred-apart",
         _ONE,
-        "    flat = np.concatenate(returns)\n"
-        "    mean, scale = flat.mean(), flat.std() + np.finfo(np.float32).eps\n"
-        "    return [[float((value - mean) / scale) for value in each] for each in returns]",
-        "    eps = np.finfo(np.float32).eps\n"
-        "    return [[float((v - np.mean(each)) / (np.std(each) + eps)) for v in each] for each in returns]",
+        "    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]",
+        "    parts = away.split([len(each) for each in returns])\n"
+        "    return [(each - each.mean()) / (each.std(correction=0) + EPS) for each in parts]",
         _killers("reinforce-episodes"),
         "each observer's returns are standardized by themselves",
     ),
@@ -561,8 +559,8 @@ _BEYOND = (
     Mutant(
         "returns-standardized-by-ten",
         _ONE,
-        "    flat = np.concatenate(returns)",
-        "    flat = np.concatenate(returns[:10])",
+        "flat - flat.mean()",
+        "flat - flat[: sum(map(len, returns[:10]))].mean()",
         _killers("reinforce-many"),
         "the returns of the eleventh observer do not count for their mean",
     ),

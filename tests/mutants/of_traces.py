@@ -171,6 +171,14 @@ MUTANTS = (
         "the twin does not see the order that it has to replay",
     ),
     Mutant(
+        "folders-opened-as-traces",
+        _TRACE,
+        "if Path(path).exists() and not Path(path).is_file():",
+        "if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():",
+        (f"{_OF_TRACE}::test_load_refuses_a_folder",),
+        "a folder in the place of a trace gives the system's `No such device`, which names nothing",
+    ),
+    Mutant(
         "trace-of-another-case",
         _VERIFY,
         "    if not run.case.same_result_as(case):",
