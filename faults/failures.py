@@ -50,9 +50,22 @@ class Failure:
 def judged(run: Run) -> list[tuple[Failure, bool | None]]:
     """Each failure with whether it is excused; None where the ledgers do not tell."""
     found = [(each, _excused(run, each, follows=False)) for each in _of_roles(run)]
-    if any(holds for _, holds in found):  # then others may have lost who ended so
-        found = [(each, holds or _excused(run, each, follows=True)) for each, holds in found]
+    best = _best(found)
+    if best is not False:  # then others may have lost who ended so
+        found = [(each, holds or _following(run, each, best)) for each, holds in found]
     return found + [(each, _of_command(run, each, found)) for each in _of_commands(run)]
+
+
+def _best(found: Sequence[tuple[Failure, bool | None]]) -> bool | None:
+    """True where one is excused, else None where one may be."""
+    known = [holds for _, holds in found]
+    return True if True in known else None if None in known else False
+
+
+def _following(run: Run, failure: Failure, first: bool | None) -> bool | None:
+    """Whether it is excused, given that the end of another is, or may be (None): then so is what follows from it."""
+    holds = _excused(run, failure, follows=True)
+    return None if first is None and holds else holds
 
 
 def wanted(run: Run) -> str:
@@ -96,7 +109,7 @@ def _of_roles(run: Run) -> list[Failure]:
         known = end.returned or end.kind in ("Overdue", "Running")  # other checks speak of these
         if not known and not _is_command(role) and not (end.kind == "Raised" and role in told):
             found.append(_of_end(run, role, end))
-    return found
+    return sorted(found, key=lambda failure: failure.time)  # who ended first is named first
 
 
 def _of_commands(run: Run) -> list[Failure]:

@@ -147,6 +147,9 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
         "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
     ),
+    "where nobody can tell whether that one is, both are `unknown`": (
+        "test_checks.py::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",
+    ),
     "If an error was being handled then, that error is judged": (
         "test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled",
         "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",

@@ -295,6 +295,20 @@ class TestErrors:
         assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
         assert judge(run(DROP, fired(), ends={**ends, "b": raised("RuntimeError")})).verdict == "clean error"
 
+    @pytest.mark.parametrize(("status", "verdict"), [("", "unknown"), (TIMED_OUT, "clean error")])
+    def test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too(self, status: str, verdict: str) -> None:
+        """A launcher ends all when one role ends by a status: they are worth what that one is."""
+        causes = tuple(from_json(told("b", "RuntimeError", status).details["causes"])) if status else ()
+        exited = End("Exited", "exited with status 1", 101.5, causes=causes)
+        ended = End("Ended", "was ended by its own program", 102.0)
+        found = run(DROP, fired(), ends={"a": ended, "b": exited, "+command": replace(exited, causes=())})
+        assert judge(found).verdict == verdict
+        if verdict == "unknown":
+            text = "b exited with status 1; a was ended by its own program: the ledgers do not tell"
+            assert check("errors", found).text.startswith(text)  # the one that the others follow comes first
+        killed = replace(found, ends={**found.ends, "a": KILLED})
+        assert judge(killed).verdict == "wrong"  # nobody ends so because another has
+
     @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
     def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:
         """Else it may have killed itself, as it lost the victim, or by a mistake."""

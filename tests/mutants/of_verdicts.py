@@ -494,4 +494,13 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CAUSES}::test_a_group_is_read_with_what_each_of_its_errors_derives_from",),
         "a TaskGroup of calls of which one is lost is wrong",
     ),
+    # Where errors come from, a third time: what follows from what nobody can decide.
+    Mutant(
+        "who-follows-the-undecided-is-wrong",
+        _FAILURES,
+        "    if best is not False:",
+        "    if best:",
+        (f"{_OF_CHECKS}::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",),
+        "a role that its launcher ends is wrong, where nobody can tell whether the one that failed first is",
+    ),
 )
