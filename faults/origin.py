@@ -33,6 +33,8 @@ GENTLE = ("Delay", "Order", "Pause", "Slow")
 
 # Types by which a wait with a limit ends: sockets', asyncio's and futures' are TimeoutError too.
 _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
+# Who raises one for whoever waits for another thread, process or role; that of a socket may be of any server.
+_WAITS = re.compile(r"/lib/python\d[\d.]*/(concurrent|asyncio|multiprocessing|threading\.py)\b|/torch/")
 # Of a queue, which may not have been waited for: `get_nowait` raises it at once.
 _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
@@ -49,8 +51,10 @@ _LATE = re.compile(
     re.IGNORECASE,
 )
 
-# Types of a peer that is gone, of Python's and torch's; and what torch says in a RuntimeError. Transports differ.
-_LOSSES = {"ConnectionError", "DistNetworkError", "PeerLost"}
+# Types of a peer that is gone, of torch's and of ours; and what torch says in a RuntimeError. Transports differ.
+_LOSSES = {"DistNetworkError", "PeerLost"}
+# Whose ConnectionError is of a peer; that of a socket may be of any server.
+_LINKS = re.compile(r"/lib/python\d[\d.]*/multiprocessing/|/torch/(distributed|multiprocessing)/")
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
 _CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
@@ -119,7 +123,17 @@ def is_timeout(piece: Piece) -> bool | None:
     """A wait that has reached its limit, by its type or, where its type does not tell, by what it says."""
     if not _QUEUES.isdisjoint(piece.bases):
         return piece.waited
-    return not _TIMEOUTS.isdisjoint(piece.bases) or _told(piece, _TIMED_OUT, _LATE)
+    if not _TIMEOUTS.isdisjoint(piece.bases):
+        return _waits(piece)
+    return _told(piece, _TIMED_OUT, _LATE)
+
+
+def _waits(piece: Piece) -> bool | None:
+    """Whether an error of a time-out's type has ended a wait for others. None: it may be of a server, or of a command,
+    that has nothing to do with the run."""
+    if "TimeoutExpired" in piece.bases:
+        return True if piece.waited else None
+    return True if not piece.place or piece.raised or _WAITS.search(piece.place) else None
 
 
 def is_loss(piece: Piece) -> bool | None:
@@ -128,6 +142,8 @@ def is_loss(piece: Piece) -> bool | None:
         return True
     if "EOFError" in piece.bases:
         return _CHANNELS.search(piece.place) is not None
+    if "ConnectionError" in piece.bases:
+        return True if _LINKS.search(piece.place) else _told(piece, _LOST, _GONE) or None
     return _told(piece, _LOST, _GONE)
 
 

@@ -182,6 +182,13 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_origin.py::test_after_a_loss_what_derives_from_it_is_excused",
         "test_origin.py::test_what_quotes_a_call_that_has_failed_so_is_excused",
     ),
+    "from anywhere else, as from a socket, it is `unknown`": (
+        "test_origin.py::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",
+    ),
+    "So is `TimeoutExpired` of `subprocess.run`, while that of `Popen.wait` is a time-out": (
+        "test_causes.py::test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys",
+        "test_origin.py::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",
+    ),
     "that of `input()` or of an empty pickle is the program's own": (
         "test_origin.py::test_an_end_of_file_is_a_loss_where_a_channel_raises_it",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import queue
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
@@ -192,6 +194,19 @@ def test_an_empty_queue_says_whether_it_was_waited_for(play: Callable[[], object
         play()
     assert pieces_of(caught.value)[0].waited is wanted
     assert from_json(to_json(pieces_of(caught.value)))[0].waited is wanted
+
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(9)"]
+
+
+def test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys() -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as run:
+        subprocess.run(SLEEP, timeout=0.01)
+    with subprocess.Popen(SLEEP) as process:
+        with pytest.raises(subprocess.TimeoutExpired) as waited:
+            process.wait(0.01)
+        process.kill()
+    assert [pieces_of(each.value)[0].waited for each in (run, waited)] == [None, True]
 
 
 def grouped() -> None:

@@ -39,6 +39,17 @@ SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "Runti
 CLOSED = error("Closed", "the shop is closed")
 TWICE_REFUSED = error("AssertionError", "paid twice")
 
+LIB = "/usr/lib/python3.11"
+REFUSED = "[Errno 111] Connection refused"
+
+
+def socketed(kind: str, place: str, *, raised: bool = False, waited: bool | None = None) -> Piece:
+    """An error of Python's own or of the program, which says as little as those do."""
+    parents = ("ConnectionError", "OSError", "Exception") if kind.startswith("Connection") else ("Exception",)
+    text = REFUSED if kind.startswith("Connection") else "timed out after 0.5 seconds"
+    return Piece((kind, *parents), text, place, raised=raised, waited=waited)
+
+
 NOTHING: tuple[Event, ...] = ()
 
 
@@ -87,6 +98,30 @@ def comes(
 )
 def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, piece: Piece, right: bool) -> None:
     assert comes(plan, piece) is right
+
+
+@pytest.mark.parametrize(
+    ("piece", "late", "lost"),
+    [
+        (socketed("TimeoutError", "/home/me/shop.py:7", raised=True), True, True),
+        (socketed("TimeoutError", f"{LIB}/concurrent/futures/_base.py:458"), True, True),
+        (socketed("TimeoutError", f"{LIB}/asyncio/tasks.py:456"), True, True),
+        (socketed("BrokenBarrierError", f"{LIB}/threading.py:668"), True, True),
+        (socketed("TimeoutError", f"{LIB}/multiprocessing/pool.py:770"), True, True),
+        (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038", waited=True), True, True),
+        (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038"), None, None),
+        (socketed("TimeoutError", f"{LIB}/socket.py:836"), None, None),
+        (socketed("TimeoutError", "/home/me/shop.py:7"), None, None),  # a socket's, in a line of its own
+        (socketed("ConnectionResetError", f"{LIB}/multiprocessing/connection.py:384"), False, True),
+        (socketed("ConnectionRefusedError", f"{LIB}/socket.py:836"), False, None),
+        (socketed("ConnectionRefusedError", "/home/me/shop.py:7", raised=True), False, None),
+    ],
+    ids=lambda value: f"{value.name}@{value.place}" if isinstance(value, Piece) else str(value),
+)
+def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bool | None, lost: bool | None) -> None:
+    """A program that has made up for the fault may find a wrong port, or a slow command, of its own."""
+    assert (comes(DELAY, piece), comes(DROP, piece)) == (late, lost)
+    assert comes(DROP, CLOSED, piece, GONE) is True
 
 
 def test_who_is_out_of_turn_is_so_by_the_plan() -> None:

@@ -503,4 +503,28 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CHECKS}::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",),
         "a role that its launcher ends is wrong, where nobody can tell whether the one that failed first is",
     ),
+    Mutant(
+        "every-connection-is-to-a-peer",
+        _ORIGIN,
+        "        return True if _LINKS.search(piece.place) else",
+        "        return True if piece.bases else",
+        (f"{_OF_ORIGIN}::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",),
+        "a wrong port of some other server, after the program has made up for a lost call, ends it cleanly",
+    ),
+    Mutant(
+        "every-time-out-is-of-the-run",
+        _ORIGIN,
+        "or _WAITS.search(piece.place) else None",
+        "or _WAITS.pattern else None",
+        (f"{_OF_ORIGIN}::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",),
+        "a slow server that has nothing to do with the run ends it cleanly",
+    ),
+    Mutant(
+        "every-command-is-a-peer",
+        "faults/frames.py",
+        """asked.name in ("wait", "communicate")""",
+        """asked.name""",
+        (f"{_OF_CAUSES}::test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys",),
+        "a slow command that has nothing to do with the run ends it cleanly",
+    ),
 )
