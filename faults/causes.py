@@ -1,7 +1,8 @@
 """What an error derives from, as a formatted traceback says it: its causes here, and those at the role it came from.
 
 One error is a list of pieces, its own first. A cause that the program states (`raise ... from error`) is a piece, and
-so is one that is only being handled when another is raised by a ``raise`` statement of the program. What goes wrong by
+so is one that is only being handled when another is raised by a ``raise`` statement of the program, also ``from None``,
+which only the text of an error that came over RPC does not tell. What goes wrong by
 itself while an error is handled (an operation fails, an `assert` does not hold) is a mistake: the list ends with it.
 An error that came over RPC carries the callee's traceback in its text; its pieces follow. An exception group is one
 piece, with the list of each of its members.
@@ -62,8 +63,8 @@ UNREAD = Piece(("",), "")
 def pieces_of(error: BaseException) -> list[Piece]:
     """Of an exception of this process."""
     try:
-        lines = traceback.TracebackException.from_exception(error, max_group_width=MEMBERS, compact=True)
-        found = pieces_in("".join(lines.format()))
+        shown = _unhidden(traceback.TracebackException.from_exception(error, max_group_width=MEMBERS))
+        found = pieces_in("".join(shown.format()))
     except Exception:  # the program's own `__str__`
         found = []
     own = _bases(type(error))
@@ -71,6 +72,15 @@ def pieces_of(error: BaseException) -> list[Piece]:
         return [Piece(own, "")]
     # Its class is at hand, also where no module has its name.
     return [replace(found[0], bases=own), *found[1:]] if found[0].name == own[0] else found
+
+
+def _unhidden(shown: traceback.TracebackException) -> traceback.TracebackException:
+    """The same, with what ``raise ... from None`` hides from who reads: the program answers that all the same."""
+    found = [shown]
+    for each in found:
+        each.__suppress_context__ = each.__cause__ is not None
+        found += filter(None, [each.__cause__, each.__context__, *(each.exceptions or ())])
+    return shown
 
 
 def pieces_in(text: str) -> list[Piece]:

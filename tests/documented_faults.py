@@ -208,6 +208,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
         "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
     ),
+    "(also `from None`, which is not told of the errors of another role)": (
+        "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
+        "test_causes.py::test_what_from_none_hides_is_read_also_in_a_group",
+    ),
     "It counts its calls of each site from 1, whomever they go to": (
         "test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
     ),

@@ -58,11 +58,19 @@ def denied() -> None:
         raise Closed("no answer") from None
 
 
+def denied_within() -> None:
+    try:
+        denied()
+    except Closed as error:
+        raise ExceptionGroup("tills", [error, ValueError()]) from None
+
+
 def names(play: Callable[[], None]) -> list[str]:
     with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
         play()
-    text = "".join(traceback.format_exception(caught.value))
-    assert [str(piece) for piece in pieces_in(text)[1:]] == [str(piece) for piece in pieces_of(caught.value)[1:]]
+    if play is not denied:
+        text = "".join(traceback.format_exception(caught.value))
+        assert [str(piece) for piece in pieces_in(text)[1:]] == [str(piece) for piece in pieces_of(caught.value)[1:]]
     return [piece.name for piece in pieces_of(caught.value)]
 
 
@@ -74,13 +82,22 @@ def names(play: Callable[[], None]) -> list[str]:
         (answered, ["Closed", "Empty"]),
         (mistaken, ["ValueError"]),
         (doubted, ["AssertionError"]),
-        (denied, ["Closed"]),
+        (denied, ["Closed", "Empty"]),
     ],
 )
 def test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets(
     play: Callable[[], None], wanted: list[str]
 ) -> None:
     assert names(play) == wanted
+
+
+def test_what_from_none_hides_is_read_also_in_a_group() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        denied_within()
+    assert [[piece.name for piece in each] for each in pieces_of(caught.value)[0].members] == [
+        ["Closed", "Empty"],
+        ["ValueError"],
+    ]
 
 
 THERE = """Traceback (most recent call last):

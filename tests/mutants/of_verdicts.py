@@ -527,4 +527,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CAUSES}::test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys",),
         "a slow command that has nothing to do with the run ends it cleanly",
     ),
+    Mutant(
+        "from-none-comes-from-nowhere",
+        _CAUSES,
+        "        each.__suppress_context__ = each.__cause__ is not None",
+        "        each.__suppress_context__ = each.__suppress_context__ or each.__cause__ is not None",
+        (f"{_OF_CAUSES}::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",),
+        "a program that answers a lost call by `raise ... from None` is wrong",
+    ),
 )
