@@ -71,12 +71,24 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused. A group comes from it if all that it holds does.
     """
-    found = {_comes(run, path, time, follows=follows) for path in paths(pieces)}
+    found = {_known(run, path, time, follows=follows) for path in paths(pieces)}
     return False if False in found else None if None in found else True
 
 
+def _known(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+    """`excused`, of pieces without groups: by what it may derive from it only may be."""
+    sure = _comes(run, _sure(pieces), time, follows=follows)
+    if sure is not False:
+        return sure
+    return None if _comes(run, pieces, time, follows=follows) is not False else False
+
+
+def _sure(pieces: Sequence[Piece]) -> list[Piece]:
+    return [piece for piece in pieces if not piece.doubtful]
+
+
 def _comes(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
-    """`excused`, of pieces without groups."""
+    """`excused`, of pieces without groups and doubts."""
     near = _silence(pieces) if follows else False
     if near:
         return True
@@ -170,7 +182,7 @@ def _of_failed(run: Run, own: Callable[[Piece], bool]) -> Iterator[Piece]:
     """The errors of the calls of this run that have failed by such an error as ``own`` tells."""
     for event in run.timeline.of("fail", "info"):
         known = from_json(event.details.get("causes"))
-        failed = [path for path in paths(known) if any(map(own, path))]
+        failed = [path for path in map(_sure, paths(known)) if any(map(own, path))]
         for path in failed:
             yield from path
         if len(failed) == len(paths(known)):

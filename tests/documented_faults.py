@@ -212,6 +212,11 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
         "test_causes.py::test_what_from_none_hides_is_read_also_in_a_group",
     ),
+    "as of a check that the block calls, it is `unknown` whether it does": (
+        "test_causes.py::"
+        "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
+        "test_origin.py::test_what_an_error_may_derive_from_makes_it_unknown",
+    ),
     "It counts its calls of each site from 1, whomever they go to": (
         "test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
     ),

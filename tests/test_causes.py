@@ -91,6 +91,45 @@ def test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistak
     assert names(play) == wanted
 
 
+def check(sold: int) -> None:
+    if sold != 999:
+        raise Closed("the books are wrong")
+
+
+def recovered() -> None:
+    try:
+        late()
+    except queue.Empty:
+        check(3)
+
+
+def passed_on() -> None:
+    try:
+        recovered()
+    except Closed as error:
+        raise ValueError(str(error)) from error
+
+
+@pytest.mark.parametrize(
+    ("play", "doubtful"),
+    [
+        (answered, [False, False]),
+        (stated, [False, False]),
+        (denied, [False, False]),
+        (recovered, [False, True]),
+        (passed_on, [False, False, True]),
+    ],
+)
+def test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it(
+    play: Callable[[], None], doubtful: list[bool]
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
+        play()
+    found = pieces_of(caught.value)
+    assert [piece.doubtful for piece in found] == doubtful
+    assert [piece.doubtful for piece in from_json(to_json(found))] == doubtful
+
+
 def test_what_from_none_hides_is_read_also_in_a_group() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         denied_within()
@@ -138,6 +177,9 @@ def test_an_error_of_another_role_is_that_roles() -> None:
     assert [piece.name for piece in pieces_in(met)] == ["Closed", "RuntimeError"]
     mistake = met.replace('raise Closed("the till is shut") from error', "sold[0]")
     assert [piece.name for piece in pieces_in(mistake)] == ["Closed"]
+    assert [piece.doubtful for piece in pieces_in(met)] == [False, False]
+    checked = met.replace('"shop.py", line 5, in pay', '"shop.py", line 5, in check')
+    assert [piece.doubtful for piece in pieces_in(checked)] == [False, True]
     library = met.replace('"shop.py", line 5', '"/usr/lib/python3.11/json.py", line 5')
     assert [piece.name for piece in pieces_in(library)] == ["Closed"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from faults.causes import Piece, to_json
@@ -207,6 +209,17 @@ def test_a_group_is_excused_if_all_that_it_holds_is(held: tuple[tuple[Piece, ...
     told = error("RuntimeError", "a failed: AssertionError: 3 rows")
     other = Piece(group.bases, "tills", members=((LATE,), (error("AssertionError", "3 rows"),)))
     assert comes(DROP, told, events=(fired(), call("fail", other))) is False
+
+
+def test_what_an_error_may_derive_from_makes_it_unknown() -> None:
+    doubtful = replace(GONE, doubtful=True)
+    assert comes(DROP, CLOSED, doubtful) is None
+    assert comes(DROP, CLOSED, replace(SIZE, doubtful=True)) is False
+    assert comes(DROP, LATE, replace(SIZE, doubtful=True)) is True
+    group = Piece(("ExceptionGroup", "Exception"), "", members=((LATE,), (GONE,)))
+    assert comes(DROP, CLOSED, replace(group, doubtful=True)) is None
+    told = error("RuntimeError", "till 1 has given up: Closed: the shop is closed")
+    assert comes(DROP, told, events=(fired(), call("fail", CLOSED, doubtful))) is False
 
 
 def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:

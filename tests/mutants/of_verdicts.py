@@ -535,4 +535,23 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CAUSES}::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",),
         "a program that answers a lost call by `raise ... from None` is wrong",
     ),
+    Mutant(
+        "whatever-is-raised-is-an-answer",
+        _CAUSES,
+        "        doubtful |= link == _MET and",
+        "        doubtful |= link == _MET and not handled and",
+        (
+            f"{_OF_CAUSES}::"
+            "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
+        ),
+        "a broken invariant that the program finds while it makes up for a lost call ends it cleanly",
+    ),
+    Mutant(
+        "doubts-excuse",
+        _ORIGIN,
+        "    sure = _comes(run, _sure(pieces), time",
+        "    sure = _comes(run, pieces, time",
+        (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
+        "what an error may have nothing to do with excuses it",
+    ),
 )
