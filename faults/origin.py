@@ -39,7 +39,8 @@ _WAITS = re.compile(r"/lib/python\d[\d.]*/(concurrent|asyncio|multiprocessing|th
 _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
-    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
+    r"RPCErr:1\b|timed out after \d+(\.\d+)? ?(ms|milliseconds|s|seconds?)\b|Timed out waiting \d+ ?ms"
+    r"|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
     r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
     r"|collective operation timeout|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
     re.MULTILINE,
@@ -58,12 +59,15 @@ _LINKS = re.compile(r"/lib/python\d[\d.]*/multiprocessing/|/torch/(distributed|m
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
 _CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
-    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\bEPIPE\b|\bECONN(RESET|ABORTED|REFUSED)\b"
+    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): "
     r"|pair\.cc:\d+\] |Connection was likely closed|process_vm_readv"
     r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
 )
 # What a sentence says that may speak of a connection to a peer, or of another.
-_GONE = re.compile(r"connection (refused|reset|closed|lost)|pipe closed|broken pipe", re.IGNORECASE)
+_GONE = re.compile(
+    r"connection (refused|reset|closed|lost)|pipe closed|broken pipe|\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
+    re.IGNORECASE,
+)
 
 
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:

@@ -554,4 +554,20 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
         "what an error may have nothing to do with excuses it",
     ),
+    Mutant(
+        "a-number-is-a-time",
+        _ORIGIN,
+        r"timed out after \d+(\.\d+)? ?(ms|milliseconds|s|seconds?)\b|",
+        r"timed out after \d|",
+        (f"{_OF_ORIGIN}::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",),
+        "a cache entry that has timed out after 30 reads ends a program cleanly",
+    ),
+    Mutant(
+        "a-name-is-a-loss",
+        _ORIGIN,
+        r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): ",
+        r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
+        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        "a program that quotes the name of a connection's error in its own sentence has lost a peer",
+    ),
 )
