@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from faults import fates, proof
 from faults.causes import Piece, from_json
+from faults.given_up import may_have_given_up
 from faults.ledger import Event
 from faults.origin import excused
 from faults.record import End, Run
@@ -138,13 +139,13 @@ def _of_event(event: Event) -> Failure:
     causes = from_json(event.details.get("causes"))
     if not causes:
         causes = [Piece(tuple(event.details.get("bases") or ("",)), str(event.details.get("error")))]
-    return Failure(event.role, "Raised", f"raised {event.details.get('error')}", event.time, causes)
+    return Failure(event.role, "Raised", f"raised {event.details.get('error')}", event.time, causes, event.process)
 
 
 def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     """Of a role."""
     if failure.kind == "Raised":
-        return excused(run, failure.causes, failure.time, follows=follows)
+        return _of_error(run, failure, follows)
     if failure.kind == "Killed":
         return _is_victim(run, failure)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
@@ -154,8 +155,16 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:
-        return excused(run, failure.causes, failure.time, follows=follows)
+        return _of_error(run, failure, follows)
     return _by_its_calls(run, failure, follows)
+
+
+def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
+    """Of the error that has ended a role, or that it was handling then."""
+    holds = excused(run, failure.causes, failure.time, follows=follows)
+    if holds is False and may_have_given_up(run, failure.causes, [failure.role], failure.process):
+        return None
+    return holds
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
@@ -182,6 +191,8 @@ def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool 
         return _of_killed_command(run, failure)
     if failure.kind == "Raised":
         holds = excused(run, failure.causes, failure.time, follows=bool(roles))
+        if holds is False and not roles:  # every role has returned, also one that has told of its failure
+            return None if may_have_given_up(run, failure.causes, run.timeline.roles) else False
         return holds if holds or not roles else _answers(failure.causes)
     if roles or any(event.role == COMMAND for event in run.timeline.of("raised")):
         return True  # they are judged beside it

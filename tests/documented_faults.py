@@ -217,6 +217,12 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
         "test_origin.py::test_what_an_error_may_derive_from_makes_it_unknown",
     ),
+    "where the last call of that role has failed by the plan": (
+        "test_given_up.py::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",
+        "test_given_up.py::test_a_mistake_is_wrong_whatever_was_lost",
+        "test_given_up.py::test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown",
+        "test_given_up.py::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",
+    ),
     "It counts its calls of each site from 1, whomever they go to": (
         "test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
     ),

@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "every-error-expected",
         "faults/failures.py",
-        '        return excused(run, failure.causes, failure.time, follows=follows)\n    if failure.kind == "Killed":',
+        '        return _of_error(run, failure, follows)\n    if failure.kind == "Killed":',
         '        return True\n    if failure.kind == "Killed":',
         (f"{_OF_CHECKS}::TestErrors::test_an_error_that_nobody_has_to_expect",),
         "an AttributeError of the program is a clean error",

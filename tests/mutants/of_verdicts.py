@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _ORIGIN, _FATES, _FAILURES, _CAUSES = (f"faults/{name}.py" for name in ("origin", "fates", "failures", "causes"))
 _OF_ORIGIN, _OF_FATES, _OF_CHECKS = (f"tests/test_{name}.py" for name in ("origin", "fates", "checks"))
 _OF_CAUSES = "tests/test_causes.py"
+_GIVEN_UP, _OF_GIVEN_UP = "faults/given_up.py", "tests/test_given_up.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -569,5 +570,46 @@ MUTANTS: tuple[Mutant, ...] = (
         r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
         (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
         "a program that quotes the name of a connection's error in its own sentence has lost a peer",
+    ),
+    Mutant(
+        "who-gives-up-is-wrong",
+        _GIVEN_UP,
+        "    return _is_stated(causes) and any(",
+        "    return not causes and any(",
+        (f"{_OF_GIVEN_UP}::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",),
+        "a loop that asks three times in vain, and then says so by an error of its own, is wrong",
+    ),
+    Mutant(
+        "mistakes-give-up",
+        _GIVEN_UP,
+        "    return own.raised and known in _PLAIN",
+        "    return own.raised",
+        (f"{_OF_GIVEN_UP}::test_a_mistake_is_wrong_whatever_was_lost",),
+        "an invariant that the program finds broken may be its answer to a lost call",
+    ),
+    Mutant(
+        "any-lost-call-is-the-last",
+        _GIVEN_UP,
+        '        if event.event == "invoke" and since < event.time < until:',
+        '        if event.event == "ok":\n            continue\n'
+        '        if event.event == "invoke" and since < event.time < until:',
+        (f"{_OF_GIVEN_UP}::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",),
+        "a program that has made up for a lost call may end by whatever it states",
+    ),
+    Mutant(
+        "callees-have-no-reasons",
+        _GIVEN_UP,
+        "    return _is_stated(causes) and _has_lost(",
+        "    return not causes and _has_lost(",
+        (f"{_OF_GIVEN_UP}::test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown",),
+        "a callee that hides a lost call of its own by `raise ... from None` is wrong",
+    ),
+    Mutant(
+        "launchers-hear-nothing",
+        _FAILURES,
+        "            return None if may_have_given_up(run, failure.causes, run.timeline.roles) else False",
+        "            return False",
+        (f"{_OF_GIVEN_UP}::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",),
+        "a launcher that says which workers have sent their tracebacks home is wrong",
     ),
 )
