@@ -423,7 +423,10 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "test_runs.py::test_a_role_that_nobody_plays_is_refused_before_anything_starts",
         _BAD,
     ),
-    "there such a fault is `not fired`": ("test_exit_statuses.py::test_run_of_a_script",),
+    "there such a fault is `not fired`, if anybody starts RPC": (
+        "test_checks.py::TestFired::test_where_nobody_started_rpc_it_is_unknown",
+        "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
     "A late reply that nobody waits for any more is not given once RPC has shut down": (
         "test_calls.py::TestShutdown::test_while_a_reply_is_still_late",
         "test_later.py::test_closing_gives_at_once_or_never",

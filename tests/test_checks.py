@@ -22,6 +22,7 @@ RAISE = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
 TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (60000 ms)"
 
 STARTS = (Event("a", "start", 0.0, {"pid": 1}), Event("b", "start", 0.0, {"pid": 2}))
+UP = Event("a", "up", 0.1)
 RETURNED = End("Returned", "returned", 103.0)
 KILLED = End("Killed", "was killed by SIGKILL", 101.0)
 OVERDUE = End("Overdue", "was overdue", 160.0)
@@ -56,7 +57,7 @@ def answered(role: str = "a", nth: int = 1) -> Event:
 
 def run(plan: str = "seed=0", *events: Event, **different: Any) -> Run:
     """Two roles that returned, on a machine whose clock said 100 when they started."""
-    timeline = Timeline((*STARTS, *events), different.pop("torn", {}), ("a", "b"), zero=100.0)
+    timeline = Timeline((*STARTS, UP, *events), different.pop("torn", {}), ("a", "b"), zero=100.0)
     plain = Run("shop", Plan.parse(plan), timeline, {"a": RETURNED, "b": RETURNED}, bound=5.0, start=100.0)
     return replace(plain, **different)
 
@@ -380,6 +381,14 @@ class TestFired:
         plan = f"{DROP}; {CRASH}"
         assert check("fired", run(plan, fired(0), fired(1))).holds is True
         assert check("fired", run(plan, fired(1))).text.startswith(f"{DROP} fired 0 times, wanted 1 (")
+
+    def test_where_nobody_started_rpc_it_is_unknown(self) -> None:
+        """The program may do without, or the plan has not reached it; a role that started RPC was reached."""
+        found = run(DROP)
+        without = replace(found, timeline=replace(found.timeline, events=STARTS))
+        assert check("fired", without).holds is None
+        assert (judge(without).verdict, judge(without).status) == ("unknown", 2)
+        assert judge(found).verdict == "not fired"
 
     def test_events_of_faults_that_are_not_in_the_plan_count_for_nothing(self) -> None:
         assert check("fired", run(DROP, fired(7))).holds is False

@@ -612,4 +612,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_GIVEN_UP}::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",),
         "a launcher that says which workers have sent their tracebacks home is wrong",
     ),
+    Mutant(
+        "who-needs-no-rpc-is-not-fired-at",
+        "faults/checks.py",
+        "    lost = run.complete and bool(_gaps(run) or _unseen(run))",
+        "    lost = run.complete and bool(_gaps(run))",
+        (f"{_OF_CHECKS}::TestFired::test_where_nobody_started_rpc_it_is_unknown",),
+        "a program that the plan did not reach, or that does without RPC, has a defect",
+    ),
 )
