@@ -147,7 +147,7 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     if failure.kind == "Raised":
         return _of_error(run, failure, follows)
     if failure.kind == "Killed":
-        return _is_victim(run, failure)
+        return _is_victim(run, failure) or _may_be_aborted(failure, follows)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
         return follows or _is_victim(run, failure)
     if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
@@ -165,6 +165,12 @@ def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
     if holds is False and may_have_given_up(run, failure.causes, [failure.role], failure.process):
         return None
     return holds
+
+
+def _may_be_aborted(failure: Failure, follows: bool) -> bool | None:
+    """Whether torch may have aborted it over the end of another: its threads do where what a peer sent is torn. Of a
+    script's roles nobody knows by which signal they ended."""
+    return None if follows and failure.text == _ABORTED else False
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:

@@ -319,6 +319,22 @@ class TestErrors:
         }
         assert judge(run(CRASH, crashed(process=killed), ends=ends)).verdict == verdict
 
+    @pytest.mark.parametrize(
+        ("signal", "peer", "verdict"),
+        [
+            (6, raised("RuntimeError"), "unknown"),
+            (6, raised("KeyError", says="no"), "wrong"),
+            (6, RETURNED, "wrong"),
+            (11, raised("RuntimeError"), "wrong"),
+        ],
+    )
+    def test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown(
+        self, signal: int, peer: End, verdict: str
+    ) -> None:
+        """Torch's threads may abort it: `terminate called after throwing an instance of`."""
+        aborted = End("Killed", str(Killed(signal)), 102.5)
+        assert judge(run(DROP, fired(), ends={"a": peer, "b": aborted})).verdict == verdict
+
     def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
 

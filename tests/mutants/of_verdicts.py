@@ -620,4 +620,20 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CHECKS}::TestFired::test_where_nobody_started_rpc_it_is_unknown",),
         "a program that the plan did not reach, or that does without RPC, has a defect",
     ),
+    Mutant(
+        "every-abort-is-its-own",
+        _FAILURES,
+        "    return None if follows and failure.text == _ABORTED else False",
+        "    return False",
+        (f"{_OF_CHECKS}::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",),
+        "a role that torch aborts, as another has ended by the plan, is wrong",
+    ),
+    Mutant(
+        "every-death-after-anothers-is-unknown",
+        _FAILURES,
+        "    return None if follows and failure.text == _ABORTED else False",
+        "    return None if follows else False",
+        (f"{_OF_CHECKS}::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",),
+        "a role that crashes by itself is excused by the end of another",
+    ),
 )
