@@ -206,8 +206,8 @@ def bitten(run: Run) -> Check:
 
 
 def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:
-    """What is missing in ledgers that are not whole is unknown, not absent."""
-    lost = run.complete and bool(_gaps(run))
+    """What is missing in ledgers that are not whole, or that tell of no RPC, is unknown, not absent."""
+    lost = run.complete and bool(_gaps(run) or _unseen(run))
     return Check(name, "not fired", None if lost and holds is False else holds, text)
 
 

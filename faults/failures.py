@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from faults import fates, proof
 from faults.causes import Piece, from_json
+from faults.given_up import may_have_given_up
 from faults.ledger import Event
 from faults.origin import excused
 from faults.record import End, Run
@@ -50,9 +51,22 @@ class Failure:
 def judged(run: Run) -> list[tuple[Failure, bool | None]]:
     """Each failure with whether it is excused; None where the ledgers do not tell."""
     found = [(each, _excused(run, each, follows=False)) for each in _of_roles(run)]
-    if any(holds for _, holds in found):  # then others may have lost who ended so
-        found = [(each, holds or _excused(run, each, follows=True)) for each, holds in found]
+    best = _best(found)
+    if best is not False:  # then others may have lost who ended so
+        found = [(each, holds or _following(run, each, best)) for each, holds in found]
     return found + [(each, _of_command(run, each, found)) for each in _of_commands(run)]
+
+
+def _best(found: Sequence[tuple[Failure, bool | None]]) -> bool | None:
+    """True where one is excused, else None where one may be."""
+    known = [holds for _, holds in found]
+    return True if True in known else None if None in known else False
+
+
+def _following(run: Run, failure: Failure, first: bool | None) -> bool | None:
+    """Whether it is excused, given that the end of another is, or may be (None): then so is what follows from it."""
+    holds = _excused(run, failure, follows=True)
+    return None if first is None and holds else holds
 
 
 def wanted(run: Run) -> str:
@@ -96,7 +110,7 @@ def _of_roles(run: Run) -> list[Failure]:
         known = end.returned or end.kind in ("Overdue", "Running")  # other checks speak of these
         if not known and not _is_command(role) and not (end.kind == "Raised" and role in told):
             found.append(_of_end(run, role, end))
-    return found
+    return sorted(found, key=lambda failure: failure.time)  # who ended first is named first
 
 
 def _of_commands(run: Run) -> list[Failure]:
@@ -125,15 +139,15 @@ def _of_event(event: Event) -> Failure:
     causes = from_json(event.details.get("causes"))
     if not causes:
         causes = [Piece(tuple(event.details.get("bases") or ("",)), str(event.details.get("error")))]
-    return Failure(event.role, "Raised", f"raised {event.details.get('error')}", event.time, causes)
+    return Failure(event.role, "Raised", f"raised {event.details.get('error')}", event.time, causes, event.process)
 
 
 def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     """Of a role."""
     if failure.kind == "Raised":
-        return excused(run, failure.causes, failure.time, follows=follows)
+        return _of_error(run, failure, follows)
     if failure.kind == "Killed":
-        return _is_victim(run, failure)
+        return _is_victim(run, failure) or _may_be_aborted(failure, follows)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
         return follows or _is_victim(run, failure)
     if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
@@ -141,8 +155,22 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     if COMMAND not in run.ends:
         return False  # no role of a world of ours ends by a status of its own
     if failure.causes:
-        return excused(run, failure.causes, failure.time, follows=follows)
+        return _of_error(run, failure, follows)
     return _by_its_calls(run, failure, follows)
+
+
+def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
+    """Of the error that has ended a role, or that it was handling then."""
+    holds = excused(run, failure.causes, failure.time, follows=follows)
+    if holds is False and may_have_given_up(run, failure.causes, [failure.role], failure.process):
+        return None
+    return holds
+
+
+def _may_be_aborted(failure: Failure, follows: bool) -> bool | None:
+    """Whether torch may have aborted it over the end of another: its threads do where what a peer sent is torn. Of a
+    script's roles nobody knows by which signal they ended."""
+    return None if follows and failure.text == _ABORTED else False
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
@@ -169,6 +197,8 @@ def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool 
         return _of_killed_command(run, failure)
     if failure.kind == "Raised":
         holds = excused(run, failure.causes, failure.time, follows=bool(roles))
+        if holds is False and not roles:  # every role has returned, also one that has told of its failure
+            return None if may_have_given_up(run, failure.causes, run.timeline.roles) else False
         return holds if holds or not roles else _answers(failure.causes)
     if roles or any(event.role == COMMAND for event in run.timeline.of("raised")):
         return True  # they are judged beside it

@@ -24,6 +24,10 @@ _LIMIT = re.compile(rf"\btimeout\s*=\s*(?!None\b|{_ZERO})")
 _ASKS = {False: re.compile(r"_qsize\(\)|_poll\(\)"), True: re.compile(r"\bremaining\b|_poll\(timeout\)")}
 
 
+# Whose `TimeoutExpired` it is. `run` and its kin wait for a command that they start only then, which is no peer.
+_PROCESSES = "/subprocess.py"
+
+
 class Frame(NamedTuple):
     file: str
     line: int
@@ -58,10 +62,13 @@ def raised(frames: Sequence[Frame]) -> bool:
 
 
 def waited(frames: Sequence[Frame]) -> bool | None:
-    """Whether a queue's `Empty` or `Full` has ended a wait. None: the frames do not tell.
+    """Whether a queue's `Empty` or `Full`, or a process's `TimeoutExpired`, has ended a wait. None: the frames do not
+    tell.
 
     The program's last own line tells by its words. Python's own queues tell by the line before their `raise`.
     """
+    if frames and frames[-1].file.endswith(_PROCESSES):
+        return _of_process(frames)
     own = max((n for n, frame in enumerate(frames) if not frame.library), default=0)
     tail = frames[own:]
     limit = any(_LIMIT.search(frame.code) for frame in tail[:1])
@@ -73,3 +80,9 @@ def waited(frames: Sequence[Frame]) -> bool | None:
         if asks.search(asked):
             return answer
     return True if limit and not at_once else None
+
+
+def _of_process(frames: Sequence[Frame]) -> bool | None:
+    """Whether the program has waited for a process that ran before."""
+    asked = next(frame for frame in frames if frame.file.endswith(_PROCESSES))
+    return True if asked.name in ("wait", "communicate") else None

@@ -33,11 +33,14 @@ GENTLE = ("Delay", "Order", "Pause", "Slow")
 
 # Types by which a wait with a limit ends: sockets', asyncio's and futures' are TimeoutError too.
 _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
+# Who raises one for whoever waits for another thread, process or role; that of a socket may be of any server.
+_WAITS = re.compile(r"/lib/python\d[\d.]*/(concurrent|asyncio|multiprocessing|threading\.py)\b|/torch/")
 # Of a queue, which may not have been waited for: `get_nowait` raises it at once.
 _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
 _TIMED_OUT = re.compile(
-    r"RPCErr:1\b|timed out after \d|Timed out waiting \d+ ?ms|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
+    r"RPCErr:1\b|timed out after \d+(\.\d+)? ?(ms|milliseconds|s|seconds?)\b|Timed out waiting \d+ ?ms"
+    r"|[Ww]ait timeout|Socket Timeout|Timeout waiting for key"
     r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
     r"|collective operation timeout|(?:^|[:;,'\"(] ?)nothing for \d+(\.\d+)? s(?: from \S|['\")]|$)",
     re.MULTILINE,
@@ -49,17 +52,22 @@ _LATE = re.compile(
     re.IGNORECASE,
 )
 
-# Types of a peer that is gone, of Python's and torch's; and what torch says in a RuntimeError. Transports differ.
-_LOSSES = {"ConnectionError", "DistNetworkError", "PeerLost"}
+# Types of a peer that is gone, of torch's and of ours; and what torch says in a RuntimeError. Transports differ.
+_LOSSES = {"DistNetworkError", "PeerLost"}
+# Whose ConnectionError is of a peer; that of a socket may be of any server.
+_LINKS = re.compile(r"/lib/python\d[\d.]*/multiprocessing/|/torch/(distributed|multiprocessing)/")
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
 _CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
-    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\bEPIPE\b|\bECONN(RESET|ABORTED|REFUSED)\b"
+    r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): "
     r"|pair\.cc:\d+\] |Connection was likely closed|process_vm_readv"
     r"|RRef creation via rpc\.remote\(\) timed out|Followers \[.*\] timed out in _all_gather"
 )
 # What a sentence says that may speak of a connection to a peer, or of another.
-_GONE = re.compile(r"connection (refused|reset|closed|lost)|pipe closed|broken pipe", re.IGNORECASE)
+_GONE = re.compile(
+    r"connection (refused|reset|closed|lost)|pipe closed|broken pipe|\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
+    re.IGNORECASE,
+)
 
 
 def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = False) -> bool | None:
@@ -67,12 +75,24 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused. A group comes from it if all that it holds does.
     """
-    found = {_comes(run, path, time, follows=follows) for path in paths(pieces)}
+    found = {_known(run, path, time, follows=follows) for path in paths(pieces)}
     return False if False in found else None if None in found else True
 
 
+def _known(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+    """`excused`, of pieces without groups: by what it may derive from it only may be."""
+    sure = _comes(run, _sure(pieces), time, follows=follows)
+    if sure is not False:
+        return sure
+    return None if _comes(run, pieces, time, follows=follows) is not False else False
+
+
+def _sure(pieces: Sequence[Piece]) -> list[Piece]:
+    return [piece for piece in pieces if not piece.doubtful]
+
+
 def _comes(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
-    """`excused`, of pieces without groups."""
+    """`excused`, of pieces without groups and doubts."""
     near = _silence(pieces) if follows else False
     if near:
         return True
@@ -119,7 +139,17 @@ def is_timeout(piece: Piece) -> bool | None:
     """A wait that has reached its limit, by its type or, where its type does not tell, by what it says."""
     if not _QUEUES.isdisjoint(piece.bases):
         return piece.waited
-    return not _TIMEOUTS.isdisjoint(piece.bases) or _told(piece, _TIMED_OUT, _LATE)
+    if not _TIMEOUTS.isdisjoint(piece.bases):
+        return _waits(piece)
+    return _told(piece, _TIMED_OUT, _LATE)
+
+
+def _waits(piece: Piece) -> bool | None:
+    """Whether an error of a time-out's type has ended a wait for others. None: it may be of a server, or of a command,
+    that has nothing to do with the run."""
+    if "TimeoutExpired" in piece.bases:
+        return True if piece.waited else None
+    return True if not piece.place or piece.raised or _WAITS.search(piece.place) else None
 
 
 def is_loss(piece: Piece) -> bool | None:
@@ -128,6 +158,8 @@ def is_loss(piece: Piece) -> bool | None:
         return True
     if "EOFError" in piece.bases:
         return _CHANNELS.search(piece.place) is not None
+    if "ConnectionError" in piece.bases:
+        return True if _LINKS.search(piece.place) else _told(piece, _LOST, _GONE) or None
     return _told(piece, _LOST, _GONE)
 
 
@@ -154,7 +186,7 @@ def _of_failed(run: Run, own: Callable[[Piece], bool]) -> Iterator[Piece]:
     """The errors of the calls of this run that have failed by such an error as ``own`` tells."""
     for event in run.timeline.of("fail", "info"):
         known = from_json(event.details.get("causes"))
-        failed = [path for path in paths(known) if any(map(own, path))]
+        failed = [path for path in map(_sure, paths(known)) if any(map(own, path))]
         for path in failed:
             yield from path
         if len(failed) == len(paths(known)):

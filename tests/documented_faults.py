@@ -147,6 +147,9 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
         "test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
     ),
+    "where nobody can tell whether that one is, both are `unknown`": (
+        "test_checks.py::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",
+    ),
     "If an error was being handled then, that error is judged": (
         "test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled",
         "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
@@ -179,6 +182,13 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_origin.py::test_after_a_loss_what_derives_from_it_is_excused",
         "test_origin.py::test_what_quotes_a_call_that_has_failed_so_is_excused",
     ),
+    "from anywhere else, as from a socket, it is `unknown`": (
+        "test_origin.py::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",
+    ),
+    "So is `TimeoutExpired` of `subprocess.run`, while that of `Popen.wait` is a time-out": (
+        "test_causes.py::test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys",
+        "test_origin.py::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",
+    ),
     "that of `input()` or of an empty pickle is the program's own": (
         "test_origin.py::test_an_end_of_file_is_a_loss_where_a_channel_raises_it",
     ),
@@ -197,6 +207,24 @@ _ENDS: dict[str, tuple[str, ...]] = {
     ),
     "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
         "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
+    ),
+    "(also `from None`, which is not told of the errors of another role)": (
+        "test_causes.py::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",
+        "test_causes.py::test_what_from_none_hides_is_read_also_in_a_group",
+    ),
+    "as of a check that the block calls, it is `unknown` whether it does": (
+        "test_causes.py::"
+        "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
+        "test_origin.py::test_what_an_error_may_derive_from_makes_it_unknown",
+    ),
+    "where the last call of that role has failed by the plan": (
+        "test_given_up.py::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",
+        "test_given_up.py::test_a_mistake_is_wrong_whatever_was_lost",
+        "test_given_up.py::test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown",
+        "test_given_up.py::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",
+    ),
+    "`unknown` is also a role of a tutorial that ends by SIGABRT after another's excused end": (
+        "test_checks.py::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",
     ),
     "It counts its calls of each site from 1, whomever they go to": (
         "test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
@@ -398,7 +426,10 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "test_runs.py::test_a_role_that_nobody_plays_is_refused_before_anything_starts",
         _BAD,
     ),
-    "there such a fault is `not fired`": ("test_exit_statuses.py::test_run_of_a_script",),
+    "there such a fault is `not fired`, if anybody starts RPC": (
+        "test_checks.py::TestFired::test_where_nobody_started_rpc_it_is_unknown",
+        "test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
     "A late reply that nobody waits for any more is not given once RPC has shut down": (
         "test_calls.py::TestShutdown::test_while_a_reply_is_still_late",
         "test_later.py::test_closing_gives_at_once_or_never",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import queue
+import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
@@ -56,11 +58,19 @@ def denied() -> None:
         raise Closed("no answer") from None
 
 
+def denied_within() -> None:
+    try:
+        denied()
+    except Closed as error:
+        raise ExceptionGroup("tills", [error, ValueError()]) from None
+
+
 def names(play: Callable[[], None]) -> list[str]:
     with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
         play()
-    text = "".join(traceback.format_exception(caught.value))
-    assert [str(piece) for piece in pieces_in(text)[1:]] == [str(piece) for piece in pieces_of(caught.value)[1:]]
+    if play is not denied:
+        text = "".join(traceback.format_exception(caught.value))
+        assert [str(piece) for piece in pieces_in(text)[1:]] == [str(piece) for piece in pieces_of(caught.value)[1:]]
     return [piece.name for piece in pieces_of(caught.value)]
 
 
@@ -72,13 +82,61 @@ def names(play: Callable[[], None]) -> list[str]:
         (answered, ["Closed", "Empty"]),
         (mistaken, ["ValueError"]),
         (doubted, ["AssertionError"]),
-        (denied, ["Closed"]),
+        (denied, ["Closed", "Empty"]),
     ],
 )
 def test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets(
     play: Callable[[], None], wanted: list[str]
 ) -> None:
     assert names(play) == wanted
+
+
+def check(sold: int) -> None:
+    if sold != 999:
+        raise Closed("the books are wrong")
+
+
+def recovered() -> None:
+    try:
+        late()
+    except queue.Empty:
+        check(3)
+
+
+def passed_on() -> None:
+    try:
+        recovered()
+    except Closed as error:
+        raise ValueError(str(error)) from error
+
+
+@pytest.mark.parametrize(
+    ("play", "doubtful"),
+    [
+        (answered, [False, False]),
+        (stated, [False, False]),
+        (denied, [False, False]),
+        (recovered, [False, True]),
+        (passed_on, [False, False, True]),
+    ],
+)
+def test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it(
+    play: Callable[[], None], doubtful: list[bool]
+) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
+        play()
+    found = pieces_of(caught.value)
+    assert [piece.doubtful for piece in found] == doubtful
+    assert [piece.doubtful for piece in from_json(to_json(found))] == doubtful
+
+
+def test_what_from_none_hides_is_read_also_in_a_group() -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        denied_within()
+    assert [[piece.name for piece in each] for each in pieces_of(caught.value)[0].members] == [
+        ["Closed", "Empty"],
+        ["ValueError"],
+    ]
 
 
 THERE = """Traceback (most recent call last):
@@ -119,6 +177,9 @@ def test_an_error_of_another_role_is_that_roles() -> None:
     assert [piece.name for piece in pieces_in(met)] == ["Closed", "RuntimeError"]
     mistake = met.replace('raise Closed("the till is shut") from error', "sold[0]")
     assert [piece.name for piece in pieces_in(mistake)] == ["Closed"]
+    assert [piece.doubtful for piece in pieces_in(met)] == [False, False]
+    checked = met.replace('"shop.py", line 5, in pay', '"shop.py", line 5, in check')
+    assert [piece.doubtful for piece in pieces_in(checked)] == [False, True]
     library = met.replace('"shop.py", line 5', '"/usr/lib/python3.11/json.py", line 5')
     assert [piece.name for piece in pieces_in(library)] == ["Closed"]
 
@@ -192,6 +253,19 @@ def test_an_empty_queue_says_whether_it_was_waited_for(play: Callable[[], object
         play()
     assert pieces_of(caught.value)[0].waited is wanted
     assert from_json(to_json(pieces_of(caught.value)))[0].waited is wanted
+
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(9)"]
+
+
+def test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys() -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as run:
+        subprocess.run(SLEEP, timeout=0.01)
+    with subprocess.Popen(SLEEP) as process:
+        with pytest.raises(subprocess.TimeoutExpired) as waited:
+            process.wait(0.01)
+        process.kill()
+    assert [pieces_of(each.value)[0].waited for each in (run, waited)] == [None, True]
 
 
 def grouped() -> None:

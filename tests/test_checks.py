@@ -22,6 +22,7 @@ RAISE = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
 TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (60000 ms)"
 
 STARTS = (Event("a", "start", 0.0, {"pid": 1}), Event("b", "start", 0.0, {"pid": 2}))
+UP = Event("a", "up", 0.1)
 RETURNED = End("Returned", "returned", 103.0)
 KILLED = End("Killed", "was killed by SIGKILL", 101.0)
 OVERDUE = End("Overdue", "was overdue", 160.0)
@@ -56,7 +57,7 @@ def answered(role: str = "a", nth: int = 1) -> Event:
 
 def run(plan: str = "seed=0", *events: Event, **different: Any) -> Run:
     """Two roles that returned, on a machine whose clock said 100 when they started."""
-    timeline = Timeline((*STARTS, *events), different.pop("torn", {}), ("a", "b"), zero=100.0)
+    timeline = Timeline((*STARTS, UP, *events), different.pop("torn", {}), ("a", "b"), zero=100.0)
     plain = Run("shop", Plan.parse(plan), timeline, {"a": RETURNED, "b": RETURNED}, bound=5.0, start=100.0)
     return replace(plain, **different)
 
@@ -307,6 +308,20 @@ class TestErrors:
         assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
         assert judge(run(DROP, fired(), ends={**ends, "b": raised("RuntimeError")})).verdict == "clean error"
 
+    @pytest.mark.parametrize(("status", "verdict"), [("", "unknown"), (TIMED_OUT, "clean error")])
+    def test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too(self, status: str, verdict: str) -> None:
+        """A launcher ends all when one role ends by a status: they are worth what that one is."""
+        causes = tuple(from_json(told("b", "RuntimeError", status).details["causes"])) if status else ()
+        exited = End("Exited", "exited with status 1", 101.5, causes=causes)
+        ended = End("Ended", "was ended by its own program", 102.0)
+        found = run(DROP, fired(), ends={"a": ended, "b": exited, "+command": replace(exited, causes=())})
+        assert judge(found).verdict == verdict
+        if verdict == "unknown":
+            text = "b exited with status 1; a was ended by its own program: the ledgers do not tell"
+            assert check("errors", found).text.startswith(text)  # the one that the others follow comes first
+        killed = replace(found, ends={**found.ends, "a": KILLED})
+        assert judge(killed).verdict == "wrong"  # nobody ends so because another has
+
     @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
     def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:
         """Else it may have killed itself, as it lost the victim, or by a mistake."""
@@ -315,6 +330,22 @@ class TestErrors:
             "+command": End("Killed", str(Killed(9)), 102.0, process=7),
         }
         assert judge(run(CRASH, crashed(process=killed), ends=ends)).verdict == verdict
+
+    @pytest.mark.parametrize(
+        ("signal", "peer", "verdict"),
+        [
+            (6, raised("RuntimeError"), "unknown"),
+            (6, raised("KeyError", says="no"), "wrong"),
+            (6, RETURNED, "wrong"),
+            (11, raised("RuntimeError"), "wrong"),
+        ],
+    )
+    def test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown(
+        self, signal: int, peer: End, verdict: str
+    ) -> None:
+        """Torch's threads may abort it: `terminate called after throwing an instance of`."""
+        aborted = End("Killed", str(Killed(signal)), 102.5)
+        assert judge(run(DROP, fired(), ends={"a": peer, "b": aborted})).verdict == verdict
 
     def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
@@ -378,6 +409,14 @@ class TestFired:
         plan = f"{DROP}; {CRASH}"
         assert check("fired", run(plan, fired(0), fired(1))).holds is True
         assert check("fired", run(plan, fired(1))).text.startswith(f"{DROP} fired 0 times, wanted 1 (")
+
+    def test_where_nobody_started_rpc_it_is_unknown(self) -> None:
+        """The program may do without, or the plan has not reached it; a role that started RPC was reached."""
+        found = run(DROP)
+        without = replace(found, timeline=replace(found.timeline, events=STARTS))
+        assert check("fired", without).holds is None
+        assert (judge(without).verdict, judge(without).status) == ("unknown", 2)
+        assert judge(found).verdict == "not fired"
 
     def test_events_of_faults_that_are_not_in_the_plan_count_for_nothing(self) -> None:
         assert check("fired", run(DROP, fired(7))).holds is False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from faults.causes import Piece, to_json
@@ -39,6 +41,17 @@ SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "Runti
 CLOSED = error("Closed", "the shop is closed")
 TWICE_REFUSED = error("AssertionError", "paid twice")
 
+LIB = "/usr/lib/python3.11"
+REFUSED = "[Errno 111] Connection refused"
+
+
+def socketed(kind: str, place: str, *, raised: bool = False, waited: bool | None = None) -> Piece:
+    """An error of Python's own or of the program, which says as little as those do."""
+    parents = ("ConnectionError", "OSError", "Exception") if kind.startswith("Connection") else ("Exception",)
+    text = REFUSED if kind.startswith("Connection") else "timed out after 0.5 seconds"
+    return Piece((kind, *parents), text, place, raised=raised, waited=waited)
+
+
 NOTHING: tuple[Event, ...] = ()
 
 
@@ -72,6 +85,9 @@ def comes(
         (error("RuntimeError", "loss is not finite after 3 s of training"), None),
         (error("RuntimeError", "cache entry timed out of range"), None),
         (error("RuntimeError", "sold nothing for 3 s of May"), None),
+        (error("RuntimeError", "cache entry 7 timed out after 30 reads, but is still in use"), None),
+        (error("RuntimeError", "the client socket has timed out after 30000ms while trying to connect"), True),
+        (error("RuntimeError", "Followers ['b'] timed out in _all_gather after 8.00 seconds. The first"), True),
         (error("Late", "no answer: nothing for 3 s"), True),
         (error("RuntimeError", "till failed: TurnLost: number 3 has no turn: nothing for 1.5 s from number 2"), True),
         (error("RuntimeError", "Connection closed by peer"), False),
@@ -87,6 +103,30 @@ def comes(
 )
 def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, piece: Piece, right: bool) -> None:
     assert comes(plan, piece) is right
+
+
+@pytest.mark.parametrize(
+    ("piece", "late", "lost"),
+    [
+        (socketed("TimeoutError", "/home/me/shop.py:7", raised=True), True, True),
+        (socketed("TimeoutError", f"{LIB}/concurrent/futures/_base.py:458"), True, True),
+        (socketed("TimeoutError", f"{LIB}/asyncio/tasks.py:456"), True, True),
+        (socketed("BrokenBarrierError", f"{LIB}/threading.py:668"), True, True),
+        (socketed("TimeoutError", f"{LIB}/multiprocessing/pool.py:770"), True, True),
+        (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038", waited=True), True, True),
+        (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038"), None, None),
+        (socketed("TimeoutError", f"{LIB}/socket.py:836"), None, None),
+        (socketed("TimeoutError", "/home/me/shop.py:7"), None, None),  # a socket's, in a line of its own
+        (socketed("ConnectionResetError", f"{LIB}/multiprocessing/connection.py:384"), False, True),
+        (socketed("ConnectionRefusedError", f"{LIB}/socket.py:836"), False, None),
+        (socketed("ConnectionRefusedError", "/home/me/shop.py:7", raised=True), False, None),
+    ],
+    ids=lambda value: f"{value.name}@{value.place}" if isinstance(value, Piece) else str(value),
+)
+def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bool | None, lost: bool | None) -> None:
+    """A program that has made up for the fault may find a wrong port, or a slow command, of its own."""
+    assert (comes(DELAY, piece), comes(DROP, piece)) == (late, lost)
+    assert comes(DROP, CLOSED, piece, GONE) is True
 
 
 def test_who_is_out_of_turn_is_so_by_the_plan() -> None:
@@ -145,6 +185,8 @@ class TestDuplicate:
         ((SIZE,), False),
         ((CLOSED,), False),
         ((error("KeyError", "ECONNRESET"),), False),
+        ((error("RuntimeError", "retry_on must be a list of errno names, got 'ECONNRESET'"),), None),
+        ((error("RuntimeError", "ECONNRESET: connection reset by peer"),), True),
         ((error("EOFError", "Ran out of input"),), False),
         ((error("AttributeError", "'NoneType' object has no attribute 'grad'"),), False),
     ],
@@ -172,6 +214,17 @@ def test_a_group_is_excused_if_all_that_it_holds_is(held: tuple[tuple[Piece, ...
     told = error("RuntimeError", "a failed: AssertionError: 3 rows")
     other = Piece(group.bases, "tills", members=((LATE,), (error("AssertionError", "3 rows"),)))
     assert comes(DROP, told, events=(fired(), call("fail", other))) is False
+
+
+def test_what_an_error_may_derive_from_makes_it_unknown() -> None:
+    doubtful = replace(GONE, doubtful=True)
+    assert comes(DROP, CLOSED, doubtful) is None
+    assert comes(DROP, CLOSED, replace(SIZE, doubtful=True)) is False
+    assert comes(DROP, LATE, replace(SIZE, doubtful=True)) is True
+    group = Piece(("ExceptionGroup", "Exception"), "", members=((LATE,), (GONE,)))
+    assert comes(DROP, CLOSED, replace(group, doubtful=True)) is None
+    told = error("RuntimeError", "till 1 has given up: Closed: the shop is closed")
+    assert comes(DROP, told, events=(fired(), call("fail", CLOSED, doubtful))) is False
 
 
 def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:

@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "every-error-expected",
         "faults/failures.py",
-        '        return excused(run, failure.causes, failure.time, follows=follows)\n    if failure.kind == "Killed":',
+        '        return _of_error(run, failure, follows)\n    if failure.kind == "Killed":',
         '        return True\n    if failure.kind == "Killed":',
         (f"{_OF_CHECKS}::TestErrors::test_an_error_that_nobody_has_to_expect",),
         "an AttributeError of the program is a clean error",
@@ -107,8 +107,8 @@ MUTANTS = (
     Mutant(
         "every-death-planned",
         "faults/failures.py",
-        '        return _is_victim(run, failure)\n    if failure.kind == "Ended"',
-        '        return bool(proof.firings(run))\n    if failure.kind == "Ended"',
+        "        return _is_victim(run, failure) or _may_be_aborted",
+        "        return bool(proof.firings(run)) or _may_be_aborted",
         (f"{_OF_CHECKS}::TestErrors::test_a_role_that_dies_although_nobody_planned_it",),
         "a crash of the program is taken for a planned one",
     ),

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _ORIGIN, _FATES, _FAILURES, _CAUSES = (f"faults/{name}.py" for name in ("origin", "fates", "failures", "causes"))
 _OF_ORIGIN, _OF_FATES, _OF_CHECKS = (f"tests/test_{name}.py" for name in ("origin", "fates", "checks"))
 _OF_CAUSES = "tests/test_causes.py"
+_GIVEN_UP, _OF_GIVEN_UP = "faults/given_up.py", "tests/test_given_up.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -517,5 +518,146 @@ MUTANTS: tuple[Mutant, ...] = (
         "    groups = folded(text)[1]",
         (f"{_OF_CAUSES}::test_a_group_is_read_with_what_each_of_its_errors_derives_from",),
         "a TaskGroup of calls of which one is lost is wrong",
+    ),
+    # Where errors come from, a third time: what follows from what nobody can decide.
+    Mutant(
+        "who-follows-the-undecided-is-wrong",
+        _FAILURES,
+        "    if best is not False:",
+        "    if best:",
+        (f"{_OF_CHECKS}::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",),
+        "a role that its launcher ends is wrong, where nobody can tell whether the one that failed first is",
+    ),
+    Mutant(
+        "every-connection-is-to-a-peer",
+        _ORIGIN,
+        "        return True if _LINKS.search(piece.place) else",
+        "        return True if piece.bases else",
+        (f"{_OF_ORIGIN}::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",),
+        "a wrong port of some other server, after the program has made up for a lost call, ends it cleanly",
+    ),
+    Mutant(
+        "every-time-out-is-of-the-run",
+        _ORIGIN,
+        "or _WAITS.search(piece.place) else None",
+        "or _WAITS.pattern else None",
+        (f"{_OF_ORIGIN}::test_a_server_that_is_no_peer_is_not_lost_by_the_plan",),
+        "a slow server that has nothing to do with the run ends it cleanly",
+    ),
+    Mutant(
+        "every-command-is-a-peer",
+        "faults/frames.py",
+        """asked.name in ("wait", "communicate")""",
+        """asked.name""",
+        (f"{_OF_CAUSES}::test_a_process_that_ran_before_was_waited_for_and_a_command_may_be_anybodys",),
+        "a slow command that has nothing to do with the run ends it cleanly",
+    ),
+    Mutant(
+        "from-none-comes-from-nowhere",
+        _CAUSES,
+        "        each.__suppress_context__ = each.__cause__ is not None",
+        "        each.__suppress_context__ = each.__suppress_context__ or each.__cause__ is not None",
+        (f"{_OF_CAUSES}::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",),
+        "a program that answers a lost call by `raise ... from None` is wrong",
+    ),
+    Mutant(
+        "whatever-is-raised-is-an-answer",
+        _CAUSES,
+        "        doubtful |= link == _MET and",
+        "        doubtful |= link == _MET and not handled and",
+        (
+            f"{_OF_CAUSES}::"
+            "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
+        ),
+        "a broken invariant that the program finds while it makes up for a lost call ends it cleanly",
+    ),
+    Mutant(
+        "doubts-excuse",
+        _ORIGIN,
+        "    sure = _comes(run, _sure(pieces), time",
+        "    sure = _comes(run, pieces, time",
+        (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
+        "what an error may have nothing to do with excuses it",
+    ),
+    Mutant(
+        "a-number-is-a-time",
+        _ORIGIN,
+        r"timed out after \d+(\.\d+)? ?(ms|milliseconds|s|seconds?)\b|",
+        r"timed out after \d|",
+        (f"{_OF_ORIGIN}::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",),
+        "a cache entry that has timed out after 30 reads ends a program cleanly",
+    ),
+    Mutant(
+        "a-name-is-a-loss",
+        _ORIGIN,
+        r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): ",
+        r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
+        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        "a program that quotes the name of a connection's error in its own sentence has lost a peer",
+    ),
+    Mutant(
+        "who-gives-up-is-wrong",
+        _GIVEN_UP,
+        "    return _is_stated(causes) and any(",
+        "    return not causes and any(",
+        (f"{_OF_GIVEN_UP}::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",),
+        "a loop that asks three times in vain, and then says so by an error of its own, is wrong",
+    ),
+    Mutant(
+        "mistakes-give-up",
+        _GIVEN_UP,
+        "    return own.raised and known in _PLAIN",
+        "    return own.raised",
+        (f"{_OF_GIVEN_UP}::test_a_mistake_is_wrong_whatever_was_lost",),
+        "an invariant that the program finds broken may be its answer to a lost call",
+    ),
+    Mutant(
+        "any-lost-call-is-the-last",
+        _GIVEN_UP,
+        '        if event.event == "invoke" and since < event.time < until:',
+        '        if event.event == "ok":\n            continue\n'
+        '        if event.event == "invoke" and since < event.time < until:',
+        (f"{_OF_GIVEN_UP}::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",),
+        "a program that has made up for a lost call may end by whatever it states",
+    ),
+    Mutant(
+        "callees-have-no-reasons",
+        _GIVEN_UP,
+        "    return _is_stated(causes) and _has_lost(",
+        "    return not causes and _has_lost(",
+        (f"{_OF_GIVEN_UP}::test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown",),
+        "a callee that hides a lost call of its own by `raise ... from None` is wrong",
+    ),
+    Mutant(
+        "launchers-hear-nothing",
+        _FAILURES,
+        "            return None if may_have_given_up(run, failure.causes, run.timeline.roles) else False",
+        "            return False",
+        (f"{_OF_GIVEN_UP}::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",),
+        "a launcher that says which workers have sent their tracebacks home is wrong",
+    ),
+    Mutant(
+        "who-needs-no-rpc-is-not-fired-at",
+        "faults/checks.py",
+        "    lost = run.complete and bool(_gaps(run) or _unseen(run))",
+        "    lost = run.complete and bool(_gaps(run))",
+        (f"{_OF_CHECKS}::TestFired::test_where_nobody_started_rpc_it_is_unknown",),
+        "a program that the plan did not reach, or that does without RPC, has a defect",
+    ),
+    Mutant(
+        "every-abort-is-its-own",
+        _FAILURES,
+        "    return None if follows and failure.text == _ABORTED else False",
+        "    return False",
+        (f"{_OF_CHECKS}::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",),
+        "a role that torch aborts, as another has ended by the plan, is wrong",
+    ),
+    Mutant(
+        "every-death-after-anothers-is-unknown",
+        _FAILURES,
+        "    return None if follows and failure.text == _ABORTED else False",
+        "    return None if follows else False",
+        (f"{_OF_CHECKS}::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",),
+        "a role that crashes by itself is excused by the end of another",
     ),
 )
