@@ -2,9 +2,10 @@
 
 ``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
-hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it: it
-was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program, by SIGTERM or SIGKILL
-(`asking` writes it); ``ROLE.PID.int``: by SIGINT.
+hook of the program's own); C writes it, when no Python runs any more. It stays empty after `os._exit`, whose ``exit``
+says ``final``, and where a signal has ended the process while Python took itself apart. A file ``ROLE.PID.term`` with
+something in it: it was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program,
+by SIGTERM or SIGKILL (`asking` writes it); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from faults import hook
 from faults.asking import SUFFIX
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
+from faults.leaving import doors
 from faults.ledger import Ledger
 
 INTERRUPTED, STATUS = ".int", ".status"
@@ -46,7 +48,7 @@ _status: dict[int, int] = {}
 def watch(folder: Path) -> None:
     """Of this process, and of those that are forked from it."""
     atexit.register(_note)
-    os._exit = partial(_exit_now, os._exit)
+    doors["_exit"] = partial(_exit_now, doors["_exit"])
     sys.exit = partial(_exit, sys.exit)
     for name in ("exit", "quit"):  # of `site`, which raise SystemExit by themselves
         if hasattr(builtins, name):
@@ -62,8 +64,18 @@ def is_interrupted(folder: Path) -> bool:
 
 def statuses(folder: Path) -> dict[int, int]:
     """The status of each process that has ended by the C library's `exit`."""
-    files = [(path, path.read_bytes()) for path in folder.glob(f"+.*{STATUS}")]
-    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): told[-1] for path, told in files if told}
+    return {pid: told[-1] for pid, told in _told(folder).items() if told}
+
+
+def silent(folder: Path) -> set[int]:
+    """The processes that have not, or not yet, ended so, and were to write it down."""
+    return {pid for pid, told in _told(folder).items() if not told}
+
+
+def _told(folder: Path) -> dict[int, bytes]:
+    """What C has written, by process."""
+    files = folder.glob(f"+.*{STATUS}")
+    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): path.read_bytes() for path in files}
 
 
 def _write_status(folder: Path) -> None:
@@ -104,11 +116,12 @@ def _forget() -> None:
         _open.clear()
 
 
-def _note(status: int | None = None) -> None:
+def _note(status: int | None = None, *, final: bool = False) -> None:
+    """``final``: nothing is executed after this, so C writes no status."""
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
-        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, **_last})
+        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **_last})
 
 
 def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
@@ -116,7 +129,7 @@ def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
     `sys.exit` was called with."""
     if _last.get("status") != status and not _remember(status):
         _last.clear()
-    _note(status)
+    _note(status, final=True)
     exit_now(status)
 
 

@@ -118,11 +118,13 @@ def _same_place(life: Life, other: Life) -> bool:
 @dataclass(frozen=True)
 class Known:
     """Of the processes, besides their ledgers. ``asked``: those that their own program has ended, and when (monotonic
-    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended."""
+    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended;
+    ``silent``: those that were to write that down, and have not."""
 
     asked: Mapping[int, float] = field(default_factory=dict)
     running: Collection[int] = ()
     statuses: Mapping[int, int] = field(default_factory=dict)
+    silent: Collection[int] = ()
 
 
 def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
@@ -167,6 +169,8 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return _unseen(life, every, time, known)
     if life.last and life.pid in known.asked and life.is_stuck:
         return _by_its_program(life, every, time)
+    if left is not None and _is_cut_off(life, left, known):
+        return End("Killed", "was killed by a signal while Python ended", time)
     if not _misses(life, every):
         return _returned(time)
     return End("Vanished", "ended without shutting RPC down", time, (), _causes(left) if left is not None else ())
@@ -176,6 +180,15 @@ def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
     """What the process has really ended with; where nobody knows, what it said. Of its last life alone."""
     said = 0 if left is None else left.details.get("status") or 0
     return statuses.get(life.pid, said) if life.last else said
+
+
+def _is_cut_off(life: Life, left: Event, known: Known) -> bool:
+    """Whether a signal has ended its process after it had said that Python ends: in another handler of `atexit`, a
+    destructor, a library. After `os._exit` C writes no status either; and where RPC is still up, torch's threads may
+    abort a process whose program is right."""
+    over = life.of("left") is not None or life.of("up") is None
+    ended = life.pid not in known.running and life.pid not in known.asked
+    return life.last and over and life.pid in known.silent and ended and not left.details.get("final")
 
 
 def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:

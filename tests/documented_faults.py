@@ -123,6 +123,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
+    "A role that a signal ends after Python has said that it ends, in a handler of `atexit`, a destructor": (
+        "test_fates.py::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
     "One that the program ended in a call that the plan had hurt may have hung there": (
         "test_fates.py::test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned",
         "test_checks.py::TestErrors::test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed",

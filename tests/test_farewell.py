@@ -41,6 +41,7 @@ ROOT = Path(__file__).parents[1]  # before an installed package
         ("pid = os.fork(); sys.exit(2) if pid == 0 else os.waitpid(pid, 0)", 0),
         ("os._exit(4)", None),
         ("os.kill(os.getpid(), 9)", None),
+        ("import atexit; atexit.register(os.abort)", None),
     ],
 )
 def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, tmp_path: Path) -> None:
@@ -51,6 +52,7 @@ def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, t
     process = subprocess.Popen([sys.executable, "-c", head + text], stderr=subprocess.DEVNULL)
     process.wait()
     assert farewell.statuses(tmp_path) == ({} if status is None else {process.pid: status})
+    assert farewell.silent(tmp_path) == ({process.pid} if status is None else set())
 
 
 def _leave(status: object) -> NoReturn:
@@ -99,6 +101,17 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
             with pytest.raises(SystemExit):
                 leave(_leave, 3)
         assert "causes" not in farewell._last
+
+
+def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp_path: Path) -> None:
+    """As in ``atexit.register(os._exit, 0)``, which is executed after what was registered later."""
+    text = (
+        "import os; kept = os._exit; from faults.leaving import doors; "
+        "doors['_exit'] = lambda status: print('ends', status, flush=True); kept(3); kept(status=0)"
+    )
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": f"{STARTUP}:{ROOT}"}
+    said = subprocess.check_output([sys.executable, "-c", text], env=environment, text=True)
+    assert said == "ends 3\nends 0\n"
 
 
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:

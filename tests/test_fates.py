@@ -129,6 +129,20 @@ def test_the_status_of_the_process_counts_more_than_what_python_said(said: int |
     assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind
 
 
+def test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal() -> None:
+    """In another handler of `atexit`, in a destructor. Not where something else explains it."""
+    mine = life("till", *WHOLE, pid=4)
+    assert end(mine, OTHER, silent={4}) == ("Killed", "was killed by a signal while Python ended")
+    assert end(life("till", *WHOLE, pid=4, exit={"status": 0}), OTHER, silent={4})[0] == "Killed"
+    for known in ({"asked": {4}}, {"running": {4}}, {"statuses": {4: 0}, "silent": ()}):
+        assert end(mine, OTHER, **{"silent": {4}, **known})[0] == "Returned"
+    by_os_exit = life("till", *WHOLE, pid=4, exit={"status": 0, "final": True})
+    assert end(by_os_exit, OTHER, silent={4})[0] == "Returned"
+    assert end(life("till", "up", "exit", pid=4), silent={4})[0] == "Returned"  # torch's threads may abort it
+    again = life("baker", "up", "shutdown", "left", pid=4, at=20)
+    assert end(life("till", *WHOLE[:-1], pid=4), again, OTHER, silent={4})[0] == "Returned"  # it was not its end
+
+
 class TestTwoWorldsAtOnce:
     """Of the same names, in one folder: each process is judged by what it has written itself."""
 

@@ -140,6 +140,7 @@ def test_processes_whose_exit_codes_nobody_reads(
         ("hook", "wrong", "exited with status 1"),
         ("cancelled", "wrong", "exited with status 1"),
         ("caught", "returned", "returned"),
+        ("destructor", "wrong", "was killed by a signal while Python ended"),
         ("unreached", "unknown", ""),
     ],
 )

@@ -518,4 +518,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_CAUSES}::test_a_group_is_read_with_what_each_of_its_errors_derives_from",),
         "a TaskGroup of calls of which one is lost is wrong",
     ),
+    Mutant(
+        "who-dies-while-python-ends-has-returned",
+        _FATES,
+        "return life.last and over and life.pid in known.silent and ended and",
+        "return life.last and over and life.pid in known.statuses and ended and",
+        (f"{_OF_FATES}::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",),
+        "a role that crashes in a handler of atexit, or in a destructor, passes for what Python said before",
+    ),
 )
