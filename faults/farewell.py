@@ -37,16 +37,19 @@ _SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
 
 # What `sys.exit` or `os._exit` was last called with, and the error that was being handled then.
 _last: dict[str, Any] = {}
-# What the parent was handling when it forked this process.
+# What the parent was handling, or had ended by, when it forked this process.
 _inherited: list[BaseException | None] = []
+# Called first of all when this process ends: what else there is to write down.
+_before: list[Callable[[], None]] = []
 # Kept open for the handler in C that writes to it.
 _open: list[IO[str]] = []
 # Where C writes this process's status: its number and the file's.
 _status: dict[int, int] = {}
 
 
-def watch(folder: Path) -> None:
-    """Of this process, and of those that are forked from it."""
+def watch(before: Callable[[], None]) -> None:
+    """Of this process, and of those that are forked from it. ``before`` is called when one of them ends."""
+    _before[:] = [before]
     atexit.register(_note)
     doors["_exit"] = partial(_exit_now, doors["_exit"])
     sys.exit = partial(_exit, sys.exit)
@@ -60,6 +63,11 @@ def watch(folder: Path) -> None:
 def is_interrupted(folder: Path) -> bool:
     """Whether this process has been sent SIGINT since it plays a role."""
     return any(path.stat().st_size for path in folder.glob(f"*.{os.getpid()}{INTERRUPTED}"))
+
+
+def is_inherited(error: BaseException) -> bool:
+    """Whether it has met the process that this one was forked from."""
+    return any(error is each for each in _inherited)
 
 
 def statuses(folder: Path) -> dict[int, int]:
@@ -105,7 +113,7 @@ def _listen(folder: Path, ledger: Ledger) -> None:
 def _forget() -> None:
     """A child that is forked from a role plays none, so far."""
     _last.clear()
-    _inherited[:] = [sys.exc_info()[1]]
+    _inherited[:] = [sys.exc_info()[1], getattr(sys, "last_value", None)]
     for handle in _status.values():  # its parent's: what `exit` calls is inherited
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
@@ -118,6 +126,8 @@ def _forget() -> None:
 
 def _note(status: int | None = None, *, final: bool = False) -> None:
     """``final``: nothing is executed after this, so C writes no status."""
+    for tell in _before:
+        tell()
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
@@ -147,7 +157,7 @@ def _remember(status: int) -> bool:
     error = sys.exc_info()[1]
     while isinstance(error, SystemExit):  # what was being handled when somebody raised that
         error = error.__context__
-    if error is None or any(error is each for each in _inherited):
+    if error is None or is_inherited(error):
         return False
     _last.update(status=status, causes=to_json(pieces_of(error)))
     return True

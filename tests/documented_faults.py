@@ -123,6 +123,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
+    "An uncaught one is seen whatever `sys.excepthook` the program has set": (
+        "test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
     "A role that a signal ends after Python has said that it ends, in a handler of `atexit`, a destructor": (
         "test_fates.py::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",
         "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import NoReturn
 
 import pytest
@@ -191,6 +192,29 @@ def test_a_process_whose_class_has_a_run_of_its_own_tells_what_ended_it(tmp_path
     assert uncaught._watched(tmp_path, bootstrap)(Rank()) == 1
     (told,) = read(tmp_path).of("raised")
     assert (told.role, told.details["error"]) == (COMMAND, "ValueError: no data")
+
+
+def _raised(*, caught: bool) -> ValueError:
+    """As C keeps one that has left all frames of its thread; or one that somebody has caught."""
+    frame = sys._getframe()
+    while frame.f_back is not None and not caught:
+        frame = frame.f_back
+    return ValueError("no data").with_traceback(TracebackType(None, frame, 0, 1))
+
+
+@pytest.mark.parametrize(("caught", "inherited", "told"), [(False, False, 1), (True, False, 0), (False, True, 0)])
+def test_an_uncaught_error_is_told_whatever_hook_the_program_has(
+    caught: bool, inherited: bool, told: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, when the process ends; not by a child that is forked meanwhile."""
+    error = _raised(caught=caught)
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
+    monkeypatch.setattr(sys, "last_exc", error, raising=False)
+    monkeypatch.setattr(uncaught, "_told", set())
+    monkeypatch.setattr(farewell, "_inherited", [error] if inherited else [])
+    uncaught._tell_last(tmp_path)
+    uncaught._tell_last(tmp_path)
+    assert [each.details["error"] for each in read(tmp_path).of("raised")] == ["ValueError: no data"] * told
 
 
 def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

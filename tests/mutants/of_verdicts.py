@@ -526,4 +526,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_OF_FATES}::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",),
         "a role that crashes in a handler of atexit, or in a destructor, passes for what Python said before",
     ),
+    Mutant(
+        "a-hook-of-its-own-hides-the-error",
+        "faults/uncaught.py",
+        "    if trace is not None and trace.tb_frame.f_back is None:",
+        "    if trace is None:",
+        ("tests/test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",),
+        "a program that logs its uncaught errors by a sys.excepthook is never judged by them",
+    ),
 )
