@@ -5,7 +5,7 @@
 hook of the program's own); C writes it, when no Python runs any more. It stays empty after `os._exit`, whose ``exit``
 says ``final``, and where a signal has ended the process while Python took itself apart. A file ``ROLE.PID.term`` with
 something in it: it was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program,
-by SIGTERM or SIGKILL (`asking` writes it); ``ROLE.PID.int``: by SIGINT.
+by a signal (`asking` writes it); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations

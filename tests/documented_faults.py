@@ -140,6 +140,9 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_fates.py::TestTwoWorldsAtOnce::test_one_that_is_lost_is_told_though_the_other_is_well",
         _STARTED,
     ),
+    "or another signal that ends its receiver at once, such as SIGHUP to a process that does not handle it": (
+        "test_farewell.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",
+    ),
     "Whom the program ends is seen where a Python process sends SIGTERM or SIGKILL": (
         "test_farewell.py::test_a_launcher_that_never_imports_torch_tells_whom_it_ends",
         _STARTED,

@@ -138,6 +138,7 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         ("os.kill(child.pid, 9)", True),
         ("os.killpg(child.pid, 9)", True),
         ("os.kill(-child.pid, 15)", True),
+        ("child.send_signal(1)", True),  # SIGHUP
         ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
     ],
 )
@@ -153,6 +154,26 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
         check=True,
     )
     assert list(asking.asked_to_end(tmp_path)) == ([int(found.stdout)] if asked else [])
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("", True),
+        ("signal.signal(signal.SIGHUP, signal.SIG_DFL)", True),
+        ("signal.signal(signal.SIGHUP, print)", False),
+        ("signal.signal(signal.SIGHUP, signal.SIG_IGN)", False),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})", False),
+    ],
+)
+def test_a_signal_that_its_receiver_handles_is_not_what_ends_it(told: str, asked: bool, tmp_path: Path) -> None:
+    """As of a server that reads its settings again by SIGHUP, and crashes later."""
+    text = f"import signal, sys\n{told}\nprint(flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        asking._kill(tmp_path, lambda pid, number: None, process.pid, signal.SIGHUP)
+    assert list(asking.asked_to_end(tmp_path)) == ([process.pid] if asked else [])
 
 
 def test_minus_one_reaches_everybody_and_nought_the_own_group() -> None:

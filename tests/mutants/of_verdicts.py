@@ -341,8 +341,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the-dead-are-asked-to-end",
         "faults/asking.py",
-        "        if pid != os.getpid() and is_running(pid):",
-        "        if pid != os.getpid():",
+        "        if pid != os.getpid() and is_running(pid) and (",
+        "        if pid != os.getpid() and (",
         ("tests/test_farewell.py::test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal",),
         "a server that crashed long ago was ended by its program, which terminates it at the end",
     ),
@@ -533,5 +533,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if trace is None:",
         ("tests/test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",),
         "a program that logs its uncaught errors by a sys.excepthook is never judged by them",
+    ),
+    Mutant(
+        "who-handles-a-signal-was-ended-by-it",
+        "faults/asking.py",
+        "(number in _ENDING or _ends(pid, number)):",
+        "(number in _ENDING or _ends(pid, 64)):",
+        ("tests/test_farewell.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",),
+        "a server that was sent SIGHUP to read its settings again, and crashes later, has returned",
+    ),
+    Mutant(
+        "only-two-signals-end-a-process",
+        "faults/asking.py",
+        "    return number > 0 and number not in _HARMLESS",
+        "    return number in _ENDING",
+        ("tests/test_farewell.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",),
+        "a server that its launcher stops by SIGHUP was killed by nobody knows whom",
     ),
 )
