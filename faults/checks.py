@@ -177,6 +177,7 @@ def expected(run: Run) -> Check:
     if wrong:
         return Check("errors", "wrong", False, f"{'; '.join(wrong)}; wanted {failures.wanted(run)}")
     unclear = [str(each) for each, holds in found if holds is None]
+    unclear += [f"{role} {end.text}" for role, end in run.ends.items() if end.returned and end.causes]
     text = f"{'; '.join(unclear)}: the ledgers do not tell whether that comes from the plan"
     return Check("errors", "wrong", None if unclear else True, text if unclear else "as they may be")
 

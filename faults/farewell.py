@@ -27,6 +27,7 @@ from faults import hook
 from faults.asking import SUFFIX
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
+from faults.handled import is_handled
 from faults.leaving import doors
 from faults.ledger import Ledger
 
@@ -153,11 +154,13 @@ def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
 
 
 def _remember(status: int) -> bool:
-    """With a status the error that is being handled, if one is."""
-    error = sys.exc_info()[1]
+    """With a status the error that is being handled, if one is. With 0 also whether the program really handles it."""
+    error = met = sys.exc_info()[1]
     while isinstance(error, SystemExit):  # what was being handled when somebody raised that
         error = error.__context__
     if error is None or is_inherited(error):
         return False
-    _last.update(status=status, causes=to_json(pieces_of(error)))
+    # Whoever raises SystemExit in handling it has handled it; an interrupt is no mistake of the program.
+    handled = status or error is not met or not isinstance(error, Exception) or is_handled(error)
+    _last.update(status=status, causes=to_json(pieces_of(error)), handled=None if handled is None else bool(handled))
     return True

@@ -131,8 +131,8 @@ def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
     """Each role's end; of several lives the worst."""
     killed = planned(timeline)
 
-    def rank(end: End) -> tuple[int, bool]:
-        return _KINDS.index(end.kind), end.process in killed
+    def rank(end: End) -> tuple[int, bool, bool]:
+        return _KINDS.index(end.kind), end.process in killed, not (end.returned and end.causes)
 
     return {role: min(reversed(ends), key=rank) for role, ends in of_lives(timeline, known).items()}
 
@@ -171,9 +171,22 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return _by_its_program(life, every, time)
     if left is not None and _is_cut_off(life, left, known):
         return End("Killed", "was killed by a signal while Python ended", time)
-    if not _misses(life, every):
-        return _returned(time)
-    return End("Vanished", "ended without shutting RPC down", time, (), _causes(left) if left is not None else ())
+    return _with_nought(life, every, time, left)
+
+
+def _with_nought(life: Life, every: list[Life], time: float, left: Event | None) -> End:
+    """One that has ended with status 0, whatever it met before. With the causes of an error that it may not have
+    handled."""
+    causes = () if left is None else _causes(left)
+    handled = left.details.get("handled", True) if left is not None and left.details.get("status") == 0 else True
+    passing = causes[0] if causes else "an error"
+    if handled is False:
+        return End("Exited", f"exited with status 0 while it met {passing}", time, (), causes)
+    if _misses(life, every):
+        return End("Vanished", "ended without shutting RPC down", time, (), causes)
+    if handled is None:
+        return End("Returned", f"exited with status 0 while it met, or handled {passing}", time, (), causes)
+    return _returned(time)
 
 
 def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:

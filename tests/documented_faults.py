@@ -123,6 +123,14 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
+    "in a `finally` block that ends by `os._exit(0)` or `sys.exit(0)` that error is judged; in an `except` block": (
+        "test_fates.py::test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error",
+        "test_handled.py::test_by_the_source_of_the_frame_that_the_error_has_reached",
+    ),
+    "Where the source does not tell which of them it is": (
+        "test_handled.py::test_without_a_source_nobody_can_tell",
+        "test_fates.py::test_whether_an_error_was_handled_is_unknown_where_nobody_can_tell",
+    ),
     "An uncaught one is seen whatever `sys.excepthook` the program has set": (
         "test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
         "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",

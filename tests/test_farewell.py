@@ -90,6 +90,22 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert farewell._last["causes"][0]["bases"][0] == "ValueError"
 
     @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_with_nought_it_is_told_whether_the_program_handles_it(self, leave: Callable[..., NoReturn]) -> None:
+        """An interrupt, by which somebody stops a server, is no mistake of the program."""
+
+        def end(error: type[BaseException]) -> None:
+            try:
+                raise error
+            finally:
+                leave(_leave, 0)
+
+        for error, handled in ((ValueError, False), (KeyboardInterrupt, True)):
+            farewell._last.clear()
+            with pytest.raises(SystemExit):
+                end(error)
+            assert (farewell._last["status"], farewell._last["handled"]) == (0, handled)
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
     def test_not_after_it_nor_of_the_parent(self, leave: Callable[..., NoReturn]) -> None:
         with suppress(ValueError):
             int("no data")

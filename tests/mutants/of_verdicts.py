@@ -550,4 +550,20 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/test_farewell.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",),
         "a server that its launcher stops by SIGHUP was killed by nobody knows whom",
     ),
+    Mutant(
+        "os-exit-handles-every-error",
+        _FATES,
+        "    if handled is False:\n",
+        "    if handled is False and not causes:\n",
+        (f"{_OF_FATES}::test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error",),
+        "a program's own mistake passes behind a finally block that ends the process with status 0",
+    ),
+    Mutant(
+        "a-finally-block-is-no-other",
+        "faults/handled.py",
+        "and _within(each.handlers, now):",
+        "and _within([*each.handlers, *each.finalbody], now):",
+        ("tests/test_handled.py::test_by_the_source_of_the_frame_that_the_error_has_reached",),
+        "an error that only passes a finally block is taken for one that the program has handled",
+    ),
 )
