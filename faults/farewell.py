@@ -1,8 +1,9 @@
 """What a process of a script leaves about its own end, since its exit status is for its parent alone.
 
-``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
+``exit`` in its ledger: Python has ended in order, or `os._exit` or `os.execv` was called. Without it a signal has ended
+it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
-hook of the program's own); C writes it, when no Python runs any more. It stays empty after `os._exit`, whose ``exit``
+hook of the program's own); C writes it, when no Python runs any more. It stays empty after these two, whose ``exit``
 says ``final``, and where a signal has ended the process while Python took itself apart. A file ``ROLE.PID.term`` with
 something in it: it was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program,
 by a signal (`asking` writes it); ``ROLE.PID.int``: by SIGINT.
@@ -53,6 +54,8 @@ def watch(before: Callable[[], None]) -> None:
     _before[:] = [before]
     atexit.register(_note)
     doors["_exit"] = partial(_exit_now, doors["_exit"])
+    for name in ("execv", "execve"):
+        doors[name] = partial(_become, doors[name])
     sys.exit = partial(_exit, sys.exit)
     for name in ("exit", "quit"):  # of `site`, which raise SystemExit by themselves
         if hasattr(builtins, name):
@@ -142,6 +145,16 @@ def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
         _last.clear()
     _note(status, final=True)
     exit_now(status)
+
+
+def _become(execute: Callable[..., NoReturn], path: Any, *arguments: Any) -> NoReturn:
+    """Stands for `os.execv` and `os.execve`, by which a role is over, and its process goes on as another program. Not
+    where that is not there: `os.execvp` tries each folder of PATH."""
+    if isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113 (bytes too)
+        if not _remember(0):
+            _last.clear()
+        _note(0, final=True)
+    execute(path, *arguments)
 
 
 def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:

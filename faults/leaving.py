@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-# What really executes each of them, by its name in `os`.
-doors: dict[str, Callable[..., Any]] = {"_exit": os._exit}
+# What really executes each of them, by its name in `os`. All others of `os.exec*` end in one of the two.
+doors: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
 
 
 def watch() -> None:

@@ -131,6 +131,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_handled.py::test_without_a_source_nobody_can_tell",
         "test_fates.py::test_whether_an_error_was_handled_is_unknown_where_nobody_can_tell",
     ),
+    "A role whose process becomes another program (`os.execvp`) has ended with status 0": (
+        "test_farewell.py::test_a_role_is_over_where_its_process_becomes_another_program",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
     "An uncaught one is seen whatever `sys.excepthook` the program has set": (
         "test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
         "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",

@@ -131,6 +131,19 @@ def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp
     assert said == "ends 3\nends 0\n"
 
 
+def test_a_role_is_over_where_its_process_becomes_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the folders of PATH in which that program is not."""
+    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(farewell, "_before", [])
+    found: list[tuple[object, ...]] = []
+    for path in (tmp_path / "nothing", tmp_path, sys.executable):
+        farewell._become(lambda *arguments: found.append(arguments), path, ["python"])  # type: ignore[arg-type, func-returns-value]
+    assert [arguments[0] for arguments in found] == [tmp_path / "nothing", tmp_path, sys.executable]
+    assert [(each.details["status"], each.details["final"]) for each in read(tmp_path).of("exit")] == [(0, True)]
+
+
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:
     """As when multiprocessing terminates what it has not waited for."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:

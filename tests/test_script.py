@@ -141,6 +141,7 @@ def test_processes_whose_exit_codes_nobody_reads(
         ("cancelled", "wrong", "exited with status 1"),
         ("caught", "returned", "returned"),
         ("destructor", "wrong", "was killed by a signal while Python ended"),
+        ("another-program", "returned", "returned"),
         ("unreached", "unknown", ""),
     ],
 )

@@ -566,4 +566,12 @@ MUTANTS: tuple[Mutant, ...] = (
         ("tests/test_handled.py::test_by_the_source_of_the_frame_that_the_error_has_reached",),
         "an error that only passes a finally block is taken for one that the program has handled",
     ),
+    Mutant(
+        "who-becomes-another-program-was-killed",
+        "faults/farewell.py",
+        "    if isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK)):",
+        "    if isinstance(path, int):",
+        ("tests/test_farewell.py::test_a_role_is_over_where_its_process_becomes_another_program",),
+        "a role that ends by os.execvp was killed by nobody knows whom",
+    ),
 )
