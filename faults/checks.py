@@ -26,7 +26,8 @@ NOT_RECORDED = "not recorded"
 # Nothing was hurt or written down, and nobody can tell whether the program does without RPC or was not reached.
 NO_RPC = (
     "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did "
-    "(python -I, -E or -S, sudo, another interpreter)"
+    "(python -I, -E or -S, sudo, another interpreter, a process that is started with an environment of its own, "
+    "without FAULTS_RUN and PYTHONPATH of this one)"
 )
 
 

@@ -16,6 +16,9 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_faults_cli.py::test_plans_are_texts_or_files",
     ),
     "Options are written whole, and once": (_BAD,),
+    "Without a command the usage is shown, and the status is 2": (
+        "test_faults_cli.py::test_without_a_command_nothing_has_passed",
+    ),
     "Exit status 0: pass; 1: fail; 2: unknown, or bad input, which is one line and starts nothing": (
         "test_exit_statuses.py::test_check",
         "test_exit_statuses.py::test_check_of_what_is_unknown",
@@ -79,7 +82,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_exit_statuses.py::test_run_of_a_script",
         "test_script.py::test_ends",
     ),
-    "(`python -S`, `sudo`; where this package is not installed, also `-I` or `-E`)": (
+    "(`python -S`, `sudo`, or a process that it starts with an `env=` that lacks FAULTS_RUN and PYTHONPATH;": (
         "test_exit_statuses.py::test_a_program_that_the_plan_cannot_reach_is_unknown",
     ),
     "ends it, and with it all that it has started": (
