@@ -1,8 +1,11 @@
 """Which processes their own program has ended: a signal that nobody sent on purpose is a crash.
 
-Whoever sends SIGTERM or SIGKILL from Python is seen by `watch`, in every process of a script, whether or not that one
-ever imports torch. What others send, such as a shell's ``kill``, is seen at the receiver (`farewell`), but for SIGKILL,
-which no process survives to tell of.
+Whoever sends a signal from Python is seen by `watch`, in every process of a script, whether or not that one ever
+imports torch. SIGTERM and SIGKILL ask a process to end; any other signal, such as SIGHUP, only where its default action
+ends the process at once. Of one that the receiver handles nothing is noted: what ends it later may be a crash.
+
+What others send, such as a shell's ``kill``, is seen at the receiver (`farewell`) where it is SIGTERM or SIGINT. No
+process survives SIGKILL to tell of it.
 
 Imported at the start of Python, so this needs nothing but the standard library.
 """
@@ -21,8 +24,17 @@ from faults.relatives import everybody, is_running
 
 SUFFIX = ".term"
 
-# By these a program ends its processes.
+# By these a program ends its processes, also those that handle SIGTERM.
 _ENDING = (signal.SIGKILL, signal.SIGTERM)
+
+# By these it ends no process: where nobody handles them, a process stops, goes on, or does not notice.
+_HARMLESS = {
+    *(signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
+    *(signal.SIGCONT, signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH),
+}
+
+# What /proc calls the signals that a process handles, ignores, and does not take now.
+_MASKS = ("SigCgt:", "SigIgn:", "SigBlk:")
 
 
 def watch(folder: Path) -> None:
@@ -47,23 +59,37 @@ def asked_to_end(folder: Path) -> dict[int, float]:
 
 def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
     """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
-    if number in _ENDING:
-        _note(folder, _receivers(pid), "os.kill")
+    if _may_end(number):
+        _note(folder, _receivers(pid), number, "os.kill")
     kill(pid, number)
 
 
 def _killpg(folder: Path, killpg: Callable[[int, int], None], group: int, number: int) -> None:
     """Stands for `os.killpg`, by which torchrun and others end a child and whatever that has started."""
-    if number in _ENDING:
-        _note(folder, _members(group or os.getpgrp()), "os.killpg")
+    if _may_end(number):
+        _note(folder, _members(group or os.getpgrp()), number, "os.killpg")
     killpg(group, number)
 
 
-def _note(folder: Path, pids: Iterable[int], how: str) -> None:
+def _may_end(number: int) -> bool:
+    return number > 0 and number not in _HARMLESS
+
+
+def _note(folder: Path, pids: Iterable[int], number: int, how: str) -> None:
     for pid in pids:
-        if pid != os.getpid() and is_running(pid):  # one that has ended already was not ended by this
+        # One that has ended already was not ended by this.
+        if pid != os.getpid() and is_running(pid) and (number in _ENDING or _ends(pid, number)):
             with suppress(OSError):
                 (folder / f"+.{pid}{SUFFIX}").write_text(f"by {how}\n")
+
+
+def _ends(pid: int, number: int) -> bool:
+    """Whether this signal ends the process now: nobody handles, ignores or blocks it there."""
+    with suppress(OSError):
+        lines = map(str.split, Path(f"/proc/{pid}/status").read_text().splitlines())
+        masks = [int(words[1], 16) for words in lines if words and words[0] in _MASKS]
+        return not any(mask >> (number - 1) & 1 for mask in masks)
+    return False
 
 
 def _receivers(pid: int) -> list[int]:

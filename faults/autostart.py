@@ -2,7 +2,8 @@
 
 Imported at the start of Python: by ``faults.pth``, which is installed with this package, or by ``startup``. Where
 FAULTS_RUN is not set that is all: nothing is imported, nothing is replaced. Else `asking` writes down from now on whom
-the process ends, and the plan is installed as soon as the program imports `torch.distributed.rpc`.
+the process ends, `leaving` stands in its ways out, and the plan is installed as soon as the program imports
+`torch.distributed.rpc`.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ def start() -> None:
         return
     # For processes that it starts elsewhere, too; and without importing more than is needed.
     os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
-    from faults import asking
+    from faults import asking, leaving
 
     asking.watch(Path(folder))
+    leaving.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
 

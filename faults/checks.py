@@ -26,7 +26,8 @@ NOT_RECORDED = "not recorded"
 # Nothing was hurt or written down, and nobody can tell whether the program does without RPC or was not reached.
 NO_RPC = (
     "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did "
-    "(python -I, -E or -S, sudo, another interpreter)"
+    "(python -I, -E or -S, sudo, another interpreter, a process that is started with an environment of its own, "
+    "without FAULTS_RUN and PYTHONPATH of this one)"
 )
 
 
@@ -177,6 +178,7 @@ def expected(run: Run) -> Check:
     if wrong:
         return Check("errors", "wrong", False, f"{'; '.join(wrong)}; wanted {failures.wanted(run)}")
     unclear = [str(each) for each, holds in found if holds is None]
+    unclear += [f"{role} {end.text}" for role, end in run.ends.items() if end.returned and end.causes]
     text = f"{'; '.join(unclear)}: the ledgers do not tell whether that comes from the plan"
     return Check("errors", "wrong", None if unclear else True, text if unclear else "as they may be")
 

@@ -36,7 +36,10 @@ _COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": 
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status. No process is started on bad input."""
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if not arguments:
+        print(_USAGE, file=sys.stderr)
+        return 2
+    if arguments[0] in ("-h", "--help"):
         print(_USAGE)
         return 0
     try:

@@ -87,16 +87,24 @@ def run_of(subject: Subject, plan: Plan, options: Any) -> int:
 def _run_script(arguments: Sequence[str], command: list[str]) -> int:
     about = "A program of your own under a plan, or healthy; what follows --script is its command."
     options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
-    command = only_theirs(command)
-    if command[0].endswith(".py"):
-        if not Path(command[0]).is_file():
-            raise BadInput(f"--script {command[0]}: no such file")
-        command = [sys.executable, *command]
+    command = _startable(only_theirs(command))
     plan = plan_of(options)
     with stored(options.dir) as (place, passed):
         found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
         passed.append(judgement.passed)
         return report(found, judgement)
+
+
+def _startable(command: list[str]) -> list[str]:
+    """With the interpreter before a Python file. Raises BadInput where there is no such file, or only a folder."""
+    name = command[0]
+    if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):
+        raise BadInput(f"--script {name} is a folder: wanted a Python file or a command")
+    if not name.endswith(".py"):
+        return command
+    if not Path(name).is_file():
+        raise BadInput(f"--script {name}: no such file")
+    return [sys.executable, *command]
 
 
 def report(found: Run, judgement: Judgement) -> int:

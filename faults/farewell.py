@@ -1,10 +1,12 @@
 """What a process of a script leaves about its own end, since its exit status is for its parent alone.
 
-``exit`` in its ledger: Python has ended in order, or `os._exit` was called. Without it a signal has ended it. A file
+``exit`` in its ledger: Python has ended in order, or `os._exit` or `os.execv` was called. Without it a signal has ended
+it. A file
 ``+.PID.status``: the status with which the process really ended, whatever ended it (an uncaught error, `SystemExit`, a
-hook of the program's own); C writes it, when no Python runs any more. A file ``ROLE.PID.term`` with something in it: it
-was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program, by SIGTERM or SIGKILL
-(`asking` writes it); ``ROLE.PID.int``: by SIGINT.
+hook of the program's own); C writes it, when no Python runs any more. It stays empty after these two, whose ``exit``
+says ``final``, and where a signal has ended the process while Python took itself apart. A file ``ROLE.PID.term`` with
+something in it: it was asked to end, by SIGTERM, by whomever; ``+.PID.term``: by a Python process of its own program,
+by a signal (`asking` writes it); ``ROLE.PID.int``: by SIGINT.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from faults import hook
 from faults.asking import SUFFIX
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
+from faults.handled import is_handled
+from faults.leaving import doors
 from faults.ledger import Ledger
 
 INTERRUPTED, STATUS = ".int", ".status"
@@ -35,18 +39,23 @@ _SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
 
 # What `sys.exit` or `os._exit` was last called with, and the error that was being handled then.
 _last: dict[str, Any] = {}
-# What the parent was handling when it forked this process.
+# What the parent was handling, or had ended by, when it forked this process.
 _inherited: list[BaseException | None] = []
+# Called first of all when this process ends: what else there is to write down.
+_before: list[Callable[[], None]] = []
 # Kept open for the handler in C that writes to it.
 _open: list[IO[str]] = []
 # Where C writes this process's status: its number and the file's.
 _status: dict[int, int] = {}
 
 
-def watch(folder: Path) -> None:
-    """Of this process, and of those that are forked from it."""
+def watch(before: Callable[[], None]) -> None:
+    """Of this process, and of those that are forked from it. ``before`` is called when one of them ends."""
+    _before[:] = [before]
     atexit.register(_note)
-    os._exit = partial(_exit_now, os._exit)
+    doors["_exit"] = partial(_exit_now, doors["_exit"])
+    for name in ("execv", "execve"):
+        doors[name] = partial(_become, doors[name])
     sys.exit = partial(_exit, sys.exit)
     for name in ("exit", "quit"):  # of `site`, which raise SystemExit by themselves
         if hasattr(builtins, name):
@@ -60,10 +69,25 @@ def is_interrupted(folder: Path) -> bool:
     return any(path.stat().st_size for path in folder.glob(f"*.{os.getpid()}{INTERRUPTED}"))
 
 
+def is_inherited(error: BaseException) -> bool:
+    """Whether it has met the process that this one was forked from."""
+    return any(error is each for each in _inherited)
+
+
 def statuses(folder: Path) -> dict[int, int]:
     """The status of each process that has ended by the C library's `exit`."""
-    files = [(path, path.read_bytes()) for path in folder.glob(f"+.*{STATUS}")]
-    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): told[-1] for path, told in files if told}
+    return {pid: told[-1] for pid, told in _told(folder).items() if told}
+
+
+def silent(folder: Path) -> set[int]:
+    """The processes that have not, or not yet, ended so, and were to write it down."""
+    return {pid for pid, told in _told(folder).items() if not told}
+
+
+def _told(folder: Path) -> dict[int, bytes]:
+    """What C has written, by process."""
+    files = folder.glob(f"+.*{STATUS}")
+    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): path.read_bytes() for path in files}
 
 
 def _write_status(folder: Path) -> None:
@@ -93,7 +117,7 @@ def _listen(folder: Path, ledger: Ledger) -> None:
 def _forget() -> None:
     """A child that is forked from a role plays none, so far."""
     _last.clear()
-    _inherited[:] = [sys.exc_info()[1]]
+    _inherited[:] = [sys.exc_info()[1], getattr(sys, "last_value", None)]
     for handle in _status.values():  # its parent's: what `exit` calls is inherited
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
@@ -104,11 +128,14 @@ def _forget() -> None:
         _open.clear()
 
 
-def _note(status: int | None = None) -> None:
+def _note(status: int | None = None, *, final: bool = False) -> None:
+    """``final``: nothing is executed after this, so C writes no status."""
+    for tell in _before:
+        tell()
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
-        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, **_last})
+        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **_last})
 
 
 def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
@@ -116,8 +143,18 @@ def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
     `sys.exit` was called with."""
     if _last.get("status") != status and not _remember(status):
         _last.clear()
-    _note(status)
+    _note(status, final=True)
     exit_now(status)
+
+
+def _become(execute: Callable[..., NoReturn], path: Any, *arguments: Any) -> NoReturn:
+    """Stands for `os.execv` and `os.execve`, by which a role is over, and its process goes on as another program. Not
+    where that is not there: `os.execvp` tries each folder of PATH."""
+    if isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113 (bytes too)
+        if not _remember(0):
+            _last.clear()
+        _note(0, final=True)
+    execute(path, *arguments)
 
 
 def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
@@ -130,11 +167,13 @@ def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
 
 
 def _remember(status: int) -> bool:
-    """With a status the error that is being handled, if one is."""
-    error = sys.exc_info()[1]
+    """With a status the error that is being handled, if one is. With 0 also whether the program really handles it."""
+    error = met = sys.exc_info()[1]
     while isinstance(error, SystemExit):  # what was being handled when somebody raised that
         error = error.__context__
-    if error is None or any(error is each for each in _inherited):
+    if error is None or is_inherited(error):
         return False
-    _last.update(status=status, causes=to_json(pieces_of(error)))
+    # Whoever raises SystemExit in handling it has handled it; an interrupt is no mistake of the program.
+    handled = status or error is not met or not isinstance(error, Exception) or is_handled(error)
+    _last.update(status=status, causes=to_json(pieces_of(error)), handled=None if handled is None else bool(handled))
     return True

@@ -118,19 +118,21 @@ def _same_place(life: Life, other: Life) -> bool:
 @dataclass(frozen=True)
 class Known:
     """Of the processes, besides their ledgers. ``asked``: those that their own program has ended, and when (monotonic
-    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended."""
+    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended;
+    ``silent``: those that were to write that down, and have not."""
 
     asked: Mapping[int, float] = field(default_factory=dict)
     running: Collection[int] = ()
     statuses: Mapping[int, int] = field(default_factory=dict)
+    silent: Collection[int] = ()
 
 
 def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
     """Each role's end; of several lives the worst."""
     killed = planned(timeline)
 
-    def rank(end: End) -> tuple[int, bool]:
-        return _KINDS.index(end.kind), end.process in killed
+    def rank(end: End) -> tuple[int, bool, bool]:
+        return _KINDS.index(end.kind), end.process in killed, not (end.returned and end.causes)
 
     return {role: min(reversed(ends), key=rank) for role, ends in of_lives(timeline, known).items()}
 
@@ -167,15 +169,39 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return _unseen(life, every, time, known)
     if life.last and life.pid in known.asked and life.is_stuck:
         return _by_its_program(life, every, time)
-    if not _misses(life, every):
-        return _returned(time)
-    return End("Vanished", "ended without shutting RPC down", time, (), _causes(left) if left is not None else ())
+    if left is not None and _is_cut_off(life, left, known):
+        return End("Killed", "was killed by a signal while Python ended", time)
+    return _with_nought(life, every, time, left)
+
+
+def _with_nought(life: Life, every: list[Life], time: float, left: Event | None) -> End:
+    """One that has ended with status 0, whatever it met before. With the causes of an error that it may not have
+    handled."""
+    causes = () if left is None else _causes(left)
+    handled = left.details.get("handled", True) if left is not None and left.details.get("status") == 0 else True
+    passing = causes[0] if causes else "an error"
+    if handled is False:
+        return End("Exited", f"exited with status 0 while it met {passing}", time, (), causes)
+    if _misses(life, every):
+        return End("Vanished", "ended without shutting RPC down", time, (), causes)
+    if handled is None:
+        return End("Returned", f"exited with status 0 while it met, or handled {passing}", time, (), causes)
+    return _returned(time)
 
 
 def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
     """What the process has really ended with; where nobody knows, what it said. Of its last life alone."""
     said = 0 if left is None else left.details.get("status") or 0
     return statuses.get(life.pid, said) if life.last else said
+
+
+def _is_cut_off(life: Life, left: Event, known: Known) -> bool:
+    """Whether a signal has ended its process after it had said that Python ends: in another handler of `atexit`, a
+    destructor, a library. After `os._exit` C writes no status either; and where RPC is still up, torch's threads may
+    abort a process whose program is right."""
+    over = life.of("left") is not None or life.of("up") is None
+    ended = life.pid not in known.running and life.pid not in known.asked
+    return life.last and over and life.pid in known.silent and ended and not left.details.get("final")
 
 
 def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:

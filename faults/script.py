@@ -22,7 +22,7 @@ from faults.autostart import VARIABLE
 from faults.bounds import bound_of_timeout, first_bite, lasting, limit, timeout_of
 from faults.checks import Judgement, judge
 from faults.failures import COMMAND
-from faults.farewell import statuses
+from faults.farewell import silent, statuses
 from faults.fates import Known, fates, of_lives, planned
 from faults.ledger import read
 from faults.orphans import GRACE, GRACE_OF_KILLED, adopting
@@ -71,7 +71,7 @@ def run_script(
         orphans = orphans or left()
     timeline = read(place)
     timeout = timeout_of(timeline, first_bite(plan, timeline))
-    known = Known(asked_to_end(place), running, statuses(place))
+    known = Known(asked_to_end(place), running, statuses(place), silent(place))
     record.write(
         place,
         name=shlex.join(command),

@@ -20,13 +20,16 @@ from faults.delivery import Desk
 from faults.failures import COMMAND, OF_ANOTHER
 from faults.ledger import Ledger
 
+# The processes that have written down what ends them: this one, and those that it was forked from.
+_told: set[int] = set()
+
 
 def watch(folder: Path) -> None:
     """Write down what ends this process, or one that multiprocessing starts from it: ``raised``, with its types."""
     sys.excepthook = partial(_leave, folder, sys.excepthook)
     process: Any = BaseProcess
     process._bootstrap = _watched(folder, process._bootstrap)
-    farewell.watch(folder)
+    farewell.watch(partial(_tell_last, folder))
 
 
 def _leave(
@@ -38,6 +41,17 @@ def _leave(
 ) -> None:
     _write(folder, error)
     hook(kind, error, trace)
+
+
+def _tell_last(folder: Path) -> None:
+    """For a program with a `sys.excepthook` of its own: C keeps an uncaught error before it calls any."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)  # the latter alone until Python 3.12
+    if error is None or os.getpid() in _told or farewell.is_inherited(error):
+        return
+    trace = error.__traceback__
+    # Who catches an error may keep it there too, as pytest and consoles do: that has not left all frames.
+    if trace is not None and trace.tb_frame.f_back is None:
+        _write(folder, error)
 
 
 def _watched(folder: Path, bootstrap: Callable[..., int]) -> Callable[..., int]:
@@ -69,6 +83,7 @@ def _write(folder: Path, error: BaseException) -> None:
     bases = [each.__name__ for each in kind.__mro__ if each is not object]
     own = None if Desk.open is None or Desk.open.ledger.process != os.getpid() else Desk.open.ledger
     interrupted = own is not None and isinstance(error, KeyboardInterrupt)
+    _told.add(os.getpid())
     if own is not None and interrupted and farewell.is_interrupted(folder):
         own.write("interrupted")
     elif (isinstance(error, Exception) or interrupted) and set(bases).isdisjoint(OF_ANOTHER):

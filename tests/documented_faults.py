@@ -16,6 +16,9 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_faults_cli.py::test_plans_are_texts_or_files",
     ),
     "Options are written whole, and once": (_BAD,),
+    "Without a command the usage is shown, and the status is 2": (
+        "test_faults_cli.py::test_without_a_command_nothing_has_passed",
+    ),
     "Exit status 0: pass; 1: fail; 2: unknown, or bad input, which is one line and starts nothing": (
         "test_exit_statuses.py::test_check",
         "test_exit_statuses.py::test_check_of_what_is_unknown",
@@ -79,7 +82,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_exit_statuses.py::test_run_of_a_script",
         "test_script.py::test_ends",
     ),
-    "(`python -S`, `sudo`; where this package is not installed, also `-I` or `-E`)": (
+    "(`python -S`, `sudo`, or a process that it starts with an `env=` that lacks FAULTS_RUN and PYTHONPATH;": (
         "test_exit_statuses.py::test_a_program_that_the_plan_cannot_reach_is_unknown",
     ),
     "ends it, and with it all that it has started": (
@@ -123,6 +126,26 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Where nobody does, or only with `graceful=False`, an end in order is enough": (
         "test_fates.py::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",
     ),
+    "in a `finally` block that ends by `os._exit(0)` or `sys.exit(0)` that error is judged; in an `except` block": (
+        "test_fates.py::test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error",
+        "test_handled.py::test_by_the_source_of_the_frame_that_the_error_has_reached",
+    ),
+    "Where the source does not tell which of them it is": (
+        "test_handled.py::test_without_a_source_nobody_can_tell",
+        "test_fates.py::test_whether_an_error_was_handled_is_unknown_where_nobody_can_tell",
+    ),
+    "A role whose process becomes another program (`os.execvp`) has ended with status 0": (
+        "test_farewell.py::test_a_role_is_over_where_its_process_becomes_another_program",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
+    "An uncaught one is seen whatever `sys.excepthook` the program has set": (
+        "test_farewell.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
+    "A role that a signal ends after Python has said that it ends, in a handler of `atexit`, a destructor": (
+        "test_fates.py::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",
+        "test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
     "One that the program ended in a call that the plan had hurt may have hung there": (
         "test_fates.py::test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned",
         "test_checks.py::TestErrors::test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed",
@@ -131,6 +154,9 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "test_fates.py::test_a_role_of_two_worlds_needs_both",
         "test_fates.py::TestTwoWorldsAtOnce::test_one_that_is_lost_is_told_though_the_other_is_well",
         _STARTED,
+    ),
+    "or another signal that ends its receiver at once, such as SIGHUP to a process that does not handle it": (
+        "test_farewell.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",
     ),
     "Whom the program ends is seen where a Python process sends SIGTERM or SIGKILL": (
         "test_farewell.py::test_a_launcher_that_never_imports_torch_tells_whom_it_ends",

@@ -140,6 +140,7 @@ def test_no_rpc_seen_is_unknown(roles: list[str], tmp_path: Path, capsys: pytest
         ledger.unlink()
     assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (2, "unknown"), out
     assert "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did" in out
+    assert "an environment of its own, without FAULTS_RUN and PYTHONPATH" in out
 
 
 def test_a_role_that_never_came_up_is_no_rpc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import NoReturn
 
 import pytest
@@ -41,6 +42,7 @@ ROOT = Path(__file__).parents[1]  # before an installed package
         ("pid = os.fork(); sys.exit(2) if pid == 0 else os.waitpid(pid, 0)", 0),
         ("os._exit(4)", None),
         ("os.kill(os.getpid(), 9)", None),
+        ("import atexit; atexit.register(os.abort)", None),
     ],
 )
 def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, tmp_path: Path) -> None:
@@ -51,6 +53,7 @@ def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, t
     process = subprocess.Popen([sys.executable, "-c", head + text], stderr=subprocess.DEVNULL)
     process.wait()
     assert farewell.statuses(tmp_path) == ({} if status is None else {process.pid: status})
+    assert farewell.silent(tmp_path) == ({process.pid} if status is None else set())
 
 
 def _leave(status: object) -> NoReturn:
@@ -87,6 +90,22 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert farewell._last["causes"][0]["bases"][0] == "ValueError"
 
     @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
+    def test_with_nought_it_is_told_whether_the_program_handles_it(self, leave: Callable[..., NoReturn]) -> None:
+        """An interrupt, by which somebody stops a server, is no mistake of the program."""
+
+        def end(error: type[BaseException]) -> None:
+            try:
+                raise error
+            finally:
+                leave(_leave, 0)
+
+        for error, handled in ((ValueError, False), (KeyboardInterrupt, True)):
+            farewell._last.clear()
+            with pytest.raises(SystemExit):
+                end(error)
+            assert (farewell._last["status"], farewell._last["handled"]) == (0, handled)
+
+    @pytest.mark.parametrize("leave", [farewell._exit, farewell._exit_now])
     def test_not_after_it_nor_of_the_parent(self, leave: Callable[..., NoReturn]) -> None:
         with suppress(ValueError):
             int("no data")
@@ -99,6 +118,30 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
             with pytest.raises(SystemExit):
                 leave(_leave, 3)
         assert "causes" not in farewell._last
+
+
+def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp_path: Path) -> None:
+    """As in ``atexit.register(os._exit, 0)``, which is executed after what was registered later."""
+    text = (
+        "import os; kept = os._exit; from faults.leaving import doors; "
+        "doors['_exit'] = lambda status: print('ends', status, flush=True); kept(3); kept(status=0)"
+    )
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": f"{STARTUP}:{ROOT}"}
+    said = subprocess.check_output([sys.executable, "-c", text], env=environment, text=True)
+    assert said == "ends 3\nends 0\n"
+
+
+def test_a_role_is_over_where_its_process_becomes_another_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the folders of PATH in which that program is not."""
+    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(farewell, "_before", [])
+    found: list[tuple[object, ...]] = []
+    for path in (tmp_path / "nothing", tmp_path, sys.executable):
+        farewell._become(lambda *arguments: found.append(arguments), path, ["python"])  # type: ignore[arg-type, func-returns-value]
+    assert [arguments[0] for arguments in found] == [tmp_path / "nothing", tmp_path, sys.executable]
+    assert [(each.details["status"], each.details["final"]) for each in read(tmp_path).of("exit")] == [(0, True)]
 
 
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:
@@ -124,6 +167,7 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         ("os.kill(child.pid, 9)", True),
         ("os.killpg(child.pid, 9)", True),
         ("os.kill(-child.pid, 15)", True),
+        ("child.send_signal(1)", True),  # SIGHUP
         ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
     ],
 )
@@ -139,6 +183,26 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
         check=True,
     )
     assert list(asking.asked_to_end(tmp_path)) == ([int(found.stdout)] if asked else [])
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ("", True),
+        ("signal.signal(signal.SIGHUP, signal.SIG_DFL)", True),
+        ("signal.signal(signal.SIGHUP, print)", False),
+        ("signal.signal(signal.SIGHUP, signal.SIG_IGN)", False),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})", False),
+    ],
+)
+def test_a_signal_that_its_receiver_handles_is_not_what_ends_it(told: str, asked: bool, tmp_path: Path) -> None:
+    """As of a server that reads its settings again by SIGHUP, and crashes later."""
+    text = f"import signal, sys\n{told}\nprint(flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        asking._kill(tmp_path, lambda pid, number: None, process.pid, signal.SIGHUP)
+    assert list(asking.asked_to_end(tmp_path)) == ([process.pid] if asked else [])
 
 
 def test_minus_one_reaches_everybody_and_nought_the_own_group() -> None:
@@ -178,6 +242,29 @@ def test_a_process_whose_class_has_a_run_of_its_own_tells_what_ended_it(tmp_path
     assert uncaught._watched(tmp_path, bootstrap)(Rank()) == 1
     (told,) = read(tmp_path).of("raised")
     assert (told.role, told.details["error"]) == (COMMAND, "ValueError: no data")
+
+
+def _raised(*, caught: bool) -> ValueError:
+    """As C keeps one that has left all frames of its thread; or one that somebody has caught."""
+    frame = sys._getframe()
+    while frame.f_back is not None and not caught:
+        frame = frame.f_back
+    return ValueError("no data").with_traceback(TracebackType(None, frame, 0, 1))
+
+
+@pytest.mark.parametrize(("caught", "inherited", "told"), [(False, False, 1), (True, False, 0), (False, True, 0)])
+def test_an_uncaught_error_is_told_whatever_hook_the_program_has(
+    caught: bool, inherited: bool, told: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, when the process ends; not by a child that is forked meanwhile."""
+    error = _raised(caught=caught)
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
+    monkeypatch.setattr(sys, "last_exc", error, raising=False)
+    monkeypatch.setattr(uncaught, "_told", set())
+    monkeypatch.setattr(farewell, "_inherited", [error] if inherited else [])
+    uncaught._tell_last(tmp_path)
+    uncaught._tell_last(tmp_path)
+    assert [each.details["error"] for each in read(tmp_path).of("raised")] == ["ValueError: no data"] * told
 
 
 def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

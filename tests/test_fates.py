@@ -106,6 +106,27 @@ def test_who_leaves_within_a_handler_leaves_for_that_error() -> None:
     assert (found.kind, [each.text for each in found.causes]) == ("Vanished", ["eof"])
 
 
+def test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error() -> None:
+    """As in ``finally: os._exit(0)``; in an `except` block it has made up for the error."""
+    causes = [{"bases": ["ValueError"], "text": "wrong sum"}]
+    ends = []
+    for handled in (True, None, False):
+        told = {"status": 0, "final": True, "causes": causes, "handled": handled}
+        events = (*life("till", *WHOLE, pid=4, exit=told), *OTHER)
+        ends.append(fates(Timeline(events, {}, ("till", "shop")))["till"])
+    assert [each.kind for each in ends] == ["Returned", "Returned", "Exited"]
+    assert [[piece.text for piece in each.causes] for each in ends] == [[], ["wrong sum"], ["wrong sum"]]
+
+
+def test_whether_an_error_was_handled_is_unknown_where_nobody_can_tell() -> None:
+    causes = [{"bases": ["ValueError"], "text": "wrong sum"}]
+    for handled, verdict in ((None, "unknown"), (True, "returned"), (False, "wrong")):
+        told = {"status": 0, "final": True, "causes": causes, "handled": handled}
+        timeline = Timeline(tuple(life("till", *WHOLE, exit=told)), {}, ("till",))
+        ends = {**fates(timeline), COMMAND: End("Returned", "returned", 8.0)}
+        assert judge(Run("till", Plan(), timeline, ends, bound=60.0, seconds=60.0)).verdict == verdict
+
+
 def test_a_role_of_two_worlds_needs_both() -> None:
     """One process, or two; the worse end counts, and each world is asked for itself."""
     first, again = life("till", "up", "shutdown", "left"), life("till", *WHOLE, at=20)
@@ -127,6 +148,20 @@ def test_processes_without_a_role_have_no_life() -> None:
 def test_the_status_of_the_process_counts_more_than_what_python_said(said: int | None, status: int, kind: str) -> None:
     """`SystemExit` is raised without `sys.exit`, and what `sys.exit` raises is caught."""
     assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind
+
+
+def test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal() -> None:
+    """In another handler of `atexit`, in a destructor. Not where something else explains it."""
+    mine = life("till", *WHOLE, pid=4)
+    assert end(mine, OTHER, silent={4}) == ("Killed", "was killed by a signal while Python ended")
+    assert end(life("till", *WHOLE, pid=4, exit={"status": 0}), OTHER, silent={4})[0] == "Killed"
+    for known in ({"asked": {4}}, {"running": {4}}, {"statuses": {4: 0}, "silent": ()}):
+        assert end(mine, OTHER, **{"silent": {4}, **known})[0] == "Returned"
+    by_os_exit = life("till", *WHOLE, pid=4, exit={"status": 0, "final": True})
+    assert end(by_os_exit, OTHER, silent={4})[0] == "Returned"
+    assert end(life("till", "up", "exit", pid=4), silent={4})[0] == "Returned"  # torch's threads may abort it
+    again = life("baker", "up", "shutdown", "left", pid=4, at=20)
+    assert end(life("till", *WHOLE[:-1], pid=4), again, OTHER, silent={4})[0] == "Returned"  # it was not its end
 
 
 class TestTwoWorldsAtOnce:

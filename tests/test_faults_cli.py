@@ -100,6 +100,7 @@ BAD = [
     (["run", "--script", "no-such.py"], "--script no-such.py: no such file"),
     (["run", "--script=no-such.py"], "--script no-such.py: no such file"),
     (["run", "--script", "--", "no-such.py", "--plan", "x"], "--script no-such.py: no such file"),
+    (["run", "--healthy", "--script", "/dev"], "--script /dev is a folder: wanted a Python file or a command"),
     (["run", "--healthy", "--script", "no-such-command"], "No such file or directory: 'no-such-command'"),
     (["run", "rnn", "--healthy", "--script", "true"], "unrecognized arguments: rnn; wanted"),
     (["run", "--healthy", "--steps", "3", "--script", "true"], "unrecognized arguments: --steps 3; wanted"),
@@ -199,9 +200,16 @@ def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert stored() == []
 
 
+def test_without_a_command_nothing_has_passed(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a CI's line whose variable is empty."""
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("usage: python -m faults COMMAND")) == ("", 1)
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == main(["--help"]) == 0
-    assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 2
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 1
     for arguments in (["run", "rnn", "--help"], ["sweep", "--help"], ["run", "--help"]):
         with pytest.raises(SystemExit) as caught:
             main(arguments)

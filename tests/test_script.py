@@ -137,9 +137,11 @@ def test_processes_whose_exit_codes_nobody_reads(
     [
         ("nothing", "returned", "returned"),
         ("system-exit", "wrong", "exited with status 3"),
-        ("hook", "wrong", "exited with status 1"),
+        ("hook", "wrong", "raised AssertionError: nobody is told"),
         ("cancelled", "wrong", "exited with status 1"),
         ("caught", "returned", "returned"),
+        ("destructor", "wrong", "was killed by a signal while Python ended"),
+        ("another-program", "returned", "returned"),
         ("unreached", "unknown", ""),
     ],
 )

@@ -355,6 +355,22 @@ _OF_PAGES = (
         "`--dir FILE` ends in a traceback",
     ),
     Mutant(
+        "no-command-passes",
+        "faults/cli.py",
+        "        print(_USAGE, file=sys.stderr)\n        return 2",
+        "        print(_USAGE, file=sys.stderr)\n        return 0",
+        ("tests/test_faults_cli.py::test_without_a_command_nothing_has_passed",),
+        "a CI whose command is empty is green",
+    ),
+    Mutant(
+        "a-folder-for-a-command",
+        "faults/commands.py",
+        '("/" in name or shutil.which(name) is None)',
+        '("/" not in name and shutil.which(name) is None)',
+        ("tests/test_faults_cli.py::test_bad_input_is_one_line",),
+        "`--script FOLDER` says that it has no permission",
+    ),
+    Mutant(
         "healthy-not-in-the-help",
         _OPTIONS,
         '"no faults; instead of --plan"',

@@ -13,6 +13,13 @@ def add(x, y):
     return x + y
 
 
+class Native:
+    """As of a library that crashes when it is taken apart."""
+
+    def __del__(self, crash=os.abort):
+        crash()
+
+
 def end(how):
     if how == "system-exit":
         raise SystemExit(3)
@@ -21,6 +28,10 @@ def end(how):
         raise AssertionError("nobody is told")
     if how == "cancelled":
         raise asyncio.CancelledError
+    if how == "destructor":
+        globals()["native"] = Native()
+    if how == "another-program":
+        os.execvp("true", ["true"])
     if how == "caught":
         try:
             sys.exit(2)
