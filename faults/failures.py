@@ -147,7 +147,7 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     if failure.kind == "Raised":
         return _of_error(run, failure, follows)
     if failure.kind == "Killed":
-        return _is_victim(run, failure) or _may_be_aborted(failure, follows)
+        return _is_victim(run, failure) or _may_be_torchs(run, failure, follows)
     if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
         return follows or _is_victim(run, failure)
     if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
@@ -167,10 +167,19 @@ def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
     return holds
 
 
-def _may_be_aborted(failure: Failure, follows: bool) -> bool | None:
-    """Whether torch may have aborted it over the end of another: its threads do where what a peer sent is torn. Of a
-    script's roles nobody knows by which signal they ended."""
-    return None if follows and failure.text == _ABORTED else False
+def _may_be_torchs(run: Run, failure: Failure, follows: bool) -> bool | None:
+    """Whether torch may have crashed it: its threads abort where what a peer sent is torn, and an RRef that the plan
+    kept from being made corrupts the heap when it is dropped. Of a script's roles nobody knows by which signal."""
+    aborted = follows and failure.text == _ABORTED
+    return None if aborted or _has_lost_an_rref(run, failure, failure.role) else False
+
+
+def _has_lost_an_rref(run: Run, failure: Failure, role: str) -> bool:
+    lost = [event for event in run.timeline.of("info") if event.may_be_of(role, failure.process)]
+    return failure.text != _KILLED and any(
+        event.details.get("via") == "remote" and excused(run, from_json(event.details.get("causes")), event.time)
+        for event in lost
+    )
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
@@ -207,8 +216,10 @@ def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool 
 
 def _of_killed_command(run: Run, failure: Failure) -> bool | None:
     """By the plan, where it plays the role that the plan kills. None: it may have killed itself, as it lost another."""
-    if failure.text == _ABORTED:
-        return bool(run.timeline.of("raised"))
+    if failure.text == _ABORTED and run.timeline.of("raised"):
+        return True
+    if any(_has_lost_an_rref(run, failure, role) for role in run.timeline.roles):
+        return None
     if failure.text != _KILLED or not victims(run):
         return False
     return _is_planned(run, failure.process) or None

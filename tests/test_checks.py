@@ -347,6 +347,27 @@ class TestErrors:
         aborted = End("Killed", str(Killed(signal)), 102.5)
         assert judge(run(DROP, fired(), ends={"a": peer, "b": aborted})).verdict == verdict
 
+    @pytest.mark.parametrize(
+        ("via", "event", "text", "verdict"),
+        [
+            ("remote", "info", str(Killed(11)), "unknown"),
+            ("remote", "info", str(Killed(6)), "unknown"),
+            ("remote", "info", "was killed by a signal", "unknown"),
+            ("remote", "info", str(Killed(9)), "wrong"),
+            ("remote", "fail", str(Killed(11)), "wrong"),
+            ("rpc", "info", str(Killed(11)), "wrong"),
+        ],
+    )
+    @pytest.mark.parametrize("role", ["a", "+command"])
+    def test_who_crashes_after_an_rref_was_lost_may_have_been_crashed_by_torch(
+        self, role: str, via: str, event: str, text: str, verdict: str
+    ) -> None:
+        """Dropping one whose `remote` has timed out corrupts the heap (docs/behaviours.md)."""
+        told_causes = told("a", "RuntimeError").details["causes"]
+        lost = Event("a", event, 1.5, {"site": "shop:pay", "nth": 1, "via": via, "causes": told_causes})
+        ends = {"a": RETURNED, "b": RETURNED, role: End("Killed", text, 102.0)}
+        assert judge(run(DROP, fired(), lost, ends=ends)).verdict == verdict
+
     def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
 
