@@ -34,7 +34,7 @@ GENTLE = ("Delay", "Order", "Pause", "Slow")
 # Types by which a wait with a limit ends: sockets', asyncio's and futures' are TimeoutError too.
 _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}
 # Who raises one for whoever waits for another thread, process or role; that of a socket may be of any server.
-_WAITS = re.compile(r"/lib/python\d[\d.]*/(concurrent|asyncio|multiprocessing|threading\.py)\b|/torch/")
+_WAITS = re.compile(r"/lib/python\d[\d.]*t?/(concurrent|asyncio|multiprocessing|threading\.py)\b|/torch/")
 # Of a queue, which may not have been waited for: `get_nowait` raises it at once.
 _QUEUES = {"Empty", "Full"}
 # What RPC, torch and the tutorials say of one, word for word.
@@ -55,9 +55,9 @@ _LATE = re.compile(
 # Types of a peer that is gone, of torch's and of ours; and what torch says in a RuntimeError. Transports differ.
 _LOSSES = {"DistNetworkError", "PeerLost"}
 # Whose ConnectionError is of a peer; that of a socket may be of any server.
-_LINKS = re.compile(r"/lib/python\d[\d.]*/multiprocessing/|/torch/(distributed|multiprocessing)/")
+_LINKS = re.compile(r"/lib/python\d[\d.]*t?/multiprocessing/|/torch/(distributed|multiprocessing)/")
 # Whose EOFError speaks of a peer; that of `input`, of `pickle` or `torch.load` is the program's.
-_CHANNELS = re.compile(r"/lib/python\d[\d.]*/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
+_CHANNELS = re.compile(r"/lib/python\d[\d.]*t?/(multiprocessing|asyncio)/|/torch/(distributed|multiprocessing)/")
 _LOST = re.compile(
     r"RPCErr:\d|this error originated at tensorpipe|EOF: end of file|\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): "
     r"|pair\.cc:\d+\] |Connection was likely closed|process_vm_readv"

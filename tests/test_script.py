@@ -245,8 +245,13 @@ def test_what_a_killed_role_has_started_has_longer_to_end_by_itself(tmp_path: Pa
     assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
     ledger.write("fired", fault=0, kind="Crash", pid=7)
     assert _grace(tmp_path) > MP_STATUS_CHECK_INTERVAL
-    with adopting() as left, subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as ending:
-        assert [line.startswith("cat still runs") for line in left(0.0)] == [True]
+    echo = ["sh", "-c", "echo; exec cat"]
+    with (
+        adopting() as left,
+        subprocess.Popen(echo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as ending,
+    ):
+        ending.stdout.readline()  # type: ignore[union-attr]  # before it has begun, it has no name
+        assert [" still runs (process " in line for line in left(0.0)] == [True]
         ending.stdin.close()  # type: ignore[union-attr]
         assert left(_grace(tmp_path)) == []
 
