@@ -86,7 +86,7 @@ def _note(folder: Path, pids: Iterable[int], number: int, how: str) -> None:
 def _ends(pid: int, number: int) -> bool:
     """Whether this signal ends the process now: nobody handles, ignores or blocks it there."""
     with suppress(OSError):
-        lines = map(str.split, Path(f"/proc/{pid}/status").read_text().splitlines())
+        lines = map(str.split, Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
         masks = [int(words[1], 16) for words in lines if words and words[0] in _MASKS]
         return not any(mask >> (number - 1) & 1 for mask in masks)
     return False

@@ -15,7 +15,7 @@ def is_definite(error: BaseException) -> bool:
 
     Everything else (a timeout, a connection that broke) may have executed, or may yet.
     """
-    text = str(error)
+    text = text_of(error)
     if not isinstance(error, RuntimeError) or any(part in text for part in _RAISED_THERE):
         return True
     return any(part in text.lower() for part in _NEVER_SENT)
@@ -28,9 +28,17 @@ def raised_there(error: str) -> str | None:
     return name if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
+def text_of(error: BaseException) -> str:
+    """What it says; the program's own `__str__` may fail."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def first_line(error: BaseException, limit: int = 200) -> str:
     """An error in one line for a ledger: what it says, not where it comes from."""
-    text = str(error).replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
+    text = text_of(error).replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = next((line for line in lines if "On WorkerInfo(" not in line), (lines or [""])[0])
     return f"{type(error).__name__}: {telling[:limit]}"

@@ -18,6 +18,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -41,6 +42,8 @@ _SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
 _last: dict[str, Any] = {}
 # What the parent was handling, or had ended by, when it forked this process.
 _inherited: list[BaseException | None] = []
+# What `sys.exit` has raised last.
+_leaving: list[SystemExit] = []
 # Called first of all when this process ends: what else there is to write down.
 _before: list[Callable[[], None]] = []
 # Kept open for the handler in C that writes to it.
@@ -135,35 +138,65 @@ def _note(status: int | None = None, *, final: bool = False) -> None:
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
-        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **_last})
+        last = {} if status is None and _is_caught() else _last
+        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **last})
 
 
 def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:
     """Stands for `os._exit`, by which also processes end that multiprocessing has forked, with the status that
     `sys.exit` was called with."""
-    if _last.get("status") != status and not _remember(status):
-        _last.clear()
-    _note(status, final=True)
-    exit_now(status)
+    try:
+        if _last.get("status") != status and not _remember(status):
+            _last.clear()
+        _note(status, final=True)
+    finally:  # whatever went wrong in writing that down, this is the end
+        exit_now(status)
 
 
-def _become(execute: Callable[..., NoReturn], path: Any, *arguments: Any) -> NoReturn:
+def _become(execute: Callable[..., NoReturn], path: Any, *arguments: Any, **named: Any) -> NoReturn:
     """Stands for `os.execv` and `os.execve`, by which a role is over, and its process goes on as another program. Not
     where that is not there: `os.execvp` tries each folder of PATH."""
-    if isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK)):  # noqa: PTH113 (bytes too)
-        if not _remember(0):
-            _last.clear()
-        _note(0, final=True)
-    execute(path, *arguments)
+    there = isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK))  # noqa: PTH113 (bytes too)
+    if there:
+        with suppress(Exception):
+            if not _remember(0):
+                _last.clear()
+            _note(0, final=True)
+    try:
+        execute(path, *arguments, **named)
+    finally:  # it could not be executed
+        if there:
+            _stay()
+
+
+def _stay() -> None:
+    """Take an ``exit`` back: the process goes on as it was."""
+    _last.clear()
+    desk = Desk.open
+    if desk is not None and desk.ledger.process == os.getpid():
+        with suppress(OSError):
+            desk.ledger.write("stayed")
 
 
 def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
     """Stands for `sys.exit`. multiprocessing calls it once more, with the status that its target chose."""
+    if threading.current_thread() is not threading.main_thread():
+        leave(code)  # ends that thread alone
     status = code if isinstance(code, int) else 0 if code is None else 1
     if not _remember(status) and _last.get("status") != status:
         _last.clear()
         _last["status"] = status
-    leave(code)
+    try:
+        leave(code)
+    except SystemExit as error:
+        _leaving[:] = [error]
+        raise
+
+
+def _is_caught() -> bool:
+    """Whether the SystemExit that `sys.exit` has raised last has not left all frames."""
+    trace = _leaving[0].__traceback__ if _leaving else None
+    return trace is not None and trace.tb_frame.f_back is not None
 
 
 def _remember(status: int) -> bool:
@@ -171,9 +204,14 @@ def _remember(status: int) -> bool:
     error = met = sys.exc_info()[1]
     while isinstance(error, SystemExit):  # what was being handled when somebody raised that
         error = error.__context__
+    if status == 0 and isinstance(met, SystemExit) and met.code not in (None, 0):
+        error = error or met  # a status, or a sentence, of which a `finally` block makes nothing
+        handled: bool | None = is_handled(met)
+    else:
+        # Whoever raises SystemExit in handling it has handled it; an interrupt is no mistake of the program.
+        passing = status == 0 and error is met and isinstance(error, Exception)
+        handled = is_handled(error) if passing and error is not None else True
     if error is None or is_inherited(error):
         return False
-    # Whoever raises SystemExit in handling it has handled it; an interrupt is no mistake of the program.
-    handled = status or error is not met or not isinstance(error, Exception) or is_handled(error)
-    _last.update(status=status, causes=to_json(pieces_of(error)), handled=None if handled is None else bool(handled))
+    _last.update(status=status, causes=to_json(pieces_of(error)), handled=handled)
     return True

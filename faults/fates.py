@@ -94,6 +94,8 @@ def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
             current[latest] = []
             found.append(current[latest])
         process = event.process or latest
+        if event.event == "stayed" and process in current:  # what it wanted to become is not there
+            current[process][:] = [each for each in current[process] if each.event != "exit"]
         if process in current:
             current[process].append(event)
     return found

@@ -17,15 +17,25 @@ def is_handled(error: BaseException) -> bool | None:
     source = linecache.getlines(trace.tb_frame.f_code.co_filename, trace.tb_frame.f_globals)
     try:
         nodes = ast.walk(ast.parse("".join(source)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for each in nodes:
         if isinstance(each, ast.Try | ast.TryStar):
             if _within(each.body, raised) and _within(each.handlers, now):
-                return True
+                return None if _is_raised_again(each.handlers, now) else True
             if _within([*each.body, *each.handlers, *each.orelse], raised) and _within(each.finalbody, now):
                 return False
     return None
+
+
+def _is_raised_again(handlers: Sequence[ast.ExceptHandler], now: int | None) -> bool:
+    """Whether a plain ``raise`` there, which leaves no line in the traceback, may have led to this line."""
+    for each in (node for handler in handlers for node in ast.walk(handler)):
+        ends = isinstance(each, ast.Try | ast.TryStar) and _within(each.finalbody, now)
+        ends |= isinstance(each, ast.With | ast.AsyncWith) and each.lineno == now
+        if ends and any(isinstance(node, ast.Raise) and node.exc is None for node in ast.walk(each)):
+            return True
+    return False
 
 
 def _within(nodes: Sequence[ast.stmt | ast.ExceptHandler], line: int | None) -> bool:

@@ -10,7 +10,8 @@ line is torn. Each line says which ``process`` has written it: several may play 
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
 - ``raised``: an exception ended a process of a script; ``interrupted``: a SIGINT did; ``exit``: it ended in order, with
-  this status. ``causes``, also of a call that failed: what the error derives from.
+  this status; ``stayed``: it did not, since what it was to become could not be executed. ``causes``, also of a call
+  that failed: what the error derives from.
 - ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   of a network's fault.
 """
@@ -23,6 +24,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,16 +48,13 @@ class Ledger:
         self.role, self.process, self.world = role, os.getpid(), world
         self.path = folder / f"{role}{SUFFIX}"
         try:
-            self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+            self._open()
         except OSError as error:
             wanted = f"wanted a folder in which role {role!r} can write"
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
-        # As a file of Python's does: one that nobody has any more is closed.
-        self._release = weakref.finalize(self, os.close, self._file)
-        self._release.atexit = False
         # Also where a finalizer that the collector runs in the middle of `write` writes too.
         self._lock = threading.RLock()
-        if os.fstat(self._file).st_size:
+        if self._file is not None and self._known.st_size:
             os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
         self.write("start", pid=self.process, wall=time.time(), boot=_boot(), world=world)
 
@@ -66,14 +65,33 @@ class Ledger:
         head = {"event": event, "time": time.monotonic(), "process": os.getpid()}
         line = json.dumps({**head, **details}, default=str) + "\n"
         with self._lock:
-            if self._file is not None:
-                os.write(self._file, line.encode())
+            if self._file is None:
+                return
+            if not self._is_open():
+                self._open()
+            os.write(self._file, line.encode())
+
+    def _open(self) -> None:
+        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+        self._known = os.fstat(self._file)
+        # As a file of Python's does: one that nobody has any more is closed.
+        self._release = weakref.finalize(self, os.close, self._file)
+        self._release.atexit = False
+
+    def _is_open(self) -> bool:
+        """Whether the number is still this file's: a program may close all, and then open files of its own."""
+        with suppress(OSError):
+            if self._file is not None and os.path.samestat(os.fstat(self._file), self._known):
+                return True
+        self._release.detach()
+        return False
 
     def close(self) -> None:
         """Later events, of calls that are still under way, go nowhere."""
         with self._lock:
+            if self._file is not None and self._is_open():
+                self._release()
             self._file = None
-            self._release()
 
 
 def _boot() -> str:

@@ -65,7 +65,7 @@ def command(pid: int) -> str:
 def _stat(pid: int) -> tuple[str, int]:
     """A process's state and parent; ``X`` and 0 where it is gone."""
     try:
-        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
     except OSError:
         return "X", 0
     return state, int(parent)

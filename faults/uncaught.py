@@ -7,6 +7,7 @@ import builtins
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,18 +16,20 @@ from typing import Any
 
 from faults import farewell
 from faults.causes import pieces_of, to_json
-from faults.certainty import first_line, raised_there
+from faults.certainty import first_line, raised_there, text_of
 from faults.delivery import Desk
 from faults.failures import COMMAND, OF_ANOTHER
 from faults.ledger import Ledger
 
 # The processes that have written down what ends them: this one, and those that it was forked from.
 _told: set[int] = set()
+# What stands for `sys.excepthook`: while it does, nothing else has to be told.
+_hook: list[object] = [None]
 
 
 def watch(folder: Path) -> None:
     """Write down what ends this process, or one that multiprocessing starts from it: ``raised``, with its types."""
-    sys.excepthook = partial(_leave, folder, sys.excepthook)
+    sys.excepthook = _hook[0] = partial(_leave, folder, sys.excepthook)
     process: Any = BaseProcess
     process._bootstrap = _watched(folder, process._bootstrap)
     farewell.watch(partial(_tell_last, folder))
@@ -39,14 +42,15 @@ def _leave(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    _write(folder, error)
+    with suppress(Exception):  # the folder is gone, or shut for whoever this process has become
+        _write(folder, error)
     hook(kind, error, trace)
 
 
 def _tell_last(folder: Path) -> None:
     """For a program with a `sys.excepthook` of its own: C keeps an uncaught error before it calls any."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)  # the latter alone until Python 3.12
-    if error is None or os.getpid() in _told or farewell.is_inherited(error):
+    if error is None or sys.excepthook is _hook[0] or os.getpid() in _told or farewell.is_inherited(error):
         return
     trace = error.__traceback__
     # Who catches an error may keep it there too, as pytest and consoles do: that has not left all frames.
@@ -79,7 +83,7 @@ def _run(folder: Path, run: Callable[[], object]) -> None:
 
 def _write(folder: Path, error: BaseException) -> None:
     """In the ledger of the role that this process, not one that it was forked from, plays or has played."""
-    kind = getattr(builtins, raised_there(str(error)) or "", type(error))
+    kind = getattr(builtins, raised_there(text_of(error)) or "", type(error))
     bases = [each.__name__ for each in kind.__mro__ if each is not object]
     own = None if Desk.open is None or Desk.open.ledger.process != os.getpid() else Desk.open.ledger
     interrupted = own is not None and isinstance(error, KeyboardInterrupt)

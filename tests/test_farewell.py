@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -119,6 +120,63 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
                 leave(_leave, 3)
         assert "causes" not in farewell._last
 
+    def test_not_of_a_thread(self) -> None:
+        """It ends that thread alone."""
+
+        def end() -> None:
+            try:
+                int("no data")
+            except ValueError:
+                with suppress(SystemExit):
+                    farewell._exit(_leave, 3)
+
+        thread = threading.Thread(target=end)
+        thread.start()
+        thread.join()
+        assert farewell._last == {}
+
+    def test_not_where_the_program_catches_what_it_raises(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def work() -> None:
+            try:
+                int("no data")
+            finally:
+                farewell._exit(_leave, 0)
+
+        monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+        monkeypatch.setattr(farewell, "_before", [])
+        monkeypatch.setattr(farewell, "_leaving", [])
+        with suppress(SystemExit):
+            work()
+        farewell._note()
+        (left,) = read(tmp_path).of("exit")
+        assert "causes" not in left.details
+
+    @pytest.mark.parametrize(("code", "handled"), [("the sum is wrong", False), (0, None)])
+    def test_a_status_of_which_nothing_is_made(self, code: object, handled: bool | None) -> None:
+        """``sys.exit("...")``, and then ``os._exit(0)`` in a `finally` block."""
+
+        def end() -> None:
+            try:
+                _leave(code)
+            finally:
+                farewell._exit_now(_leave, 0)
+
+        with pytest.raises(SystemExit):
+            end()
+        assert farewell._last.get("handled") is handled
+
+
+def test_os_exit_ends_the_process_whatever_goes_wrong_in_telling(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(farewell, "_before", [fails])
+    with pytest.raises(SystemExit) as end:
+        farewell._exit_now(_leave, 3)
+    assert end.value.code == 3
+
 
 def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp_path: Path) -> None:
     """As in ``atexit.register(os._exit, 0)``, which is executed after what was registered later."""
@@ -142,6 +200,36 @@ def test_a_role_is_over_where_its_process_becomes_another_program(
         farewell._become(lambda *arguments: found.append(arguments), path, ["python"])  # type: ignore[arg-type, func-returns-value]
     assert [arguments[0] for arguments in found] == [tmp_path / "nothing", tmp_path, sys.executable]
     assert [(each.details["status"], each.details["final"]) for each in read(tmp_path).of("exit")] == [(0, True)]
+
+
+def test_who_cannot_become_another_program_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`os.execve` may be called with names."""
+
+    def execute(path: object, argv: list[str], env: dict[str, str]) -> NoReturn:
+        raise OSError(f"no program: {path} {argv} {env}")
+
+    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(farewell, "_before", [])
+    for path in (tmp_path / "nothing", sys.executable):
+        with pytest.raises(OSError, match="no program"):
+            farewell._become(execute, path=path, argv=["python"], env={})
+    assert [each.event for each in read(tmp_path).events] == ["start", "exit", "stayed"]
+
+
+def test_a_process_whose_name_is_no_text_can_be_ended(tmp_path: Path) -> None:
+    """The kernel cuts names off at 15 bytes, within a character."""
+    name = os.fsencode(tmp_path) + b"/\xff"
+    Path(os.fsdecode(name)).symlink_to("/bin/sleep")
+    child = subprocess.Popen([name, "100"])
+    try:
+        due = time.monotonic() + 20
+        while b"\xff" not in Path(f"/proc/{child.pid}/stat").read_bytes():  # once it has begun
+            assert time.monotonic() < due
+        assert is_running(child.pid)
+        assert asking._ends(child.pid, signal.SIGHUP)
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:
@@ -265,6 +353,26 @@ def test_an_uncaught_error_is_told_whatever_hook_the_program_has(
     uncaught._tell_last(tmp_path)
     uncaught._tell_last(tmp_path)
     assert [each.details["error"] for each in read(tmp_path).of("raised")] == ["ValueError: no data"] * told
+
+
+def test_an_error_that_cannot_say_what_it_is_is_told(tmp_path: Path) -> None:
+    class Mute(ValueError):
+        def __str__(self) -> str:
+            raise KeyError("no words")
+
+    uncaught._write(tmp_path, Mute())
+    (told,) = read(tmp_path).of("raised")
+    assert told.details["error"] == "Mute: "
+
+
+def test_nothing_is_told_again_while_nobody_has_another_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that a program has handled may be kept there too."""
+    monkeypatch.setattr(sys, "last_value", _raised(caught=False), raising=False)
+    monkeypatch.setattr(sys, "last_exc", sys.last_value, raising=False)
+    monkeypatch.setattr(uncaught, "_told", set())
+    monkeypatch.setattr(uncaught, "_hook", [sys.excepthook])
+    uncaught._tell_last(tmp_path)
+    assert read(tmp_path).events == ()
 
 
 def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

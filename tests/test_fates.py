@@ -72,6 +72,11 @@ def test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough(other: list[E
     assert end(life("till", "up"), other, asked={1})[0] == "Returned"
 
 
+def test_who_could_not_become_another_program_has_not_ended_by_that() -> None:
+    assert end(life("till", *WHOLE, "stayed"))[0] == "Killed"
+    assert end(life("till", *WHOLE, "stayed", "exit"))[0] == "Returned"
+
+
 def test_who_is_ended_by_its_own_program_has_not_ended_by_itself() -> None:
     assert end(life("till", "up"), OTHER, asked={1}) == ("Ended", "was ended by its own program")
     assert end(life("till", "up", "shutdown"), OTHER, asked={1})[0] == "Ended"

@@ -72,6 +72,16 @@ def fails_in_its_answer() -> None:
         look()
 
 
+def raises_it_again() -> None:
+    try:
+        int("no data")
+    except ValueError:
+        try:
+            raise
+        finally:
+            look()
+
+
 @contextmanager
 def looking() -> Iterator[None]:
     try:
@@ -108,6 +118,7 @@ def is_left_by_who_may_answer() -> None:
         (fails_in_its_answer, False),
         (is_left_by_it, False),
         (is_left_by_who_may_answer, None),
+        (raises_it_again, None),
     ],
 )
 def test_by_the_source_of_the_frame_that_the_error_has_reached(

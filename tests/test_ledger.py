@@ -84,6 +84,23 @@ def test_a_closed_ledger_takes_no_more(tmp_path: Path) -> None:
     assert ledger.path.read_bytes() == before
 
 
+def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
+    """As a daemon does, by `os.closerange`: what it opens then has the ledger's number, and none of its lines."""
+    ledger = Ledger(tmp_path, "a")
+    number = ledger._file
+    assert number is not None
+    with (tmp_path / "own").open("wb") as own:
+        os.dup2(own.fileno(), number)
+        try:
+            ledger.write("up")
+            ledger.close()
+            assert os.path.samestat(os.fstat(number), os.fstat(own.fileno()))
+        finally:
+            os.close(number)
+    assert (tmp_path / "own").read_bytes() == b""
+    assert [each.event for each in read(tmp_path).events] == ["start", "up"]
+
+
 def test_a_killed_writer_loses_no_whole_line(tmp_path: Path) -> None:
     numbers = killed_writer(tmp_path, "plain")
     assert numbers == list(range(len(numbers)))

@@ -192,9 +192,9 @@ MUTANTS = (
     Mutant(
         "last-line-lost",
         _LEDGER,
-        "                os.write(self._file, line.encode())",
-        '                self._held, line = line, getattr(self, "_held", "")\n'
-        "                os.write(self._file, line.encode())",
+        "            os.write(self._file, line.encode())",
+        '            self._held, line = line, getattr(self, "_held", "")\n'
+        "            os.write(self._file, line.encode())",
         (f"{_OF_LEDGER}::test_a_line_is_there_as_soon_as_it_is_written",),
         "a ledger that buffers a line",
     ),
