@@ -144,13 +144,31 @@ def test_parameters_stay_with_their_owners_and_gradients_in_their_context(world:
     assert other == {}
 
 
+_go = threading.Event()
+
+
+def linear_shard_later() -> Shard:
+    """Not before `let_go`, at most 20 s. Runs on the owner, as does that."""
+    assert _go.wait(20)
+    return linear_shard()
+
+
+def let_go() -> None:
+    _go.set()
+
+
 def first_call_in_a_context() -> list[int]:
-    """Runs on the master: how many gradients worker1 gets, from a shard used for the first time and for the second."""
+    """Runs on the master: how many gradients worker1 gets, from a shard used for the first time and for the second.
+
+    The owner cannot tell the shard's type before the first call has been asked for.
+    """
     counts = []
-    shard = rpc.remote("worker1", linear_shard)
+    shard = rpc.remote("worker1", linear_shard_later)
     for number in range(2):
         with dist_autograd.context() as context_id:
-            output = shard.rpc_async().forward(RRef(torch.ones(4, 2)), number).wait()
+            answer = shard.rpc_async().forward(RRef(torch.ones(4, 2)), number)
+            rpc.rpc_sync("worker1", let_go)
+            output = answer.wait()
             dist_autograd.backward(context_id, [output.sum()])  # type: ignore[attr-defined]
             counts.append(len(rpc.rpc_sync("worker1", count_gradients, args=(context_id,))))
     return counts
