@@ -226,7 +226,7 @@ def test_a_process_whose_name_is_no_text_can_be_ended(tmp_path: Path) -> None:
         while b"\xff" not in Path(f"/proc/{child.pid}/stat").read_bytes():  # once it has begun
             assert time.monotonic() < due
         assert is_running(child.pid)
-        assert asking._ends(child.pid, signal.SIGHUP)
+        assert asking._ends(child.pid, signal.SIGUSR1)
     finally:
         child.kill()
         child.wait()
@@ -255,7 +255,7 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         ("os.kill(child.pid, 9)", True),
         ("os.killpg(child.pid, 9)", True),
         ("os.kill(-child.pid, 15)", True),
-        ("child.send_signal(1)", True),  # SIGHUP
+        ("child.send_signal(10)", True),  # SIGUSR1
         ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
     ],
 )
@@ -277,19 +277,19 @@ def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked:
     ("told", "asked"),
     [
         ("", True),
-        ("signal.signal(signal.SIGHUP, signal.SIG_DFL)", True),
-        ("signal.signal(signal.SIGHUP, print)", False),
-        ("signal.signal(signal.SIGHUP, signal.SIG_IGN)", False),
-        ("signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})", False),
+        ("signal.signal(signal.SIGUSR1, signal.SIG_DFL)", True),
+        ("signal.signal(signal.SIGUSR1, print)", False),
+        ("signal.signal(signal.SIGUSR1, signal.SIG_IGN)", False),
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})", False),
     ],
 )
 def test_a_signal_that_its_receiver_handles_is_not_what_ends_it(told: str, asked: bool, tmp_path: Path) -> None:
-    """As of a server that reads its settings again by SIGHUP, and crashes later."""
+    """As of a server that reads its settings again by a signal, and crashes later. `nohup` would ignore SIGHUP here."""
     text = f"import signal, sys\n{told}\nprint(flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        asking._kill(tmp_path, lambda pid, number: None, process.pid, signal.SIGHUP)
+        asking._kill(tmp_path, lambda pid, number: None, process.pid, signal.SIGUSR1)
     assert list(asking.asked_to_end(tmp_path)) == ([process.pid] if asked else [])
 
 
