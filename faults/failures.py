@@ -13,6 +13,7 @@ from faults.given_up import may_have_given_up
 from faults.ledger import Event
 from faults.origin import excused
 from faults.record import End, Run
+from faults.store_race import may_have_lost_the_store
 from reference.outcome import Killed
 
 # The ledger of processes of a script that play no role, such as the one that starts the others; and the command's end.
@@ -162,9 +163,11 @@ def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
 def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
     """Of the error that has ended a role, or that it was handling then."""
     holds = excused(run, failure.causes, failure.time, follows=follows)
-    if holds is False and may_have_given_up(run, failure.causes, [failure.role], failure.process):
-        return None
-    return holds
+    if holds is not False:
+        return holds
+    given_up = may_have_given_up(run, failure.causes, [failure.role], failure.process)
+    torchs = may_have_lost_the_store(run, failure.causes, failure.time, failure.role, failure.process)
+    return None if given_up or torchs else False
 
 
 def _may_be_torchs(run: Run, failure: Failure, follows: bool) -> bool | None:

@@ -8,6 +8,7 @@ _ORIGIN, _FATES, _FAILURES, _CAUSES = (f"faults/{name}.py" for name in ("origin"
 _OF_ORIGIN, _OF_FATES, _OF_CHECKS = (f"tests/test_{name}.py" for name in ("origin", "fates", "checks"))
 _OF_CAUSES = "tests/test_causes.py"
 _GIVEN_UP, _OF_GIVEN_UP = "faults/given_up.py", "tests/test_given_up.py"
+_STORE_RACE, _OF_STORE_RACE = "faults/store_race.py", "tests/test_store_race.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -759,6 +760,30 @@ MUTANTS: tuple[Mutant, ...] = (
         " else False",
         (f"{_OF_CHECKS}::TestErrors::test_who_crashes_after_an_rref_was_lost_may_have_been_crashed_by_torch",),
         "a role that torch crashes, as it drops an RRef that the plan has kept from being made, is wrong",
+    ),
+    Mutant(
+        "a-lost-store-is-its-own",
+        _FAILURES,
+        "    return None if given_up or torchs else False",
+        "    return None if given_up else False",
+        (f"{_OF_STORE_RACE}::test_a_lost_store_is_torchs_only_once_another_role_has_left_gracefully",),
+        "a right program is wrong where its first rank, and the store with it, has ended too early for another",
+    ),
+    Mutant(
+        "a-lost-store-excuses-the-rude",
+        _STORE_RACE,
+        "event.time <= time and _is_graceful(run, event)]",
+        "event.time <= time]",
+        (f"{_OF_STORE_RACE}::test_a_lost_store_is_torchs_only_once_another_role_has_left_gracefully",),
+        "a role that leaves without waiting for the others takes the store away, and nobody is wrong",
+    ),
+    Mutant(
+        "a-lost-store-at-any-time",
+        _STORE_RACE,
+        "    return bool(own) and any(event.role != role and event.time < own[-1].time for event in left)",
+        "    return bool(own)",
+        (f"{_OF_STORE_RACE}::test_a_lost_store_is_torchs_only_once_another_role_has_left_gracefully",),
+        "a store that is lost while every other role is still there is torch's own race",
     ),
     Mutant(
         "any-lost-call-crashes-torch",

@@ -4,12 +4,12 @@ python bandit.py
 """
 
 import os
-import socket
 from threading import Lock
 
 import torch
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
+from torch.distributed import TCPStore
 from torch.distributed.rpc import RRef, remote, rpc_async, rpc_sync
 from torch.distributions import Categorical
 
@@ -102,7 +102,7 @@ def run_worker(rank, world_size, port):
 
 
 if __name__ == "__main__":
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        port = s.getsockname()[1]
-    mp.spawn(run_worker, args=(WORLD_SIZE, port), nprocs=WORLD_SIZE, join=True)
+    # The launcher holds the store, as torchrun does: it outlives every rank.
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+    mp.spawn(run_worker, args=(WORLD_SIZE, store.port), nprocs=WORLD_SIZE, join=True)

@@ -1,10 +1,9 @@
-"""Two trainers fit a line with one parameter server. All timeouts are torch's own.
+"""Two trainers fit a line with one parameter server. All timeouts are torch's own. They meet in a file.
 
 python parameter_server.py
 """
 
-import os
-import socket
+import tempfile
 from threading import Lock
 
 import torch
@@ -73,15 +72,20 @@ def run_training_loop(rank):
         print(f"trainer {rank} step {step}: loss {loss.item():.3f}, {updates} updates", flush=True)
 
 
-def run_parameter_server(rank, world_size):
-    rpc.init_rpc(name="parameter_server", rank=rank, world_size=world_size)
+def init(name, rank, world_size, folder):
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store")
+    rpc.init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
+
+
+def run_parameter_server(rank, world_size, folder):
+    init("parameter_server", rank, world_size, folder)
     print("RPC initialized! Running parameter server...", flush=True)
     rpc.shutdown()
     print("RPC shutdown on parameter server.", flush=True)
 
 
-def run_worker(rank, world_size):
-    rpc.init_rpc(name=f"trainer_{rank}", rank=rank, world_size=world_size)
+def run_worker(rank, world_size, folder):
+    init(f"trainer_{rank}", rank, world_size, folder)
     try:
         run_training_loop(rank)
     finally:
@@ -90,15 +94,12 @@ def run_worker(rank, world_size):
 
 
 if __name__ == "__main__":
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        os.environ["MASTER_PORT"] = str(s.getsockname()[1])
-    os.environ["MASTER_ADDR"] = "localhost"
-    processes = []
-    for rank in range(WORLD_SIZE):
-        target = run_parameter_server if rank == 0 else run_worker
-        p = mp.Process(target=target, args=(rank, WORLD_SIZE))
-        p.start()
-        processes.append(p)
-    for p in processes:
-        p.join()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = []
+        for rank in range(WORLD_SIZE):
+            target = run_parameter_server if rank == 0 else run_worker
+            p = mp.Process(target=target, args=(rank, WORLD_SIZE, folder))
+            p.start()
+            processes.append(p)
+        for p in processes:
+            p.join()

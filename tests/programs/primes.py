@@ -3,8 +3,7 @@
 python primes.py
 """
 
-import os
-import socket
+import tempfile
 import threading
 import time
 
@@ -58,9 +57,9 @@ def run_client():
             print(f"{worker.owner_name()} is gone: {str(e)[:60]!r}", flush=True)
 
 
-def run(rank, size):
+def run(rank, size, folder):
     name = "client" if rank == 0 else WORKERS[rank - 1]
-    options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=4)
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=4)
     rpc.init_rpc(name, rank=rank, world_size=size, rpc_backend_options=options)
     if rank == 0:
         run_client()
@@ -74,11 +73,9 @@ def run(rank, size):
 
 
 if __name__ == "__main__":
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(s.getsockname()[1]))
-    processes = [mp.Process(target=run, args=(rank, 3)) for rank in range(3)]
-    for p in processes:
-        p.start()
-    for p in processes:
-        p.join()
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [mp.Process(target=run, args=(rank, 3, folder)) for rank in range(3)]
+        for p in processes:
+            p.start()
+        for p in processes:
+            p.join()

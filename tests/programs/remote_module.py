@@ -4,7 +4,6 @@ python remote_module.py
 """
 
 import os
-import socket
 import sys
 
 import torch
@@ -12,6 +11,7 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 from torch import nn, optim
+from torch.distributed import TCPStore
 from torch.distributed.nn import RemoteModule
 from torch.distributed.optim import DistributedOptimizer
 
@@ -57,11 +57,11 @@ def run(rank, port):
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        port = s.getsockname()[1]
+    # The launcher holds the store, as torchrun does: it outlives both ranks.
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
     ctx = mp.get_context("spawn")
-    master, worker = (ctx.Process(target=run, args=(rank, port), daemon=True) for rank in range(2))
+    master, worker = (ctx.Process(target=run, args=(rank, store.port), daemon=True) for rank in range(2))
     worker.start()
     master.start()
     master.join()

@@ -3,7 +3,7 @@
 python shop.py
 """
 
-import socket
+import tempfile
 
 import torch.multiprocessing as mp
 from torch.distributed.rpc import TensorPipeRpcBackendOptions, init_rpc, rpc_sync, shutdown
@@ -20,8 +20,8 @@ def takings():
     return paid
 
 
-def play(rank, port):
-    options = TensorPipeRpcBackendOptions(init_method=f"tcp://127.0.0.1:{port}", rpc_timeout=1.5)
+def play(rank, folder):
+    options = TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=1.5)
     init_rpc(["shop", "till"][rank], rank=rank, world_size=2, rpc_backend_options=options)
     if rank == 1:
         for amount in (1, 10, 100):
@@ -34,7 +34,5 @@ def play(rank, port):
 
 
 if __name__ == "__main__":
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    mp.spawn(play, args=(port,), nprocs=2)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(play, args=(folder,), nprocs=2)
