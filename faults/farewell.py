@@ -29,7 +29,7 @@ from faults import hook
 from faults.asking import SUFFIX
 from faults.causes import pieces_of, to_json
 from faults.delivery import Desk
-from faults.handled import is_handled
+from faults.handled import is_handled, was_caught
 from faults.leaving import doors
 from faults.ledger import Ledger
 
@@ -138,7 +138,7 @@ def _note(status: int | None = None, *, final: bool = False) -> None:
     desk = Desk.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
-        last = {} if status is None and _is_caught() else _last
+        last = {} if status is None and any(map(was_caught, _leaving)) else _last
         desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **last})
 
 
@@ -191,12 +191,6 @@ def _exit(leave: Callable[[Any], NoReturn], code: Any = None) -> NoReturn:
     except SystemExit as error:
         _leaving[:] = [error]
         raise
-
-
-def _is_caught() -> bool:
-    """Whether the SystemExit that `sys.exit` has raised last has not left all frames."""
-    trace = _leaving[0].__traceback__ if _leaving else None
-    return trace is not None and trace.tb_frame.f_back is not None
 
 
 def _remember(status: int) -> bool:

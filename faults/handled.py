@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 
 def is_handled(error: BaseException) -> bool | None:
@@ -26,6 +28,19 @@ def is_handled(error: BaseException) -> bool | None:
             if _within([*each.body, *each.handlers, *each.orelse], raised) and _within(each.finalbody, now):
                 return False
     return None
+
+
+def was_caught(error: BaseException) -> bool:
+    """Whether a frame that the error has met has returned all the same. When no frame of the program runs any more; the
+    traceback alone does not tell, since Python 3.11 writes it down only where a block handles the error."""
+    return any(dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN_") for frame in _met(error))
+
+
+def _met(error: BaseException) -> Iterator[FrameType]:
+    frame = error.__traceback__.tb_frame if error.__traceback__ else None
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _is_raised_again(handlers: Sequence[ast.ExceptHandler], now: int | None) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from faults.handled import is_handled
+
+ROOT = Path(__file__).parents[1]
 
 found: list[bool | None] = []
 
@@ -136,3 +140,75 @@ def test_without_a_source_nobody_can_tell() -> None:
         exec("try:\n    int('no data')\nfinally:\n    look()", {"look": look})
     assert found == [None]
     assert is_handled(ValueError("never raised")) is None
+
+
+# What tells at its end whether the last SystemExit was caught; and a program, in which somebody ends the process.
+_TELLS = """
+import asyncio, atexit, sys
+from contextlib import ExitStack, suppress
+from faults.handled import was_caught
+met = []
+def leave():
+    try:
+        sys.exit(2)
+    except SystemExit as error:
+        met.append(error)
+        raise
+atexit.register(lambda: print(was_caught(met[-1])))
+def nothing():
+    pass
+def passes():
+    try:
+        leave()
+    finally:
+        nothing()
+def raises_again():
+    try:
+        leave()
+    except BaseException:
+        raise
+def in_a_generator():
+    yield 1
+    leave()
+async def in_a_coroutine():
+    leave()
+async def catches_in_a_coroutine():
+    with suppress(SystemExit):
+        leave()
+def catches():
+    try:
+        passes()
+    except SystemExit:
+        return 3
+def catches_in_a_with_statement():
+    with suppress(SystemExit):
+        passes()
+def main(work):
+    with ExitStack():
+        work()
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "caught"),
+    [
+        ("leave()", False),
+        ("passes()", False),
+        ("main(leave)", False),
+        ("main(passes)", False),
+        ("main(raises_again)", False),
+        ("list(in_a_generator())", False),
+        ("asyncio.run(in_a_coroutine())", False),
+        ("eval('main(leave)')", False),
+        ("catches()", True),
+        ("main(catches)", True),
+        ("main(catches_in_a_with_statement)", True),
+        ("asyncio.run(catches_in_a_coroutine())", True),
+        ("with suppress(SystemExit): list(in_a_generator())", True),
+        ("with suppress(SystemExit): main(leave)", True),
+    ],
+)
+def test_an_error_was_caught_where_a_frame_that_it_has_met_returned(program: str, caught: bool) -> None:
+    command = [sys.executable, "-S", "-c", f"{_TELLS}\n{program}"]
+    said = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert (said.stdout, said.returncode) == (f"{caught}\n", 0 if caught else 2)

@@ -391,7 +391,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a-caught-exit-is-judged",
         "faults/farewell.py",
-        "        last = {} if status is None and _is_caught() else _last",
+        "        last = {} if status is None and any(map(was_caught, _leaving)) else _last",
         "        last = _last",
         (
             "tests/test_farewell.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_not_where_the_program_catches_what_it_raises",
@@ -848,6 +848,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "and _within([*each.handlers, *each.finalbody], now):",
         ("tests/test_handled.py::test_by_the_source_of_the_frame_that_the_error_has_reached",),
         "an error that only passes a finally block is taken for one that the program has handled",
+    ),
+    Mutant(
+        "an-exit-that-leaves-every-frame-was-caught",
+        "faults/handled.py",
+        '    return any(dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN_") for frame in _met(error))',
+        "    return any(frame.f_back is not None for frame in _met(error))",
+        ("tests/test_handled.py::test_an_error_was_caught_where_a_frame_that_it_has_met_returned",),
+        "a role that ends by `sys.exit(2)` in a function, as it handles a lost call, is unknown",
     ),
     Mutant(
         "who-becomes-another-program-was-killed",
