@@ -3,13 +3,12 @@
 python bandit.py
 """
 
-import os
+import tempfile
 from threading import Lock
 
 import torch
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
-from torch.distributed import TCPStore
 from torch.distributed.rpc import RRef, remote, rpc_async, rpc_sync
 from torch.distributions import Categorical
 
@@ -84,10 +83,8 @@ class Agent:
         return rewards.mean().item()
 
 
-def run_worker(rank, world_size, port):
-    os.environ["MASTER_ADDR"] = "localhost"
-    os.environ["MASTER_PORT"] = str(port)
-    options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=3)
+def run_worker(rank, world_size, folder):
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=3)
     if rank == 0:
         rpc.init_rpc(AGENT_NAME, rank=rank, world_size=world_size, rpc_backend_options=options)
         torch.manual_seed(543)
@@ -102,7 +99,5 @@ def run_worker(rank, world_size, port):
 
 
 if __name__ == "__main__":
-    # The launcher holds the store, as torchrun does: it outlives every rank.
-    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
-    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-    mp.spawn(run_worker, args=(WORLD_SIZE, store.port), nprocs=WORLD_SIZE, join=True)
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(run_worker, args=(WORLD_SIZE, folder), nprocs=WORLD_SIZE, start_method="fork")

@@ -114,11 +114,11 @@ BANDIT = _of(
         "clean error",
         "later than the agent waits (3 s): its time-out ends all, before the delay is over",
     ),
-    (f"Drop {ACT} role=observer2 nth=4 side=request", "clean error", "a time-out, passed on by the agent and mp.spawn"),
+    (f"Drop {ACT} role=observer2 nth=4 side=request", "clean error", "a time-out, which agent and launcher pass on"),
     (
         f"Raise {REPORT} role=observer1 nth=5 side=reply error=KeyError text=lost",
         "clean error",
-        "the plan's error, passed on through two calls and mp.spawn",
+        "the plan's error, passed on through two calls and the launcher",
     ),
     (
         f"Duplicate {ACT} role=observer1 nth=2",
@@ -126,12 +126,12 @@ BANDIT = _of(
         "one action more than rewards: sizes do not match, in the agent's own code",
     ),
     (f"Duplicate {REPORT} role=observer2 nth=1", "wrong", "one reward more than actions: the same"),
-    (f"Crash {EPISODE} role=agent nth=1 when=before", "clean error", "observer1 is killed; eof, and mp.spawn ends all"),
-    (f"Crash {ACT} role=observer1 nth=3 when=after", "clean error", "the agent is killed, and mp.spawn ends all"),
+    (f"Crash {EPISODE} role=agent nth=1 when=before", "clean error", "observer1 is killed; eof, the launcher ends all"),
+    (f"Crash {ACT} role=observer1 nth=3 when=after", "clean error", "the agent is killed, and the launcher ends all"),
     (
         f"Crash role=observer2 at=call:{REPORT[5:]}#2@observer2",
         "clean error",
-        "an observer dies by its own hand, and mp.spawn ends all",
+        "an observer dies by its own hand, and the launcher ends all",
     ),
     (
         f"Pause role=observer1 at=call:{EPISODE[5:]}#1@agent seconds=6",
