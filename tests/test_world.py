@@ -30,6 +30,7 @@ from tests.processes import children_of, descendants_of, left_after
 pytestmark = pytest.mark.usefixtures("forkserver")
 
 PEER_LOST = "reference.outcome.PeerLost"
+KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
 
 
 def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
@@ -442,12 +443,6 @@ class TestDoors:
         with launch({"a": plays.rpc_timeout}, options={"rpc_timeout": 7.5}) as world:
             assert world.wait() == {"a": Returned(7.5)}
 
-    def test_an_unknown_option_is_an_error_of_every_role(self) -> None:
-        with launch({"a": plays.nothing, "b": plays.nothing}, options={"frobnicate": 1}) as world:
-            for outcome in world.wait().values():
-                assert isinstance(outcome, Raised)
-                assert "frobnicate" in outcome.message or outcome.type == PEER_LOST
-
     def test_options_of_one_role_reach_that_role_only(self) -> None:
         roles = Roles({"a": plays.rpc_timeout, "b": plays.rpc_timeout}, {"rpc_timeout": 7.5}, {"b": {"rpc_timeout": 8}})
         with launch(roles) as world:
@@ -520,6 +515,8 @@ class TestProcesses:
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
+        ({"roles": ["a"], "options": {"frob": 1, "init_method": "x"}}, f"no RPC option 'frob', 'init_method', {KNOWN}"),
+        ({"roles": Roles({"a": plays.name}, {}, {"a": {7: 1}})}, f"no RPC option 7, {KNOWN}"),
     ],
 )
 def test_bad_arguments_start_nothing(
