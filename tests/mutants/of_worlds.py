@@ -252,4 +252,12 @@ MUTANTS = (
         (f"{_WORLD}::test_bad_arguments_start_nothing[arguments10-message10]",),
         "roles are started with an option that none of them takes",
     ),
+    Mutant(
+        "deaths-are-polled",
+        _SUPERVISOR,
+        "        ready = connection.wait([self._wake, *pipes, *sentinels], timeout)",
+        "        ready = time.sleep(0.2) or connection.wait([self._wake, *pipes, *sentinels], 0)",
+        (f"{_WORLD}::test_a_death_is_seen_within_50_ms",),
+        "the launcher looks for deaths five times a second",
+    ),
 )
