@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from faults import autostart
 from faults.leaks import KINDS, Accounting
 from faults.plan import Plan, PlanError
 from faults.relatives import marked
@@ -55,6 +56,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
+    autostart.tell_now()  # pytest captures what is written later
     try:
         plan = of_option(config.option.faults_plan)
     except PlanError as error:

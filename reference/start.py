@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from reference import TUTORIALS, wire
@@ -75,10 +76,20 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
     return place.resolve()
 
 
+class _OfFiles(wire.Pickler):
+    """Refuses functions and classes of a `__main__` that no role can import, as an interactive Python's."""
+
+    def persistent_id(self, value: object) -> None:
+        if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value.__qualname__} stands in no file, but in an interactive Python or in -c")
+
+
 def packed(what: str, value: object) -> bytes:
     """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
+    script = sys.modules["__main__"]
+    is_file = getattr(script, "__file__", None) is not None or script.__spec__ is not None
     try:
-        return wire.dumps(value)
+        return wire.dumps(value, wire.Pickler if is_file else _OfFiles)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise WorldError(
             f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"

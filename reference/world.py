@@ -207,6 +207,7 @@ def launch(
             raise WorldError(f"{name}: wanted a function, got {function!r}")
     sent = {name: packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else packed("before", before)
+    chosen = {name: chosen_options(roles, name, backend, options) for name in names}
     place = prepared(folder, names)
     post = partial(
         Post,
@@ -222,8 +223,7 @@ def launch(
     due = time.monotonic() + deadline
     try:
         for rank, name in enumerate(names):
-            chosen = chosen_options(roles, name, backend, options)
-            seats[name] = start(post(name=name, rank=rank, function=sent.get(name), options=chosen))
+            seats[name] = start(post(name=name, rank=rank, function=sent.get(name), options=chosen[name]))
             seats[name].due = due
         how = {"keep": folder is not None, "idle": not functions}
         return World(seats, place, **how, on_progress=on_progress, grace=grace)

@@ -103,6 +103,14 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_autostart.py::test_the_line_costs_nothing",
         "test_autostart.py::test_what_is_shipped",
     ),
+    "says so in one line on standard error: FAULTS_RUN may have been left exported": (
+        "test_startup.py::test_a_variable_that_is_left_exported_is_told_once",
+        "test_autostart.py::test_a_variable_that_is_left_exported_is_told_once_a_program",
+    ),
+    "`faults` or a `reference` of its own keeps it, and is told that FAULTS_RUN does nothing there": (
+        "test_startup.py::test_a_program_with_their_module_runs_under_the_variable",
+        "test_startup.py::test_a_start_that_fails_leaves_the_program_alone",
+    ),
     "`check` says `unknown` and gives 2 although every fault fired": (
         "test_autostart.py::test_torchrun_as_documented",
         "test_exit_statuses.py::test_check_of_what_is_unknown",

@@ -11,6 +11,9 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "It imports torch only for tests that use its fixtures": (
         "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
+    "has its tests run without the plugin, and one line says which file it is": (
+        "test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
+    ),
     "def test_sold_out(world):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
     "If a role dies, or keeps RRefs, the next test finds a new world": (
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",

@@ -29,3 +29,8 @@ def descendants_of(pid: int) -> set[int]:
 def left_after(pids: set[int], seconds: float) -> set[int]:
     """Those of ``pids`` that still run after at most ``seconds``, each."""
     return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
+
+
+def kept_waiting(pid: int, thread: int) -> float:
+    """Seconds in which this thread of a process could have run, and the kernel ran others instead."""
+    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
 _GRACE, _OF_GRACE = "reference/grace.py", "tests/test_grace.py"
-_WORLD = "tests/test_world.py"
+_WORLD, _EARLY = "tests/test_world.py", "tests/test_early.py"
 _ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
@@ -47,16 +47,16 @@ MUTANTS = (
     Mutant(
         "deaf-to-deaths",
         _SUPERVISOR,
-        '        if lost and all(seat.phase in ("starting", "finished") for seat in rest):',
-        '        if lost and all(seat.phase == "starting" for seat in rest):',
+        '        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):',
+        '        if lost and all(seat.phase in ("starting", "joining") for seat in rest):',
         (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
         "no-stacks",
         _SUPERVISOR,
-        "            self.outcome = Overdue(self._read_stacks())",
-        '            self.outcome = Overdue("")',
+        "            self.outcome = Overdue(self._read_stacks(), self._why)",
+        '            self.outcome = Overdue("", self._why)',
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
         "an overdue role does not say where it was",
     ),
@@ -219,5 +219,45 @@ MUTANTS = (
         '            arguments["grace"] = grace.SECONDS',
         ("tests/test_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
         "a role that the plan stops for longer than the grace is ended, and has hung",
+    ),
+    Mutant(
+        "early-errors-are-a-status",
+        "reference/early.py",
+        "    if inherited and len(inherited) == 1 and not _begun:",
+        "    if inherited and len(inherited) == 1 and _begun:",
+        (f"{_EARLY}::test_an_error_is_reported_and_not_only_its_status",),
+        "a role of a script without a guard has exited with status 1, and nobody says why",
+    ),
+    Mutant(
+        "a-status-alone",
+        _SUPERVISOR,
+        """Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)""",
+        "Exited(code)",
+        (f"{_EARLY}::test_an_exit_says_where_it_was[exit-1]",),
+        "a role that ends while it imports its script has a status and no reason",
+    ),
+    Mutant(
+        "functions-of-no-file-are-sent",
+        "reference/start.py",
+        "wire.dumps(value, wire.Pickler if is_file else _OfFiles)",
+        "wire.dumps(value)",
+        (f"{_EARLY}::test_a_function_of_an_interactive_python_starts_nothing",),
+        "roles are started for a function that none of them can find",
+    ),
+    Mutant(
+        "unknown-options-are-taken",
+        "reference/agent.py",
+        "for option in together if option not in KNOWN]",
+        "for option in together if option in own]",
+        (f"{_WORLD}::test_bad_arguments_start_nothing[arguments10-message10]",),
+        "roles are started with an option that none of them takes",
+    ),
+    Mutant(
+        "deaths-are-polled",
+        _SUPERVISOR,
+        "        ready = connection.wait([self._wake, *pipes, *sentinels], timeout)",
+        "        ready = time.sleep(0.2) or connection.wait([self._wake, *pipes, *sentinels], 0)",
+        (f"{_WORLD}::test_a_death_is_seen_within_50_ms",),
+        "the launcher looks for deaths five times a second",
     ),
 )
