@@ -1,0 +1,117 @@
+"""``python -m tests.stress``: many worlds in one process, and commands killed at random moments; what do they leave?
+
+Exit status 1: a process, shared memory, a temporary file, a descriptor or a thread. The seed decides all moments and
+signals; what a machine makes of a moment is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from faults.leaks import LOOKS, Accounting
+from faults.relatives import marked
+from reference.outcome import Returned
+from reference.world import launch
+from tests import plays
+
+ROOT = Path(__file__).parents[1]
+COMMAND = (sys.executable, "-m", "reference", "run", "parameter_server", "--steps", "20")
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# A command that is asked to end, or whose launcher is killed, has so long (seconds).
+LIMIT = 30.0
+
+
+@contextmanager
+def _own_folder() -> Iterator[Path]:
+    """Where temporary files go, of this process too."""
+    before = tempfile.tempdir, os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="stress-") as folder:
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        try:
+            yield Path(folder)
+        finally:
+            tempfile.tempdir = before[0]
+            os.environ.pop("TMPDIR")
+            if before[1] is not None:
+                os.environ["TMPDIR"] = before[1]
+
+
+def worlds(count: int) -> list[str]:
+    """Launch so many, one after the other; one line for each thing that is left, and the memory that was needed."""
+    with marked() as mark, _own_folder():
+        _one_world()  # which brings what stays once and for all: the forkserver
+        accounting, before = Accounting(list(LOOKS), mark), _peak()
+        for _ in range(count):
+            _one_world()
+        left = accounting.left()
+        print(f"{count} worlds: the launching process grew by {_peak() - before} KiB", flush=True)
+    return left
+
+
+def _one_world() -> None:
+    with launch(dict.fromkeys("ab", plays.nothing)) as world:
+        assert all(isinstance(outcome, Returned) for outcome in world.wait().values()), world.outcomes
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def kills(count: int, seed: int) -> list[str]:
+    """Run a tutorial so often, and end its launching process at a random moment of what a whole run takes."""
+    chance, left = random.Random(seed), list[str]()
+    whole = _run(None, signal.SIGKILL)[0]
+    for number in range(count):
+        moment, how = chance.uniform(0.0, whole), chance.choice(SIGNALS)
+        seconds, found = _run(moment, how)
+        left += [f"kill {number}, {how.name} after {moment:.2f} s: {each}" for each in found]
+        if seconds - moment > LIMIT:
+            left.append(f"kill {number}, {how.name} after {moment:.2f} s: ended {seconds - moment:.0f} s later")
+    print(f"{count} kills within {whole:.1f} s", flush=True)
+    return left
+
+
+def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
+    """Seconds until the command's end, and what it leaves."""
+    with marked() as mark, _own_folder() as folder:
+        accounting, begun = Accounting(("processes", "memory"), mark), time.monotonic()
+        process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(moment)
+        except subprocess.TimeoutExpired:
+            process.send_signal(how)
+        try:
+            process.wait(2 * LIMIT)
+        finally:
+            process.kill()
+            process.wait()
+        seconds = time.monotonic() - begun
+        # Nobody cleans up after SIGKILL but the next launcher.
+        files = [] if how == signal.SIGKILL else sorted(path.name for path in folder.iterdir())
+        return seconds, [*accounting.left(), *(f"temporary file {name}" for name in files)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.stress", description=__doc__)
+    parser.add_argument("--worlds", type=int, default=300, metavar="N", help="how many (default: 300)")
+    parser.add_argument("--kills", type=int, default=60, metavar="N", help="how many (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of moments and signals (default: 0)")
+    options = parser.parse_args(arguments)
+    left = [*worlds(options.worlds), *kills(options.kills, options.seed)]
+    print("\n".join(left) or "nothing is left")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
