@@ -185,7 +185,7 @@ README: dict[str, tuple[str, ...]] = {
     "a hundred times as many generated examples": (
         "test_documented.py::test_a_soak_makes_a_hundred_times_the_examples",
     ),
-    "all of these but the last two, and `tox run -e verify`": ("test_documented.py::test_what_ci_runs",),
+    "all of these but the last three, and `tox run -e verify`": ("test_documented.py::test_what_ci_runs",),
     "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
         "test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
         "test_network.py::TestRefusals::test_what_is_not_permitted",
