@@ -140,8 +140,19 @@ README: dict[str, tuple[str, ...]] = {
         "test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
         "test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
     ),
-    "A role that is stopped, not dead, holds the world until its deadline": (
+    "A role that is stopped by a signal is ended 10 s after the others have ended or can only wait for it": (
+        "test_grace.py::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",
+        "test_grace.py::test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended",
+        "test_documented.py::test_limits_that_are_not_given",
+    ),
+    "and so are roles that are stuck in the start of RPC, where threads or memory are short": (
+        "test_grace.py::test_a_world_that_is_short_of_threads_ends",
+        "test_grace.py::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",
+        "test_grace.py::test_a_role_that_is_stuck_does_not_hear_of_a_loss",
+    ),
+    "Until the deadline it takes only where another role still plays": (
         "test_world.py::test_overdue_while_stopped",
+        "test_grace.py::test_a_stopped_role_is_left_alone_while_others_may_go_on",
     ),
     "60 s for `launch`, an hour for `python -m reference run`": (
         "test_documented.py::test_limits_that_are_not_given",

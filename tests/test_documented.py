@@ -246,6 +246,7 @@ def test_the_readme_names_every_tutorial() -> None:
 def test_limits_that_are_not_given() -> None:
     """A world's minute, and a script's five."""
     assert inspect.signature(launch).parameters["deadline"].default == 60
+    assert inspect.signature(launch).parameters["grace"].default == 10
     assert parser_of("run", "", *OF_SCRIPTS).parse_args([]).deadline is None
     assert script.DEADLINE == 300
     assert parser_of("run", "", DEADLINE).parse_args([]).deadline is None
