@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from faults.relatives import ends_by
@@ -29,3 +33,10 @@ def descendants_of(pid: int) -> set[int]:
 def left_after(pids: set[int], seconds: float) -> set[int]:
     """Those of ``pids`` that still run after at most ``seconds``, each."""
     return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
+
+
+def end(pids: Iterable[int]) -> None:
+    """End what a test has started, and may find still running."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -404,7 +404,7 @@ def _signals() -> Iterator[None]:
     def not_handled(*_: object) -> None:
         raise NotHandled
 
-    before = {number: signal.signal(number, not_handled) for number in SIGNALS}
+    before = {number: signal.signal(number, not_handled) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

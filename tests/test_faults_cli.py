@@ -18,7 +18,7 @@ from faults.cli import main
 from faults.options import read_plan
 from faults.plan import Plan, PlanError
 from reference import folders
-from tests.processes import children_of, descendants_of, left_after
+from tests.processes import children_of, descendants_of, end, left_after
 
 SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
@@ -307,9 +307,13 @@ def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None
         started = _begun(process, tmp_path, "script")
     finally:
         process.kill()
-        process.communicate()
-    assert len(started) == 4  # with the warden
-    assert left_after(started, 10) == set()
+        process.wait()
+        process.stderr.close()  # type: ignore[union-attr]
+    try:
+        assert len(started) == 4  # with the warden
+        assert left_after(started, 3) == set()
+    finally:
+        end(started)
     assert [path.name[:7] for path in tmp_path.iterdir()] == ["faults-"]
     folders.tidy(str(tmp_path))
     assert list(tmp_path.iterdir()) == []
