@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +29,17 @@ settings.load_profile("default")
 # A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests of Ctrl-C need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_files() -> Iterator[None]:
+    """A folder of this run's for what its tests start: torchrun keeps its logs, `mp.spawn` a file for each process that
+    fails, and a launcher that a test kills what it had. Its path is short, since sockets may stand in it."""
+    own = tempfile.gettempdir()  # this process's own files stay where they were
+    new = tempfile.TemporaryDirectory(prefix="tests-", dir=own, ignore_cleanup_errors=True)
+    with new as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from faults.options import (
     HEALTHY,
     OF_SCRIPTS,
     PLAN,
+    folder,
     only_theirs,
     parser_of,
     plan_of,
@@ -35,20 +35,27 @@ from faults.scope import prepared
 from faults.script import run_script
 from faults.subject import Subject
 from faults.sweep import record as record_calls
+from reference import folders
 from reference.cli import BadInput
 
 
 @contextmanager
 def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
-    """Where to store runs, and a list for what they came to: a temporary folder goes if all have passed."""
-    place = Path(given) if given else Path(tempfile.mkdtemp(prefix="faults-"))
+    """Where to store runs, and a list for what they came to. A temporary folder stays, and is named, if a run has not
+    passed, or if the command has recorded runs and fails."""
+    place = Path(given) if given is not None else folders.make("faults-")
     passed: list[bool | None] = []
     try:
         yield place, passed
+    except Exception as error:
+        if not isinstance(error, BadInput) and any(place.rglob(record.RUN)):
+            passed.append(None)
+        raise
     finally:
-        if not given and all(passed):
-            shutil.rmtree(place, ignore_errors=True)
-        elif not given:
+        if given is None and all(passed):
+            folders.remove(place)
+        elif given is None:
+            folders.keep(place)
             print(f"stored in {place}", file=sys.stderr)
 
 
@@ -133,7 +140,7 @@ def _timeline(found: Run, last: int = 40) -> str:
 def check(arguments: Sequence[str]) -> int:
     """Judge a stored run again, by its folder alone."""
     parser = parser_of("check", "Judge a stored run again.")
-    parser.add_argument("dir", metavar="DIR", help="a run's folder")
+    parser.add_argument("dir", type=folder, metavar="DIR", help="a run's folder")
     found = record.read(parser.parse_args(arguments).dir)
     try:
         judgement = judge(found)
@@ -147,7 +154,7 @@ def prepare(arguments: Sequence[str]) -> int:
     """A folder for programs that are started by something else, torchrun on several machines for instance."""
     about = "A folder with a plan, or one to write calls down in, for programs that find it by FAULTS_RUN=DIR."
     parser = parser_of("prepare", about, PLAN, HEALTHY)
-    parser.add_argument("dir", metavar="DIR", help="the run's folder; what an earlier run left in it goes")
+    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; what an earlier run left in it goes")
     options = parser.parse_args(arguments)
     place = prepared(plan_of(options), options.dir)
     print(f"{VARIABLE}={place}")

@@ -6,6 +6,7 @@ RRefs and autograd contexts are the roles' own: `faults.idle` asks for them.
 from __future__ import annotations
 
 import gc
+import multiprocessing.util
 import os
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.relatives import command, ends_by, everybody, relatives
+from reference.folders import MARK
 
 # What is still there when a test ends has so long to go by itself (seconds).
 GRACE = 10.0
@@ -88,11 +90,12 @@ _INSTALLED = tuple(sorted({f"{sysconfig.get_path(name)}{os.sep}" for name in ("s
 def _descriptors() -> Seen:
     """Open files of this process but those of Python's own servants, and those that a library has brought itself."""
     ours = {_servant("forkserver", "_forkserver_alive_fd"), _servant("resource_tracker", "_fd")}
+    lock = f"{multiprocessing.util.get_temp_dir()}{os.sep}{MARK}"  # of the forkserver's socket
     found = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 (twice a test)
         with suppress(OSError):  # the listing's own
             target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 (twice a test)
-            if int(number) not in ours and not target.startswith(_INSTALLED):
+            if int(number) not in ours and target != lock and not target.startswith(_INSTALLED):
                 found[number, target] = f"file descriptor {number}: {target}"
     return found
 

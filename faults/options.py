@@ -42,9 +42,19 @@ def kinds(text: str) -> list[str]:
     return chosen
 
 
+def folder(text: str) -> str:
+    """The type of folders: an empty one would be the current directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("wanted a folder, got ''")
+    return text
+
+
 PLAN: Option = ("--plan", {"metavar": "PLAN", "help": "the plan as text, or a file: one fault at least"})
 HEALTHY: Option = ("--healthy", {"action": "store_true", "help": "no faults; instead of --plan"})
-DIR: Option = ("--dir", {"metavar": "DIR", "help": "where runs are stored (default: nowhere, unless one fails)"})
+DIR: Option = (
+    "--dir",
+    {"type": folder, "metavar": "DIR", "help": "where runs are stored (default: nowhere, unless one fails)"},
+)
 DEADLINE: Option = (
     "--deadline",
     {"type": seconds, "metavar": "X", "help": "seconds until an overdue role is ended (default: by --timeout)"},

@@ -11,9 +11,8 @@ from typing import Any
 
 from faults import hook, network
 from faults.bounds import lasting
-from faults.ledger import SUFFIX
+from faults.folder import renewed
 from faults.plan import Plan, PlanError
-from faults.record import RUN
 from reference import grace, start
 
 start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
@@ -25,14 +24,15 @@ def scope(
 ) -> Iterator[dict[str, Any]]:
     """Keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
 
-    ``folder`` gets the plan and every role's ledger, without what an earlier run left there. ``roles`` are needed
-    where the plan has a network's faults; leaving the scope heals and removes that network.
+    ``folder`` gets the plan and every role's ledger, without what an earlier run left there; if the scope ends by an
+    error before any role has begun, it is left as it was. ``roles`` are needed where the plan has a network's faults;
+    leaving the scope heals and removes that network.
 
     Raises:
         NetworkError: a network's faults are planned, and cannot be made here.
     """
-    place = prepared(plan, folder)
     with ExitStack() as stack:
+        place = stack.enter_context(renewed(plan, folder))
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that the plan has stopped goes on
             arguments["grace"] = grace.SECONDS + lasting(plan)
@@ -56,20 +56,6 @@ def check_roles(plan: Plan, roles: Sequence[str]) -> None:
 
 
 def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
-    """The run's folder, with its plan and nothing of an earlier run.
-
-    Raises:
-        PlanError: it is a file; or it has ledgers but no plan: somebody else's, which are not to be removed.
-        OSError: it cannot be made or written.
-    """
-    place = Path(folder).resolve()
-    if place.is_file():
-        raise PlanError(f"{place} is a file: wanted a folder for the run")
-    place.mkdir(parents=True, exist_ok=True)
-    stale = list(place.glob(f"*{SUFFIX}"))
-    if stale and not (place / hook.PLAN).exists():
-        raise PlanError(f"{place} has {stale[0].name} but no {hook.PLAN}: wanted an empty folder, or one of a run")
-    for each in (*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN):
-        each.unlink(missing_ok=True)
-    (place / hook.PLAN).write_text(plan.to_json() + "\n")
-    return place
+    """The run's folder, with its plan and nothing of an earlier run. Raises as `renewed` does."""
+    with renewed(plan, folder) as place:
+        return place

@@ -24,13 +24,14 @@ from faults.checks import Judgement, judge
 from faults.failures import COMMAND
 from faults.farewell import silent, statuses
 from faults.fates import Known, fates, of_lives, planned
+from faults.folder import renewed
 from faults.ledger import read
 from faults.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.plan import Plan, PlanError
 from faults.record import End, Run
 from faults.relatives import ends_by, is_running
 from faults.runs import leaks
-from faults.scope import prepared
+from faults.wards import wards
 from reference.outcome import Exited, Killed
 
 # Seconds until a command is ended, unless its own timeouts ask for more; and how much later than its bound.
@@ -58,9 +59,10 @@ def run_script(
     """
     if plan.at("network"):
         raise PlanError("a network's faults need roles that are started by reference.world.launch, got a script")
-    place, begun = prepared(plan, folder), time.monotonic()
-    with adopting() as left:
-        process = subprocess.Popen(command, env=_environment(place), start_new_session=True)
+    with wards() as variables, adopting() as left:
+        with renewed(plan, folder) as place:  # a command that cannot be started leaves the folder as it was
+            process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
+        begun = time.monotonic()
         try:
             end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
             # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.

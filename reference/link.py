@@ -58,7 +58,11 @@ class Link:
     def __init__(self, pipe: connection.Connection, launcher: int) -> None:
         self.calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pipe = pipe
-        self._launcher = os.pidfd_open(launcher) if hasattr(os, "pidfd_open") else None
+        self._launcher: int | None = None
+        try:
+            self._launcher = os.pidfd_open(launcher) if hasattr(os, "pidfd_open") else None
+        except ProcessLookupError:  # killed since it asked for this role
+            self._die()
         self._lock = threading.RLock()
         self._phase = "starting"
         self._lost: str | None = None

@@ -6,8 +6,12 @@ import ctypes
 import os
 import signal
 
-# Ctrl-C is for the launching process, also while this one still imports; then Python sees to it.
+from reference.interrupts import SIGNALS
+
+# Ctrl-C is for the launching process, also while this one still imports; then Python sees to it. That process has
+# started this one with signals blocked.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
 # Before torch is imported: one thread an operator. Several roles share the cores, and the number of
 # threads decides the order of sums, so bits.

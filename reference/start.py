@@ -6,14 +6,17 @@ import multiprocessing
 import os
 import pickle
 import re
+import signal
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import forkserver, resource_tracker, util
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from reference import TUTORIALS, wire
+from reference import TUTORIALS, folders, wire
+from reference.interrupts import held
 from reference.outcome import WorldError
 from reference.role import Post, main
 from reference.supervisor import Seat
@@ -65,7 +68,7 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
 def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
     """The world's folder, without what an earlier world left in it."""
     if folder is None:
-        return Path(tempfile.mkdtemp(prefix="world-"))
+        return folders.make("world-")
     place = Path(folder)
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -111,6 +114,25 @@ def preloaded() -> list[str]:
     return ["reference.preload", *optimizing, *tutorials, *also_preloaded, "reference.preloaded", "__main__"]
 
 
+@contextmanager
+def _forkserver() -> Iterator[None]:
+    """Start the forkserver, if there is none. One that is interrupted while it starts, for which it takes up to 2 s, is
+    ended: it would fork a role for nobody."""
+    _context.set_forkserver_preload(preloaded())
+    resource_tracker.ensure_running()  # it unblocks signals
+    server: Any = forkserver._forkserver
+    before = server._forkserver_pid
+    with held():  # until it has said so (`preload`), Ctrl-C would end it with a traceback
+        forkserver.ensure_running()
+        folders.claim(Path(util.get_temp_dir()))  # where its socket is
+    try:
+        yield
+    except KeyboardInterrupt:
+        if server._forkserver_pid != before:
+            os.kill(server._forkserver_pid, signal.SIGKILL)
+        raise
+
+
 def start(post: Post) -> Seat:
     """Fork one role from the forkserver."""
     try:
@@ -119,8 +141,8 @@ def start(post: Post) -> Seat:
         raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
     try:
         process = _context.Process(target=main, args=(post, theirs), name=post.name)
-        _context.set_forkserver_preload(preloaded())
-        process.start()
+        with _forkserver():
+            process.start()
     except (EOFError, ConnectionError) as error:
         ours.close()
         raise WorldError(

@@ -49,7 +49,7 @@ class Trace:
 
         Raises:
             TraceError: something that is not a plain file stands there.
-            OSError: the folder cannot be written.
+            OSError: the folder cannot be written, or the disk is full.
         """
         header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
         target = Path(path).resolve()
@@ -58,7 +58,10 @@ class Trace:
         handle, scratch = tempfile.mkstemp(prefix=".trace-", dir=target.parent)
         os.close(handle)
         try:
-            save_file(self.tensors, scratch, metadata=header)
+            try:
+                save_file(self.tensors, scratch, metadata=header)
+            except SafetensorError as error:  # which it makes of an error of the system's
+                raise OSError(str(error)) from error
             Path(scratch).chmod(0o644)
             Path(scratch).replace(target)
         finally:

@@ -10,7 +10,6 @@ named, not copied: it must stand at the top of a module that the role can import
 from __future__ import annotations
 
 import os
-import shutil
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from typing import Any, Self
 
 import torch.distributed.rpc as rpc
 
-from reference import muster
+from reference import folders, muster
 from reference.agent import chosen_options, listen_on_loopback, start_agent
 from reference.grace import SECONDS
 from reference.interface import listen_towards
@@ -294,4 +293,4 @@ def _kill(seats: Mapping[str, Seat]) -> None:
 def _clean(seats: Mapping[str, Seat], place: Path, keep: bool) -> None:
     _kill(seats)
     if not keep:
-        shutil.rmtree(place, ignore_errors=True)
+        folders.remove(place)

@@ -39,7 +39,7 @@ _FAULTS = {
         "test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
         "test_exit_statuses.py::test_an_interrupt_is_130_and_nothing_is_stored",
         "test_exit_statuses.py::test_python_m_faults",
-        "test_exit_statuses.py::test_python_m_faults_interrupted",
+        "test_exit_statuses.py::test_a_command_that_is_interrupted",
         "test_faults_cli.py::test_an_interrupt_leaves_nothing",
     ),
 }

@@ -33,10 +33,17 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_exit_statuses.py::test_python_m_faults",
         _BAD,
     ),
-    "130: interrupted (Ctrl-C or SIGTERM), and nothing is left": (
+    "130: interrupted (Ctrl-C, SIGTERM or SIGHUP), and nothing is left": (
         "test_exit_statuses.py::test_an_interrupt_is_130_and_nothing_is_stored",
-        "test_exit_statuses.py::test_python_m_faults_interrupted",
+        "test_exit_statuses.py::test_a_command_that_is_interrupted",
         "test_faults_cli.py::test_an_interrupt_leaves_nothing",
+    ),
+    "Even if `faults` itself is killed, the processes of a script end with it": (
+        "test_faults_cli.py::test_a_command_that_is_killed_takes_its_script_along",
+    ),
+    "the next launching process of the same user removes its folders from the temporary directory": (
+        "test_faults_cli.py::test_a_command_that_is_killed_takes_its_script_along",
+        "test_folders.py::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",
     ),
     "The first line of a verdict says how many faults were planned": (
         "test_exit_statuses.py::test_check",
@@ -55,12 +62,24 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_faults_cli.py::test_a_run_that_passes_leaves_nothing",
         "test_faults_cli.py::test_a_run_that_fails_is_stored_and_can_be_checked",
     ),
-    "A folder that holds `.jsonl` files but no `plan.json` is refused": (
-        "test_record.py::test_ledgers_of_something_else_are_left_alone",
+    "says where it is stored, as `list` and `sweep` do that fail": (
+        "test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
     ),
-    "what an earlier run left there is removed": (
+    "a new run replaces the files of an earlier run, and no others": (
+        "test_folder.py::test_a_new_run_replaces_what_the_earlier_one_has_written",
         "test_record.py::test_a_new_run_takes_the_place_of_the_old_one",
         "test_faults_cli.py::test_a_plan_from_a_file_and_a_folder_that_is_kept",
+    ),
+    "a folder that holds a `plan.json`, a `run.json` or a `.jsonl` file of your own is refused": (
+        "test_folder.py::test_a_file_of_the_users_own_is_never_replaced",
+        "test_folder.py::test_a_plan_that_the_user_has_written_is_never_replaced",
+        "test_folder.py::test_a_file_beside_a_runs_own_is_never_removed",
+        "test_record.py::test_ledgers_of_something_else_are_left_alone",
+    ),
+    "If the new run cannot start, the earlier one is left as it was": (
+        "test_folder.py::test_nothing_is_lost_where_nothing_can_start",
+        "test_folder.py::test_a_command_that_is_not_there_leaves_the_run",
+        "test_folder.py::test_a_run_that_does_not_begin_leaves_the_earlier_one",
     ),
     "Nothing in it is changed; every Python process that it starts gets the plan": (
         "test_script.py::test_what_it_is_given",

@@ -131,6 +131,10 @@ README: dict[str, tuple[str, ...]] = {
         "test_world.py::test_overdue_with_the_stacks_of_all_threads",
         "test_outcome.py::test_other_ends",
     ),
+    "until the next launching process of the same user removes them": (
+        "test_world.py::TestNothingIsLeft::test_of_the_folders_of_a_killed_process_when_the_next_one_launches",
+        "test_folders.py::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",
+    ),
     "No process is left behind, also when the launching process is killed": (
         "test_world.py::TestNothingIsLeft::test_after_an_exception_in_the_block",
         "test_world.py::TestNothingIsLeft::test_after_leaving_without_waiting",

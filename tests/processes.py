@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from faults.relatives import ends_by
@@ -34,3 +38,10 @@ def left_after(pids: set[int], seconds: float) -> set[int]:
 def kept_waiting(pid: int, thread: int) -> float:
     """Seconds in which this thread of a process could have run, and the kernel ran others instead."""
     return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
+
+
+def end(pids: Iterable[int]) -> None:
+    """End what a test has started, and may find still running."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -23,6 +23,7 @@ from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
 from reference.trace import Trace, compare
 from reference.verify import Row, tutorial
+from tests.disk import files_of
 
 CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
 
@@ -263,6 +264,17 @@ def test_a_file_that_cannot_be_written(
     save = f"{tmp_path}/{path}"
     assert one_line(["run", "rpc_basics", "--save", save], capsys) == f"cannot write {save}: {reason}"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
+
+
+def test_a_disk_that_is_full_is_said_in_one_line(
+    world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = tmp_path / "t"
+    with files_of(16):
+        assert main(["run", "parameter_server", "--steps", "2", "--save", str(save)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: trained, but {save} could not be written: ")
+    assert (err.count("\n"), "File too large" in err, list(tmp_path.iterdir())) == (1, True, [])
 
 
 @pytest.mark.parametrize("length", [250, 256])

@@ -26,6 +26,7 @@ from faults.record import End
 from faults.subject import Subject
 from faults.sweep_command import status_of, sweep_of
 from reference import rpc_basics
+from reference.interrupts import SIGNALS
 from reference.outcome import Outcome
 from reference.trace import Trace
 from tests import subject_plays as plays
@@ -216,12 +217,16 @@ def test_run_of_a_tutorial_that_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys
 def test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The run that was not healthy is kept, to be looked at."""
     monkeypatch.setattr(rpc_basics, "train_locally", wrong)
-    for command in ("list", "sweep"):
+    for command, within in (("list", ""), ("sweep", "healthy")):
         assert main([command, "rpc_basics"]) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("error: the healthy run of rpc_basics")
+        told, error = err.splitlines()
+        assert error.startswith("error: the healthy run of rpc_basics")
+        assert main(["check", f"{told.removeprefix('stored in ')}/{within}"]) == 1
+        assert verdict(capsys.readouterr().out) == "wrong"
 
 
 def interrupting(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
@@ -391,7 +396,7 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
 
 
 class NotHandled(BaseException):
-    """The program has left SIGTERM to what would have ended this process."""
+    """The program has left a signal to what would have ended this process."""
 
 
 @pytest.fixture
@@ -399,9 +404,10 @@ def _signals() -> Iterator[None]:
     def not_handled(*_: object) -> None:
         raise NotHandled
 
-    before = signal.signal(signal.SIGTERM, not_handled)
+    before = {number: signal.signal(number, not_handled) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
-    signal.signal(signal.SIGTERM, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> object:
@@ -431,18 +437,23 @@ def test_python_m_faults(
 
 
 @pytest.mark.usefixtures("_signals")
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=str)
-def test_python_m_faults_interrupted(
-    by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("by", SIGNALS, ids=str)
+@pytest.mark.parametrize(
+    "command",
+    [("faults", "run", "rpc_basics", "--healthy"), ("reference", "verify", "rpc_basics")],
+    ids=lambda each: each[0],
+)
+def test_a_command_that_is_interrupted(
+    command: Sequence[str], by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a shell's Ctrl-C sends, and what a time limit does."""
+    """What a terminal sends for Ctrl-C, what a time limit does, and a terminal that is closed."""
 
     def signalled(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
         signal.raise_signal(by)
         return _right(case, replay)
 
     monkeypatch.setattr(rpc_basics, "train_locally", signalled)
-    assert started("faults", ["run", "rpc_basics", "--healthy"], monkeypatch) == 130
+    assert started(command[0], command[1:], monkeypatch) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
@@ -461,6 +472,7 @@ def test_what_cannot_be_printed_is_no_pass(
     assert capsys.readouterr().err == "error: [Errno 28] No space left on device\n"
 
 
+@pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize(
     ("twin", "status"), [(_right, 0), (wrong, 1), (interrupting, 130)], ids=["right", "wrong", "interrupted"]
 )

@@ -17,7 +17,8 @@ import pytest
 from faults.cli import main
 from faults.options import read_plan
 from faults.plan import Plan, PlanError
-from tests.processes import children_of, descendants_of, left_after
+from reference import folders
+from tests.processes import children_of, descendants_of, end, left_after
 
 SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
@@ -262,6 +263,7 @@ LONG = {
         pytest.param("run", signal.SIGINT, marks=pytest.mark.long),
         ("script", signal.SIGINT),
         ("script", signal.SIGTERM),
+        pytest.param("script", signal.SIGHUP, marks=pytest.mark.long),
     ],
     ids=str,
 )
@@ -284,6 +286,37 @@ def test_an_interrupt_leaves_nothing(
     assert err.splitlines()[-1:] == ["interrupted"]
     assert list(tmp_path.iterdir()) == []
     assert left_after(started, 10) == set()  # the forkserver ends when it notices
+
+
+STARTS = """
+import os, subprocess, sys, threading
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+subprocess.Popen(["env", "-i", "sleep", "1000"])
+sys.stderr.write("x\\n")
+threading.Event().wait()
+"""
+
+
+def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None:
+    """And whatever that has started: in a session of its own, or without the environment. The folder of its run stays
+    until the next launcher comes."""
+    command = [sys.executable, "-m", "faults", "run", "--healthy", "--script", sys.executable, "-c", STARTS]
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        started = _begun(process, tmp_path, "script")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()  # type: ignore[union-attr]
+    try:
+        assert len(started) == 4  # with the warden
+        assert left_after(started, 3) == set()
+    finally:
+        end(started)
+    assert [path.name[:7] for path in tmp_path.iterdir()] == ["faults-"]
+    folders.tidy(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:

@@ -18,6 +18,7 @@ from torch.distributed.rpc import api
 
 from faults import hook, ledger
 from faults.delivery import Desk
+from faults.folder import MARK
 from faults.plan import Plan, PlanError
 from faults.scope import prepared, scope
 from reference.outcome import Returned
@@ -48,7 +49,7 @@ def test_an_empty_plan_replaces_nothing(tmp_path: Path) -> None:
     before = everything()
     hook.install(prepared(Plan(seed=4), tmp_path))
     assert changed(before) == set()
-    assert [each.name for each in tmp_path.iterdir()] == [hook.PLAN]
+    assert {each.name for each in tmp_path.iterdir()} == {hook.PLAN, MARK}
 
 
 def test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from faults import record
+from faults.folder import MARK
 from faults.ledger import Ledger
 from faults.plan import Plan
 from faults.record import End, RecordError
@@ -78,13 +79,13 @@ def test_folders_that_hold_no_run(tmp_path: Path) -> None:
 def test_a_new_run_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     """Also its end: a launcher that dies must not be judged by what another run came to."""
     prepared(Plan(), stored(tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"plan.json", MARK}
     assert record.read(tmp_path).plan == Plan()
 
 
 def test_ledgers_of_something_else_are_left_alone(tmp_path: Path) -> None:
     data = tmp_path / "train.jsonl"
     data.write_text("{}\n")
-    with pytest.raises(ValueError, match=r"has train\.jsonl but no plan\.json: wanted an empty folder"):
+    with pytest.raises(ValueError, match=r"has train\.jsonl, which no run has written: wanted an empty"):
         prepared(PLAN, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]

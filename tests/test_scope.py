@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from faults import hook
+from faults.folder import MARK
+from faults.ledger import Ledger
 from faults.plan import Plan, PlanError
 from faults.scope import check_roles, prepared, scope
 from reference.grace import SECONDS
@@ -17,10 +19,11 @@ PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 def test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run(tmp_path: Path) -> None:
     place = tmp_path / "new" / "run"
     prepared(Plan(), place)
-    (place / "a.jsonl").write_text("{}\n")
-    (place / "a.log").write_text("kept")
+    Ledger(place, "a").close()
+    (place / "a.log").write_text("of the role that has the ledger")
+    (place / "b.log").write_text("kept")
     assert prepared(PLAN, place) == place.resolve()
-    assert sorted(each.name for each in place.iterdir()) == ["a.log", hook.PLAN]
+    assert sorted(each.name for each in place.iterdir()) == [MARK, "b.log", hook.PLAN]
     assert hook.read_plan(place) == PLAN
 
 

@@ -26,6 +26,7 @@ from reference.case import Case, CaseError
 from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Comparison, Recorder, Trace, TraceError, compare
+from tests.disk import files_of
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 DTYPES = [
@@ -442,6 +443,15 @@ def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="Some tensors share memory"):
         Trace(CASE, {"a": whole, "b": whole[:2]}).save(tmp_path / "t")
     assert names_in(tmp_path) == []
+
+
+def test_a_save_onto_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    trace_of(1.0).save(target)
+    before = target.read_bytes()
+    with files_of(16), pytest.raises(OSError, match="File too large"):
+        trace_of(2.0).save(target)
+    assert (target.read_bytes(), names_in(tmp_path)) == (before, ["t"])
 
 
 def test_a_save_onto_a_directory_leaves_it_alone(tmp_path: Path) -> None:

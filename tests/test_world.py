@@ -21,6 +21,7 @@ import torch
 
 from faults.relatives import ends_by, is_running
 from reference.agent import Roles
+from reference.folders import PREFIXES
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.supervisor import STACKS_SECONDS, Seat
 from reference.world import World, WorldError, launch, run_rank
@@ -349,6 +350,20 @@ class TestNothingIsLeft:
             assert left_after(everybody | roles, 10) == set()
 
     @pytest.mark.long
+    def test_of_the_folders_of_a_killed_process_when_the_next_one_launches(self) -> None:
+        before = set(Path(tempfile.gettempdir()).iterdir())
+        with launcher() as (process, roles):
+            process.kill()
+            process.wait(10)
+            assert left_after(roles, 10) == set()
+        assert {name.partition("-")[0] for name in _new_folders(before)} == {"world", "pymp"}
+        with launcher() as (process, roles):
+            assert len(roles) == 3
+            process.send_signal(signal.SIGINT)
+            process.wait(10)
+        assert _new_folders(before) == set()
+
+    @pytest.mark.long
     @pytest.mark.kills_launcher
     def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
@@ -376,6 +391,11 @@ class TestNothingIsLeft:
             os.kill(servers[0], signal.SIGKILL)
             assert left_after(roles, 10) == set()
             assert process.wait(20) == 0
+
+
+def _new_folders(before: set[Path]) -> set[str]:
+    names = {each.name for each in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    return {name for name in names if name.startswith(PREFIXES)}
 
 
 class launcher:  # noqa: N801 (used like a function)

@@ -7,10 +7,15 @@ from tests.mutants.mutant import Mutant
 _CHECKS = "faults/checks.py"
 _CLI = "faults/cli.py"
 _COMMANDS = "faults/commands.py"
+_FOLDER = "faults/folder.py"
+_INTERRUPTS = "reference/interrupts.py"
 _OPTIONS = "faults/options.py"
 _SWEEP = "faults/sweep_command.py"
 _REFERENCE = "reference/cli.py"
 
+_INTERRUPTED = "tests/test_interrupts.py"
+_KEPT = "tests/test_folder.py"
+_TEMPORARY = "tests/test_folders.py"
 _STATUSES = "tests/test_exit_statuses.py"
 _BAD = "tests/test_faults_cli.py::test_bad_input_is_one_line"
 _CHECKED = f"{_STATUSES}::test_check"
@@ -160,11 +165,27 @@ _OF_STATUSES = (
     ),
     Mutant(
         "sigterm-not-handled",
-        "faults/__main__.py",
-        "    signal.signal(signal.SIGTERM, signal.default_int_handler)\n",
-        "",
-        (f"{_STATUSES}::test_python_m_faults_interrupted",),
+        _INTERRUPTS,
+        "SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
+        "SIGNALS = (signal.SIGINT, signal.SIGHUP)",
+        (f"{_INTERRUPTED}::test_each_signal_interrupts_what_listens",),
         "what a time limit ends leaves its script running",
+    ),
+    Mutant(
+        "sighup-not-handled",
+        _INTERRUPTS,
+        "SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
+        "SIGNALS = (signal.SIGINT, signal.SIGTERM)",
+        (f"{_INTERRUPTED}::test_each_signal_interrupts_what_listens",),
+        "a terminal that is closed leaves the script running",
+    ),
+    Mutant(
+        "reference-does-not-listen",
+        "reference/__main__.py",
+        "    interrupts.leave_at_once()\n    try:",
+        "    interrupts.leave_to_torchrun()\n    try:",
+        (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),
+        "what a time limit ends is ended in the middle, with its folders and its forkserver",
     ),
 )
 
@@ -333,8 +354,8 @@ _OF_PAGES = (
     Mutant(
         "folder-for-everybody",
         "reference/start.py",
-        '        return Path(tempfile.mkdtemp(prefix="world-"))',
-        '        place = Path(tempfile.mkdtemp(prefix="world-"))\n        place.chmod(0o755)\n        return place',
+        '        return folders.make("world-")',
+        '        place = folders.make("world-")\n        place.chmod(0o755)\n        return place',
         ("tests/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
         "everybody on the machine can read a world's rendezvous",
     ),
@@ -348,7 +369,7 @@ _OF_PAGES = (
     ),
     Mutant(
         "file-taken-for-a-folder",
-        "faults/scope.py",
+        _FOLDER,
         "    if place.is_file():",
         "    if place.is_fifo():",
         (_REFUSED,),
@@ -380,4 +401,130 @@ _OF_PAGES = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES)
+# Runs and files that are there already.
+_OF_FOLDERS = (
+    Mutant(
+        "earlier-run-not-put-back",
+        _FOLDER,
+        "            each.rename(place / each.name)",
+        "            each.unlink()",
+        (f"{_KEPT}::test_nothing_is_lost_where_nothing_can_start[no-command]",),
+        "a misspelt command costs the run that is stored there",
+    ),
+    Mutant(
+        "half-a-run-put-back",
+        _FOLDER,
+        "    if not (plan.exists() and any(",
+        "    if not (any(",
+        (f"{_KEPT}::test_a_launcher_that_is_killed_before_its_run_begins_leaves_the_earlier_one",),
+        "ledgers that are still to be set aside are taken for the new run's",
+    ),
+    Mutant(
+        "any-plan-is-a-runs",
+        _FOLDER,
+        "    if (place / MARK).exists() or (ledgers",
+        "    if (place / hook.PLAN).exists() or (ledgers",
+        (f"{_KEPT}::test_a_plan_that_the_user_has_written_is_never_replaced",),
+        "a plan that somebody has written by hand is overwritten",
+    ),
+    Mutant(
+        "any-lines-are-a-ledger",
+        _FOLDER,
+        "        return _BEGIN.startswith(file.read(len(_BEGIN)))",
+        "        return True",
+        (f"{_KEPT}::test_a_file_beside_a_runs_own_is_never_removed",),
+        "data beside a run is removed with it",
+    ),
+    Mutant(
+        "script-without-a-warden",
+        "faults/script.py",
+        "env={**_environment(place), **variables}",
+        "env=_environment(place)",
+        ("tests/test_faults_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
+        "a launcher that is killed leaves its script running",
+    ),
+    Mutant(
+        "warden-dies-with-the-terminal",
+        "faults/wards.py",
+        ", start_new_session=True)",
+        ")",
+        ("tests/test_wards.py::test_wards_end_when_a_whole_group_is_killed",),
+        "what ends the launcher's process group ends its warden too",
+    ),
+    Mutant(
+        "wards-alone-are-ended",
+        "faults/warden.py",
+        "        found |= more",
+        "        break",
+        ("tests/test_wards.py::test_wards_end_with_a_process_that_is_killed",),
+        "what a script has started with another environment outlives it",
+    ),
+    Mutant(
+        "folder-of-the-living-removed",
+        "reference/folders.py",
+        "        scratch.rename(place / MARK)",
+        "        (place / MARK).touch()",
+        (f"{_TEMPORARY}::test_a_folder_is_its_users_alone_and_says_that_its_launcher_lives",),
+        "a launcher removes the folders of worlds that run",
+    ),
+    Mutant(
+        "folder-of-the-dead-stays",
+        "reference/folders.py",
+        "    tidy(tempfile.gettempdir())\n",
+        "",
+        (f"{_TEMPORARY}::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",),
+        "each launcher that is killed leaves a folder for good",
+    ),
+    Mutant(
+        "kept-folder-removed",
+        "reference/folders.py",
+        "    (place / MARK).unlink(missing_ok=True)\n    _forget(place)",
+        "    _forget(place)",
+        (f"{_TEMPORARY}::test_a_folder_that_was_kept_stays",),
+        "a run that has failed is gone when the next one begins",
+    ),
+    Mutant(
+        "disk-full-is-a-traceback",
+        "reference/trace.py",
+        "            except SafetensorError as error:  # which",
+        "            except RecursionError as error:  # which",
+        ("tests/test_trace.py::test_a_save_onto_a_full_disk_leaves_the_old_file",),
+        "a trace that does not fit on the disk ends the command with a traceback",
+    ),
+    Mutant(
+        "interrupted-twice",
+        _INTERRUPTS,
+        "    elif time.monotonic() - _last >= TOGETHER:",
+        "    else:",
+        (f"{_INTERRUPTED}::test_several_signals_in_a_row_interrupt_once",),
+        "a second Ctrl-C ends the removing that the first one has begun",
+    ),
+    Mutant(
+        "held-in-one-thread-alone",
+        _INTERRUPTS,
+        "    if _depth:  # a thread",
+        "    if False:  # a thread",
+        (f"{_INTERRUPTED}::test_a_signal_that_another_thread_takes_waits_for_what_is_held",),
+        "an interrupt in the middle of a start leaves a folder or a forkserver",
+    ),
+    Mutant(
+        "failed-list-not-kept",
+        _COMMANDS,
+        "            passed.append(None)",
+        "            passed.append(True)",
+        (f"{_STATUSES}::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",),
+        "the healthy run that was not is gone, with what was wrong with it",
+    ),
+    Mutant(
+        "no-name-is-this-folder",
+        _OPTIONS,
+        """    if not text:
+        raise argparse.ArgumentTypeError("wanted a folder""",
+        """    if text is None:
+        raise argparse.ArgumentTypeError("wanted a folder""",
+        (f"{_KEPT}::test_an_empty_name_is_no_folder",),
+        "a variable that is not set makes the current directory a run's folder",
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = (*_OF_STATUSES, *_OF_WORDS, *_OF_VERDICTS, *_OF_PAGES, *_OF_FOLDERS)

@@ -408,9 +408,9 @@ MUTANTS = (
     ),
     Mutant(
         "old-ledgers-stay",
-        "faults/scope.py",
-        '(*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN)',
-        "(place / RUN,)",
+        "faults/folder.py",
+        "(place / hook.PLAN, place / RUN, *ledgers, *printed, *signs)",
+        "(place / hook.PLAN, place / RUN)",
         ("tests/test_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",),
         "an earlier run's events count for this one",
     ),

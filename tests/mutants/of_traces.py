@@ -91,9 +91,9 @@ MUTANTS = (
     Mutant(
         "tensors-not-saved",
         _TRACE,
-        "            save_file(self.tensors, scratch, metadata=header)",
-        "            named = {name: each for name, each in self.tensors.items() if each.is_floating_point()}\n"
-        "            save_file(named, scratch, metadata=header)",
+        "                save_file(self.tensors, scratch, metadata=header)",
+        "                named = {name: each for name, each in self.tensors.items() if each.is_floating_point()}\n"
+        "                save_file(named, scratch, metadata=header)",
         (f"{_OF_TRACE}::test_files_keep_every_bit",),
         "a file keeps floating point tensors only",
     ),

@@ -135,8 +135,8 @@ MUTANTS = (
     Mutant(
         "folder-left",
         "reference/world.py",
-        "    if not keep:\n        shutil.rmtree",
-        "    if not keep and not place.exists():\n        shutil.rmtree",
+        "    if not keep:\n        folders.remove",
+        "    if not keep and not place.exists():\n        folders.remove",
         (f"{_WORLD}::TestNothingIsLeft::test_after_leaving_without_waiting",),
         "a world's temporary folder stays",
     ),
