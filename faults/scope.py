@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from faults import hook, network
+from faults.bounds import lasting
 from faults.ledger import SUFFIX
 from faults.plan import Plan, PlanError
 from faults.record import RUN
-from reference import start
+from reference import grace, start
 
 start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
 
@@ -33,6 +34,8 @@ def scope(
     place = prepared(plan, folder)
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
+        if lasting(plan):  # a role that the plan has stopped goes on
+            arguments["grace"] = grace.SECONDS + lasting(plan)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place))
             arguments["options"] = network.Network.options

@@ -52,7 +52,7 @@ def raised(error: BaseException) -> Raised:
 class Link:
     """Thread-safe; one background thread listens.
 
-    Phases: ``starting``, ``running``, ``finished`` (only the common shutdown is left).
+    Phases: ``starting``, ``joining`` (the start of RPC), ``running``, ``finished`` (only the common shutdown is left).
     """
 
     def __init__(self, pipe: connection.Connection, launcher: int) -> None:
@@ -102,6 +102,8 @@ class Link:
                 self._die()
             if kind == "lost":
                 self._hear_of_loss(content[0])
+            elif kind == "ping":
+                self.send("here")
             else:
                 self.calls.put((kind, *content))
 

@@ -56,12 +56,14 @@ class Exited:
 
 @dataclass(frozen=True)
 class Overdue:
-    """The role missed its deadline and was ended. ``stacks``: every thread's Python stack."""
+    """The role missed its deadline and was ended, or was given up before it: ``why``. ``stacks``: every thread's Python
+    stack."""
 
     stacks: str
+    why: str = ""
 
     def __str__(self) -> str:
-        return "was overdue"
+        return self.why or "was overdue"
 
 
 Outcome = Returned | Raised | Killed | Exited | Overdue

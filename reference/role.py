@@ -82,6 +82,7 @@ def _play(post: Post, link: Link) -> Outcome:
         if post.before is not None:
             wire.loads(post.before)(post.name)
         rendezvous = f"file://{post.folder / 'rendezvous'}"
+        link.enter("joining")
         with _peers_blamed(link):
             start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
         link.enter("running")

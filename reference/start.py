@@ -24,10 +24,10 @@ _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
 _context = multiprocessing.get_context("forkserver")
 
 
-def check_deadline(deadline: float) -> None:
+def check_deadline(deadline: float, what: str = "a deadline") -> None:
     """Raises WorldError unless it is a number of seconds that can be waited for."""
     if not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
-        raise WorldError(f"a deadline is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
+        raise WorldError(f"{what} is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
 
 
 def check_main() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from reference import wire
 from reference.frames import Frames
+from reference.grace import Grace
 from reference.link import raised
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.role import STACKS_SIGNAL
@@ -39,6 +40,8 @@ class Seat:
         self.pid: int = process.pid or 0
         self.pipe = pipe
         self.phase = "starting"
+        self.heard = time.monotonic()
+        self.news = ""
         self.outcome: Outcome | None = None
         self.ended: float | None = None
         self.due: float | None = None
@@ -48,6 +51,7 @@ class Seat:
         self._value: Outcome = Returned()
         self._frames = Frames()
         self._asked: float | None = None
+        self._why = ""
         self._kernel_state = ""
         self._sending = threading.Lock()
 
@@ -70,6 +74,7 @@ class Seat:
             chunk = os.read(self.pipe.fileno(), CHUNK)
         except OSError:
             return False
+        self.heard = time.monotonic()
         for frame in self._frames.add(chunk):
             self._take(on_progress, *wire.loads(frame))
         return bool(chunk)
@@ -84,7 +89,7 @@ class Seat:
             self._value = _opened(content[0])
         elif kind == "ended":
             self._report = self._value if isinstance(content[0], Returned) else content[0]
-        else:
+        elif kind != "here":
             self.phase = kind
 
     def overdue(self) -> None:
@@ -102,6 +107,12 @@ class Seat:
             os.kill(self.pid, STACKS_SIGNAL)
             os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL
 
+    def give_up(self, why: str) -> None:
+        """It is overdue before its time."""
+        self.phase, self._why = "given up", why
+        if self._asked is None:
+            self.overdue()
+
     def kill(self) -> None:
         """End the role's whole process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -117,7 +128,7 @@ class Seat:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started
         if self._asked is not None:
-            self.outcome = Overdue(self._read_stacks())
+            self.outcome = Overdue(self._read_stacks(), self._why)
         elif code < 0:
             self.outcome = Killed(-code)
         elif self._report is None or (code and isinstance(self._report, Returned)):
@@ -161,11 +172,12 @@ def _kernel_state(pid: int) -> str:
 class Supervisor(threading.Thread):
     """Runs until every seat has its outcome."""
 
-    def __init__(self, seats: dict[str, Seat], on_progress: Progress | None) -> None:
+    def __init__(self, seats: dict[str, Seat], on_progress: Progress | None, grace: float) -> None:
         super().__init__(name="world", daemon=True)
         self.seats = seats
         self.error: BaseException | None = None
         self._on_progress = on_progress
+        self._grace = Grace(grace)
         self._numbers = itertools.count()
         self._wake, self._waker = connection.Pipe(duplex=False)
         self._lock = threading.Lock()
@@ -226,8 +238,8 @@ class Supervisor(threading.Thread):
         seats = self._open()
         pipes: dict[Any, Seat] = {seat.pipe: seat for seat in seats if seat.phase != "silent"}
         sentinels = {seat.process.sentinel: seat for seat in seats}
-        timeout = min((seat_due - time.monotonic() for _, seat_due in self._deadlines()), default=None)
-        timeout = None if timeout is None else max(0.0, timeout)
+        times = [due for _, due in self._deadlines()] + ([due] if (due := self._grace.due()) is not None else [])
+        timeout = max(0.0, min(times) - time.monotonic()) if times else None
         ready = connection.wait([self._wake, *pipes, *sentinels], timeout)
         if self._wake in ready:
             self._wake.recv_bytes()
@@ -238,7 +250,13 @@ class Supervisor(threading.Thread):
             if source in sentinels:
                 self._end(sentinels[source])
         self._tell_of_losses()
+        self._give_up()
         self._end_overdue()
+
+    def _give_up(self) -> None:
+        rest = {seat.name: seat for seat in self._open()}
+        for role, why in self._grace.given_up(rest.values(), ended=len(rest) < len(self.seats)):
+            rest[role.name].give_up(why)
 
     def _end_overdue(self) -> None:
         late = [seat for seat, due in self._deadlines() if due <= time.monotonic()]
@@ -266,8 +284,8 @@ class Supervisor(threading.Thread):
         """When one is gone and the rest only wait to start or to shut down together, they wait in vain."""
         lost = [s for s in self.seats.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
-        if lost and all(seat.phase in ("starting", "finished") for seat in rest):
+        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):
             text = "; ".join(f"{seat.name} {seat.outcome}" for seat in lost)
             for seat in rest:
-                seat.phase = "told"
+                seat.phase, seat.news = "told", text
                 seat.send("lost", text)

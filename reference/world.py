@@ -25,6 +25,7 @@ import torch.distributed.rpc as rpc
 
 from reference import muster
 from reference.agent import chosen_options, listen_on_loopback, start_agent
+from reference.grace import SECONDS
 from reference.interface import listen_towards
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
@@ -46,7 +47,14 @@ class World:
     """The processes of one run. Made by `launch`; leaving its ``with`` block ends every role at once."""
 
     def __init__(
-        self, seats: dict[str, Seat], folder: Path, *, keep: bool, idle: bool, on_progress: Progress | None
+        self,
+        seats: dict[str, Seat],
+        folder: Path,
+        *,
+        keep: bool,
+        idle: bool,
+        on_progress: Progress | None,
+        grace: float,
     ) -> None:
         self.folder = folder
         self._seats = seats
@@ -54,7 +62,7 @@ class World:
         self._tails: dict[str, str] = {}
         # Also for a world that nobody closed: when it is collected, or when this interpreter exits.
         self._clean = weakref.finalize(self, _clean, seats, folder, keep)
-        self._supervisor = Supervisor(seats, on_progress)
+        self._supervisor = Supervisor(seats, on_progress, grace)
         self._supervisor.start()
         alive.add(self)
 
@@ -168,6 +176,7 @@ def launch(
     threads: int = 1,
     folder: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
+    grace: float = SECONDS,
 ) -> World:
     """Start one process per role. A mapping plays its functions; mere names wait for `World.call`.
 
@@ -182,6 +191,8 @@ def launch(
         folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
         on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}), the last
             by `time.monotonic`.
+        grace: seconds for a role that is not overdue yet, but stuck in the start of RPC or stopped by a signal, while
+            the others have ended or wait for it: then it is dumped, killed and `Overdue` too, which says why.
 
     Raises:
         WorldError: something that cannot start, in one line; then no process was started.
@@ -189,6 +200,7 @@ def launch(
     check_main()
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
+    check_deadline(grace, "a grace")
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     for name, function in functions.items():
         if not callable(function):
@@ -213,7 +225,8 @@ def launch(
             chosen = chosen_options(roles, name, backend, options)
             seats[name] = start(post(name=name, rank=rank, function=sent.get(name), options=chosen))
             seats[name].due = due
-        return World(seats, place, keep=folder is not None, idle=not functions, on_progress=on_progress)
+        how = {"keep": folder is not None, "idle": not functions}
+        return World(seats, place, **how, on_progress=on_progress, grace=grace)
     except BaseException:
         for seat in seats.values():
             seat.kill()

@@ -9,6 +9,7 @@ import pytest
 from faults import hook
 from faults.plan import Plan, PlanError
 from faults.scope import check_roles, prepared, scope
+from reference.grace import SECONDS
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 
@@ -45,3 +46,9 @@ def test_who_plays_no_role_is_refused_by_name(text: str) -> None:
         check_roles(Plan.parse(text), ["a", "b"])
     assert str(refused.value) == f"{text}: no role c; wanted some of a, b"
     check_roles(Plan.parse(text), ["a", "b", "c"])
+
+
+def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
+    """For as long as its pauses last, before they are taken for stuck."""
+    with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
+        assert arguments["grace"] == SECONDS + 25

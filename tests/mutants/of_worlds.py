@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
+_GRACE, _OF_GRACE = "reference/grace.py", "tests/test_grace.py"
 _WORLD = "tests/test_world.py"
 _ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
@@ -162,5 +163,61 @@ MUTANTS = (
         "            first = self.lost is None",
         ("tests/test_muster.py::test_a_loss_after_the_last_has_finished_is_none",),
         "an end after everybody has finished is taken for a loss",
+    ),
+    Mutant(
+        "who-is-stuck-has-until-the-deadline",
+        _GRACE,
+        '        return f"was stuck: it did not hear that {role.news}"',
+        '        return ""',
+        (f"{_OF_GRACE}::test_a_role_that_is_stuck_does_not_hear_of_a_loss",),
+        "a role that is stuck inside torch's start holds its world to the deadline, also after a loss",
+    ),
+    Mutant(
+        "all-stuck-have-until-the-deadline",
+        _GRACE,
+        '        return "was stuck in the start of RPC"',
+        '        return ""',
+        (f"{_OF_GRACE}::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",),
+        "roles that are all stuck inside torch's start hold their world to the deadline",
+    ),
+    Mutant(
+        "who-waits-for-a-slow-start-is-stuck",
+        _GRACE,
+        '        if any(role.phase == "joining" and role not in late for role in roles):',
+        "        if not roles:",
+        (f"{_OF_GRACE}::test_who_waits_in_its_start_and_answers_is_not_stuck",),
+        "a role that waits for another's name in torch's start is taken for one that is stuck there",
+    ),
+    Mutant(
+        "who-prepares-is-stuck",
+        _GRACE,
+        '    if role.phase == "joining" and all(other.phase != "starting" for other in roles):',
+        '    if role.phase in ("starting", "joining"):',
+        (f"{_OF_GRACE}::test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up",),
+        "a role that takes its time before it starts RPC is given up",
+    ),
+    Mutant(
+        "stopped-have-until-the-deadline",
+        _GRACE,
+        "    stopped = is_stopped(role.pid) if",
+        "    stopped = False if",
+        (f"{_OF_GRACE}::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",),
+        "a role that somebody has stopped holds its world to the deadline when all others have ended",
+    ),
+    Mutant(
+        "every-stopped-role-is-given-up",
+        _GRACE,
+        "        hopeless = ended and all(",
+        "        hopeless = True or all(",
+        (f"{_OF_GRACE}::test_a_stopped_role_is_left_alone_while_others_may_go_on",),
+        "a role that is stopped is ended although another still plays",
+    ),
+    Mutant(
+        "a-pause-of-the-plan-is-given-up",
+        "faults/scope.py",
+        '            arguments["grace"] = grace.SECONDS + lasting(plan)',
+        '            arguments["grace"] = grace.SECONDS',
+        ("tests/test_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
+        "a role that the plan stops for longer than the grace is ended, and has hung",
     ),
 )
