@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
@@ -171,7 +171,8 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:
     """Takes what `rpc.shutdown` is called with."""
-    ledger.write("shutdown", graceful=bool(graceful), timeout=timeout)
+    seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will say what it thinks of others
+    ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)
     announcer.announce("shutdown")
 
 

@@ -508,7 +508,7 @@ MUTANTS = (
         "faults/text.py",
         'if kind == "quoted" else piece',
         'if kind in ("quoted", "literal") else piece',
-        ("tests/test_text.py::test_words_are_those_of_a_shell",),
+        ("tests/test_text.py::test_words",),
         "a backslash within single quotes is lost",
     ),
     Mutant(
@@ -543,5 +543,13 @@ MUTANTS = (
         '        return f"{mark:<7}  {self.name}: {self.text}"',
         (f"{_HOSTILE}::test_what_a_run_says_of_itself_is_printed_on_one_line[3]",),
         "a text in a run's folder prints a verdict on a line of its own",
+    ),
+    Mutant(
+        "statuses-as-they-are",
+        "faults/farewell.py",
+        '            told["status"] = int(told["status"])',
+        '            told["status"] = told["status"]',
+        ("tests/test_farewell.py::test_a_status_that_is_no_plain_number_is_written_as_one",),
+        "a script that ends by `sys.exit(not done)` is unknown, since its last line counts as torn",
     ),
 )
