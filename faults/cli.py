@@ -16,7 +16,7 @@ from faults.sweep import SweepFailed
 from faults.sweep_command import run_sweep
 from reference.case import CaseError
 from reference.cli import BadInput
-from reference.line import one_line
+from reference.line import escape_output, one_line
 from reference.outcome import WorldError
 
 _USAGE = """usage: python -m faults COMMAND
@@ -37,6 +37,7 @@ _COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": 
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status. No process is started on bad input."""
+    escape_output()
     if not arguments:
         print(_USAGE, file=sys.stderr)
         return 2

@@ -71,5 +71,5 @@ def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
         raise PlanError(f"{place} has {stale[0].name} but no {hook.PLAN}: wanted an empty folder, or one of a run")
     for each in (*stale, *place.glob("*.term"), *place.glob("*.int"), *place.glob("+.*.status"), place / RUN):
         each.unlink(missing_ok=True)
-    (place / hook.PLAN).write_text(plan.to_json() + "\n")
+    (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
     return place

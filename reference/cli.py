@@ -23,7 +23,7 @@ from rich.text import Text
 
 from reference import TUTORIALS
 from reference.case import Case, CaseError
-from reference.line import OneLine, is_file_name, one_line, printable, shown
+from reference.line import OneLine, escape_output, is_file_name, one_line, printable, shown
 from reference.outcome import Outcome, Overdue, Raised
 from reference.picture import SUFFIXES, drawable
 from reference.start import check_deadline
@@ -63,6 +63,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status. No process is started on bad input."""
+    escape_output()
     commands = {"list": show_list, "run": run, "verify": run_verify}
     parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
     parser.add_argument("command", choices=commands, nargs="?")

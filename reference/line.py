@@ -6,6 +6,9 @@ fifty megabytes in one word. Errors name what they got all the same.
 
 from __future__ import annotations
 
+import io
+import sys
+
 # The longest line that is printed, and the longest value within one (characters).
 LINE, VALUE = 4000, 120
 
@@ -52,6 +55,12 @@ def shown(value: object, longest: int = VALUE) -> str:
 def is_file_name(path: str) -> bool:
     """Whether every library takes this for a file's name: it is UTF-8, and has no NUL."""
     return "\0" not in path and not any("\ud800" <= each <= "\udfff" for each in path)
+
+
+def escape_output() -> None:
+    """Let standard output, as standard error does, escape what its encoding lacks instead of raising."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def said(value: object) -> str:

@@ -10,6 +10,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -463,6 +465,24 @@ def test_a_pipe_in_a_runs_folder_is_refused_at_once(name: str, run: Path, folder
 def test_a_plan_that_is_no_text_is_named(run: Path, folder: Path) -> None:
     _, lines = checked(_copied(run, folder, "plan.json", b"\xff"))
     assert lines[0].endswith("plan.json cannot be read: it is not text")
+
+
+@pytest.mark.long
+def test_a_plan_is_the_same_in_another_locale_and_printed_there(tmp_path: Path) -> None:
+    plan = Plan.parse("Drop site=shop:zähle nth=1 side=reply")
+    program = (
+        "import sys; from faults.plan import Plan; from faults.scope import prepared; "
+        "prepared(Plan.from_json(sys.argv[1]), sys.argv[2])"
+    )
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    text = json.dumps(json.loads(plan.to_json()))
+    environment = {**os.environ, **ascii_only}
+    subprocess.run([sys.executable, "-c", program, text, str(tmp_path)], env=environment, check=True)
+    assert record.read(tmp_path).plan == plan
+    check = [sys.executable, "-m", "faults", "check", str(tmp_path)]
+    done = subprocess.run(check, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert r"site='shop:z\xe4hle'" in done.stdout
 
 
 def test_forms_say_what_they_got() -> None:
