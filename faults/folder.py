@@ -49,7 +49,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         _set_aside(place)
         (place / MARK).touch()
-        (place / hook.PLAN).write_text(plan.to_json() + "\n")
+        (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
         yield place
     except BaseException:
         _end(place)

@@ -26,6 +26,7 @@ from reference import folders, muster
 from reference.agent import chosen_options, listen_on_loopback, start_agent
 from reference.grace import SECONDS
 from reference.interface import listen_towards
+from reference.line import shown
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
 from reference.start import check, check_deadline, check_main, packed, prepared, start
@@ -257,8 +258,9 @@ def run_rank(
         RuntimeError: the shutdown took longer than ``deadline`` seconds.
     """
     for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
-        if not os.environ.get(variable, "").isdecimal():
-            raise WorldError(f"not started by torchrun: {variable} is {os.environ.get(variable)!r}, wanted a number")
+        if number_in(variable) is None:
+            given = shown(os.environ.get(variable))
+            raise WorldError(f"not started by torchrun: {variable} is {given}, wanted a number")
     if "MASTER_ADDR" not in os.environ:
         raise WorldError("not started by torchrun: MASTER_ADDR is not set")
     rank, size, port = (int(os.environ[variable]) for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
@@ -282,6 +284,12 @@ def run_rank(
         value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value
+
+
+def number_in(variable: str) -> int | None:
+    """The whole number, of nine digits at most, that an environment variable holds; None where it holds none."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _kill(seats: Mapping[str, Seat]) -> None:

@@ -10,6 +10,20 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
         "test_checks.py::TestEffect::test_what_has_a_receipt_needs_it",
     ),
+    "prints each check and each event on one printable line of at most 4000 characters": (
+        "test_hostile.py::test_what_a_run_says_of_itself_is_printed_on_one_line",
+        "test_hostile.py::test_any_run_json_is_judged_or_refused_in_one_line",
+        "test_hostile.py::test_any_ledger_is_judged_or_refused_in_one_line",
+        "test_line.py::test_a_long_lines_beginning_and_end_are_kept",
+    ),
+    "A line of a ledger whose values have types that no role writes counts as torn": (
+        "test_hostile.py::test_a_line_of_other_types_is_torn",
+    ),
+    "pipe in the place of a file, is refused with status 2": (
+        "test_hostile.py::test_a_pipe_in_a_runs_folder_is_refused_at_once",
+        "test_hostile.py::test_a_run_of_other_types_is_no_run",
+        "test_hostile.py::test_any_plan_json_is_judged_or_refused_in_one_line",
+    ),
     "A fault that never fired fails the run": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
     "and has one fault at least. `--healthy` instead of `--plan` asks for a run without faults; one of the two": (
         _BAD,
