@@ -15,6 +15,7 @@ from faults.ledger import SUFFIX
 from faults.plan import Plan, PlanError
 from faults.record import RUN
 from reference import grace, start
+from reference.folders import make_private
 
 start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
 
@@ -65,7 +66,7 @@ def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     place = Path(folder).resolve()
     if place.is_file():
         raise PlanError(f"{place} is a file: wanted a folder for the run")
-    place.mkdir(parents=True, exist_ok=True)
+    make_private(place)
     stale = list(place.glob(f"*{SUFFIX}"))
     if stale and not (place / hook.PLAN).exists():
         raise PlanError(f"{place} has {stale[0].name} but no {hook.PLAN}: wanted an empty folder, or one of a run")

@@ -9,10 +9,12 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
-from reference import TUTORIALS, wire
+from reference import TUTORIALS, isolation, wire
+from reference.folders import make_private
 from reference.outcome import WorldError
 from reference.role import Post, main
 from reference.supervisor import Seat
@@ -67,11 +69,13 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
         return Path(tempfile.mkdtemp(prefix="world-"))
     place = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_private(place)
     except OSError as error:
         raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
     for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
         (place / stale).unlink(missing_ok=True)
+    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
+    os.close(os.open(place / "rendezvous", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return place.resolve()
 
 
@@ -98,6 +102,16 @@ def preloaded() -> list[str]:
     tutorials = [f"reference.{name}" for name in TUTORIALS if f"reference.{name}" in sys.modules]
     optimizing = ["torch._dynamo"] if tutorials else []
     return ["reference.preload", *optimizing, *tutorials, *also_preloaded, "reference.preloaded", "__main__"]
+
+
+def network() -> isolation.Network:
+    """The network of isolated roles, made while the forkserver begins to import."""
+    _context.set_forkserver_preload(preloaded())
+    try:
+        forkserver.ensure_running()
+    except OSError as error:
+        raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
+    return isolation.network()
 
 
 def start(post: Post) -> Seat:
