@@ -268,7 +268,10 @@ def check_writable(path: str) -> None:
 def _run_here(case: Case, save: str | None, deadline: float) -> int:
     roles = tutorial(case.tutorial()).roles(case)
     start = time.monotonic()
-    with watch(case.tutorial()) as progress, launch(roles, deadline=deadline, on_progress=progress) as world:
+    with (
+        watch(case.tutorial()) as progress,
+        launch(roles, deadline=deadline, on_progress=progress, isolated=True) as world,
+    ):
         outcomes = world.wait()
         logs = {name: world.log(name) for name in culprits(outcomes)}
     try:

@@ -21,10 +21,10 @@ import numpy as np
 import torch
 import torch.distributed.rpc as rpc
 
-from reference import early, wire
+from reference import early, namespaces, wire
 from reference.agent import listen_on_loopback, start_agent
 from reference.link import Link, die_with_parent, raised
-from reference.outcome import Exited, Outcome, Returned, WorldError
+from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
 from reference.seeding import seed_for
 
 # The launcher's question to an overdue role: write every thread's stack, then end.
@@ -33,7 +33,10 @@ STACKS_SIGNAL = signal.SIGUSR2
 
 @dataclass(frozen=True)
 class Post:
-    """What one role's process is told at its start. Callables travel as pickles, opened in the role."""
+    """What one role's process is told at its start. Callables travel as pickles, opened in the role.
+
+    ``network``: what `namespaces.enter` takes; empty for a role that stays in its launcher's.
+    """
 
     name: str
     rank: int
@@ -46,6 +49,7 @@ class Post:
     options: Mapping[str, Any]
     threads: int
     progress: bool
+    network: tuple[str, ...]
 
     @property
     def log(self) -> Path:
@@ -61,6 +65,7 @@ def main(post: Post, pipe: Connection) -> None:
     early.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
+    refused = _isolate(post)  # while this process has one thread
     die_with_parent()
     link = Link(pipe, post.launcher)
     link.listen()
@@ -70,13 +75,23 @@ def main(post: Post, pipe: Connection) -> None:
     prepare_process(post.name, post.threads)
     if post.progress:
         _forward_progress(link)
-    outcome = _play(post, link)
+    outcome = refused or _play(post, link)
     link.send("ended", outcome)
     sys.stdout.flush()
     sys.stderr.flush()
     if not isinstance(outcome, Returned):
         # No shutdown, not even an ungraceful one: it waits for handlers that may wait for ever.
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
+
+
+def _isolate(post: Post) -> Raised | None:
+    try:
+        namespaces.enter(post.network)
+    except OSError as error:
+        why = error.strerror or error
+        text = f"{post.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
+        return raised(WorldError(f"{text} no thread when it is imported"))
+    return None
 
 
 def _play(post: Post, link: Link) -> Outcome:

@@ -15,9 +15,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from reference import TUTORIALS, folders, wire
+from reference import TUTORIALS, folders, isolation, wire
 from reference.interrupts import held
 from reference.outcome import WorldError
+from reference.private import make_private
 from reference.role import Post, main
 from reference.supervisor import Seat
 
@@ -71,11 +72,13 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
         return folders.make("world-")
     place = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_private(place)
     except OSError as error:
         raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
     for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
         (place / stale).unlink(missing_ok=True)
+    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
+    os.close(os.open(place / "rendezvous", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return place.resolve()
 
 
@@ -131,6 +134,15 @@ def _forkserver() -> Iterator[None]:
         if server._forkserver_pid != before:
             os.kill(server._forkserver_pid, signal.SIGKILL)
         raise
+
+
+def network() -> isolation.Network:
+    """The network of isolated roles, made while the forkserver begins to import."""
+    try:
+        with _forkserver():
+            return isolation.network()
+    except OSError as error:
+        raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
 
 
 def start(post: Post) -> Seat:
