@@ -15,7 +15,7 @@ from reference.world import launch
 from tests.plays import name
 from tests.spread import place, spreading
 
-# As the entry point is called, so that an installed package does not register it a second time.
+# The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]
 
 # Properties: `default` makes the same examples each time, `seeded` other ones for each seed (`--faults-seed`), and

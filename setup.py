@@ -1,6 +1,7 @@
 """Everything is in pyproject.toml but one thing that it cannot say: a file that lies beside the packages.
 
-Python reads ``faults.pth`` at its start: FAULTS_RUN then puts a plan to work in any program (`faults.autostart`).
+Python reads ``faults.pth`` at its start: FAULTS_RUN then puts a plan to work in any program, by
+`torch_rpc_reference_startup`.
 """
 
 from pathlib import Path

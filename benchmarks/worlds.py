@@ -1,19 +1,23 @@
 """How long a world takes: up, one call from the first role to the last, down with graceful shutdown.
 
-    python benchmarks/worlds.py --transports --json worlds.json
+    python benchmarks/worlds.py --transports --isolated --json worlds.json
 
-Three questions: `launch` against ``torch.multiprocessing.spawn`` with the same four roles; worlds of growing size;
-`launch`'s transports against torch's default ones.
+Four questions: `launch` against ``torch.multiprocessing.spawn`` with the same four roles; worlds of growing size;
+`launch`'s transports against torch's default ones; isolated worlds against others.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import measure
@@ -22,6 +26,8 @@ import torch.multiprocessing
 from measure import BenchmarkError
 
 from reference.world import launch
+
+HERE = Path(__file__).resolve().parent
 
 COMPARED = 4  # roles of the worlds that are compared
 WANTED = 8  # how many times faster than spawn `launch` claims to be
@@ -49,12 +55,15 @@ def names(size: int) -> list[str]:
     return [f"w{rank}" for rank in range(size)]
 
 
-def launched(size: int, deadline: float, options: Mapping[str, Any] | None = None) -> float:
+def launched(size: int, deadline: float, options: Mapping[str, Any] | None = None, *, isolated: bool = False) -> float:
     """Seconds of one world by `launch`, until no process is left."""
     first, *others = names(size)
     roles: dict[str, Callable[[], object]] = {first: partial(ask, others[-1])}
     started = time.monotonic()
-    with launch({**roles, **dict.fromkeys(others, wait_for_shutdown)}, deadline=deadline, options=options) as world:
+    roles |= dict.fromkeys(others, wait_for_shutdown)
+    with launch(roles, deadline=deadline, options=options, isolated=isolated) as world:
+        if isolated and not world.isolated:
+            raise BenchmarkError("the kernel does not allow isolated worlds here")
         values = measure.returned(world)
     took = time.monotonic() - started
     if values[first] != ANSWER:
@@ -132,6 +141,33 @@ def transports(repeats: int, deadline: float) -> dict[str, Any]:
     }
 
 
+def first_launched(size: int, deadline: float, *, isolated: bool) -> float:
+    """Seconds of the first world of a process, with the start of its forkserver."""
+    program = f"import worlds; print(worlds.launched({size}, {deadline}, isolated={isolated}))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=deadline, check=False
+    )
+    if done.returncode != 0:
+        raise BenchmarkError(f"the first world failed: {done.stderr[-2000:]}")
+    return float(done.stdout)
+
+
+def isolation(repeats: int, deadline: float) -> dict[str, Any]:
+    """Isolated worlds against others, all else equal: the first of a process, and later ones."""
+    found: dict[str, Any] = {"roles": COMPARED}
+    for which, measured in (("first", first_launched), ("later", launched)):
+        ways: measure.Ways = {
+            name: partial(measured, COMPARED, deadline, isolated=name == "isolated") for name in ("isolated", "open")
+        }
+        ways["isolated"]()  # not counted: the first fills caches
+        samples = measure.interleaved(ways, repeats, unit="s", title=f"{which} world, ")
+        found[which] = {name: measure.spread(each) for name, each in samples.items()}
+        pairs = zip(samples["isolated"], samples["open"], strict=True)
+        found[which]["difference"] = measure.spread([isolated - other for isolated, other in pairs])
+    return found
+
+
 def show_comparison(result: Mapping[str, Any]) -> None:
     rows = [[f"{way}, seconds", *measure.cells(result["seconds"][way], 3)] for way in ("launch", "spawn")]
     rows.append(["spawn / launch, pairwise", *measure.cells(result["spawn/launch"], 1)])
@@ -153,6 +189,15 @@ def show_transports(result: Mapping[str, Any]) -> None:
     print(measure.table([f"transports, {result['roles']} roles", "median", "min", "max"], rows))
 
 
+def show_isolation(result: Mapping[str, Any]) -> None:
+    rows = [
+        [f"{which}, {name}", *measure.cells(figures, 3)]
+        for which in ("first", "later")
+        for name, figures in result[which].items()
+    ]
+    print(measure.table([f"a process's world of {result['roles']}, seconds", "median", "min", "max"], rows))
+
+
 def size(text: str) -> int:
     """A command line's number of roles; a call needs two."""
     return measure.count(text, least=2)
@@ -169,6 +214,7 @@ def arguments() -> argparse.Namespace:
         help="numbers of roles to start by launch; none for the comparison alone",
     )
     parser.add_argument("--transports", action="store_true", help="also compare with torch's default transports")
+    parser.add_argument("--isolated", action="store_true", help="also compare isolated worlds with others")
     parser.add_argument("--deadline", type=measure.seconds, default=60.0, help="seconds after which a world has failed")
     return parser.parse_args()
 
@@ -180,12 +226,16 @@ def main() -> None:
     results["sizes"] = grow(wanted.sizes, wanted.repeats, wanted.deadline)
     if wanted.transports:
         results["transports"] = transports(wanted.repeats, wanted.deadline)
+    if wanted.isolated:
+        results["isolation"] = isolation(wanted.repeats, wanted.deadline)
     print(measure.heading(facts))
     show_comparison(results["spawn"])
     if results["sizes"]:
         show_sizes(results["sizes"])
     if "transports" in results:
         show_transports(results["transports"])
+    if wanted.isolated:
+        show_isolation(results["isolation"])
     measure.write(wanted.json, "worlds", facts, repeats=wanted.repeats, results=results)
 
 

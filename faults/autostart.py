@@ -1,8 +1,7 @@
 """Installs the plan of the folder that FAULTS_RUN names, in a process whose program knows nothing of faults.
 
-Imported at the start of Python: by ``faults.pth``, which is installed with this package, or by ``startup``. Where
-FAULTS_RUN is not set that is all: nothing is imported, nothing is replaced. Else `asking` writes down from now on whom
-the process ends, `leaving` stands in its ways out, and the plan is installed as soon as the program imports
+`torch_rpc_reference_startup` calls `start` at the start of Python where FAULTS_RUN is set. From then on `asking` writes
+down whom the process ends, `leaving` stands in its ways out, and the plan is installed as soon as the program imports
 `torch.distributed.rpc`.
 """
 
@@ -16,7 +15,13 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from torch_rpc_reference_startup import hiding, say
+
 VARIABLE = "FAULTS_RUN"
+
+# Set where this has been said, and for everything that is started from there; it has FAULTS_RUN's value.
+SAID = "FAULTS_RUN_SAID"
+
 _RPC = "torch.distributed.rpc"
 
 
@@ -31,10 +36,28 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self.loader.exec_module(module)
+        if hidden := hiding():
+            say(f"FAULTS_RUN does nothing here: {hidden}")
+            return
+        _tell(self.folder)
         from faults import hook, uncaught
 
         hook.install(self.folder, record=True)
         uncaught.watch(Path(self.folder))
+
+
+def tell_now() -> None:
+    """Say what `_Loader` would say when the program imports RPC, because nobody would see it then."""
+    for each in sys.meta_path:
+        if isinstance(each, _Finder):
+            _tell(each.folder)
+
+
+def _tell(folder: str) -> None:
+    """Say once that a plan is at work: whoever has exported FAULTS_RUN may have forgotten it."""
+    if os.environ.get(SAID) != folder:
+        os.environ[SAID] = folder
+        say(f"FAULTS_RUN is set: the plan of {folder} is at work in this program, and in what it starts")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -64,6 +87,3 @@ def start() -> None:
     leaving.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
-
-
-start()

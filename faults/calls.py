@@ -96,7 +96,7 @@ class Calls:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
         hit = {"faults": list(envelope.faults)} if envelope else {}
-        self.ledger.write("invoke", **note, timeout=timeout if timeout >= 0 else default_timeout(), **hit)
+        self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
         start = time.monotonic()
         try:
             result = send(to, *self._pickler.serialize(call), timeout, later)

@@ -134,7 +134,7 @@ def from_json(value: Any) -> list[Piece]:
 def _from_json(value: dict[str, Any]) -> Piece:
     return Piece(
         tuple(map(str, value["bases"])),
-        str(value["text"]),
+        str(value["text"])[:TEXT],
         str(value.get("place", "")),
         bool(value.get("raised")),
         None if value.get("waited") is None else bool(value["waited"]),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from faults import failures, proof
 from faults.bounds import lasting, slowest
 from faults.record import End, Run
+from reference.line import one_line
 
 # Verdicts that are defects, and never pass.
 DEFECTS = ("hung", "wrong", "leaked", "not fired")
@@ -42,7 +43,7 @@ class Check:
 
     def __str__(self) -> str:
         mark = {True: "pass", False: "FAIL", None: "unknown"}[self.holds]
-        return f"{mark:<7}  {self.name}: {self.text}"
+        return one_line(f"{mark:<7}  {self.name}: {self.text}")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from faults.sweep import SweepFailed
 from faults.sweep_command import run_sweep
 from reference.case import CaseError
 from reference.cli import BadInput
+from reference.line import escape_output, one_line
 from reference.outcome import WorldError
 
 _USAGE = """usage: python -m faults COMMAND
@@ -36,6 +37,7 @@ _COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": 
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status. No process is started on bad input."""
+    escape_output()
     if not arguments:
         print(_USAGE, file=sys.stderr)
         return 2
@@ -47,10 +49,10 @@ def main(arguments: Sequence[str]) -> int:
             raise BadInput(f"unknown command {arguments[0]!r}, wanted one of {', '.join(_COMMANDS)}")
         return _COMMANDS[arguments[0]](arguments[1:])
     except (BadInput, PlanError, CaseError, WorldError, NetworkError, RecordError, SweepFailed) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(one_line(f"error: {error}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -37,6 +37,7 @@ from faults.subject import Subject
 from faults.sweep import record as record_calls
 from reference import folders
 from reference.cli import BadInput
+from reference.line import one_line, printable, shown
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
             folders.remove(place)
         elif given is None:
             folders.keep(place)
-            print(f"stored in {place}", file=sys.stderr)
+            print(f"stored in {printable(str(place))}", file=sys.stderr)
 
 
 def show_sites(arguments: Sequence[str]) -> int:
@@ -128,8 +129,8 @@ def headline(found: Run) -> str:
     taken = f" {found.seconds:.1f} s" if found.complete else ""
     head, number = f"{' '.join(found.name.split())}:{taken}", len(found.plan.faults)
     if number == 0:
-        return f"{head} healthy: no faults planned"
-    return f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}"
+        return one_line(f"{head} healthy: no faults planned")
+    return one_line(f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}")
 
 
 def _timeline(found: Run, last: int = 40) -> str:
@@ -144,7 +145,7 @@ def check(arguments: Sequence[str]) -> int:
     found = record.read(parser.parse_args(arguments).dir)
     try:
         judgement = judge(found)
-    except (TypeError, ValueError, LookupError) as error:
+    except Exception as error:  # whatever a file that is somebody else's makes of a check
         why = f"it holds what no run writes ({type(error).__name__}: {error})"
         raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
     return report(found, judgement)
@@ -156,6 +157,8 @@ def prepare(arguments: Sequence[str]) -> int:
     parser = parser_of("prepare", about, PLAN, HEALTHY)
     parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; what an earlier run left in it goes")
     options = parser.parse_args(arguments)
+    if not str(Path(options.dir).absolute()).isprintable():
+        raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")
     place = prepared(plan_of(options), options.dir)
     print(f"{VARIABLE}={place}")
     return 0

@@ -139,7 +139,10 @@ def _note(status: int | None = None, *, final: bool = False) -> None:
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
         last = {} if status is None and any(map(was_caught, _leaving)) else _last
-        desk.ledger.write("exit", **{"pid": os.getpid(), "status": status, "final": final, **last})
+        told = {"pid": os.getpid(), "status": status, "final": final, **last}
+        if told["status"] is not None:
+            told["status"] = int(told["status"])  # `sys.exit(not done)`, `os._exit(numpy.int64(1))`
+        desk.ledger.write("exit", **told)
 
 
 def _exit_now(exit_now: Callable[[int], NoReturn], status: int) -> NoReturn:

@@ -15,6 +15,7 @@ from faults import hook
 from faults.ledger import SUFFIX
 from faults.plan import Plan, PlanError
 from faults.record import RUN, RecordError, read
+from reference.private import make_private
 
 # Says that a folder is a run's, where a plan alone would not: it may be a user's own.
 MARK = ".faults-run"
@@ -49,7 +50,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         _set_aside(place)
         (place / MARK).touch()
-        (place / hook.PLAN).write_text(plan.to_json() + "\n")
+        (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
         yield place
     except BaseException:
         _end(place)
@@ -63,7 +64,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
 def _make(place: Path) -> list[Path]:
     """Make the folder. Those that were not there, the innermost first."""
     missing = [each for each in (place, *place.parents) if not each.exists()]
-    place.mkdir(parents=True, exist_ok=True)
+    make_private(place)
     return missing
 
 

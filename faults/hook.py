@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
@@ -26,6 +26,7 @@ from faults.announcer import Announcer, StepHandler
 from faults.calls import Calls, default_timeout
 from faults.delivery import Desk
 from faults.everywhere import replace_everywhere
+from faults.forms import content_of
 from faults.ledger import Ledger
 from faults.moment import Moment
 from faults.plan import Plan, PlanError
@@ -76,9 +77,11 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
     """Raises PlanError: no plan there, or not a plan."""
     path = Path(folder) / PLAN
     try:
-        return Plan.from_json(path.read_text())
+        return Plan.from_json(content_of(path).decode())
     except OSError as error:
         raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path} cannot be read: it is not text") from error
 
 
 def _init_rpc(
@@ -168,7 +171,8 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:
     """Takes what `rpc.shutdown` is called with."""
-    ledger.write("shutdown", graceful=bool(graceful), timeout=timeout)
+    seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will say what it thinks of others
+    ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)
     announcer.announce("shutdown")
 
 

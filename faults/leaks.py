@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.relatives import command, ends_by, everybody, relatives
+from reference import isolation
 from reference.folders import MARK
 
 # What is still there when a test ends has so long to go by itself (seconds).
@@ -88,8 +89,10 @@ _INSTALLED = tuple(sorted({f"{sysconfig.get_path(name)}{os.sep}" for name in ("s
 
 
 def _descriptors() -> Seen:
-    """Open files of this process but those of Python's own servants, and those that a library has brought itself."""
-    ours = {_servant("forkserver", "_forkserver_alive_fd"), _servant("resource_tracker", "_fd")}
+    """Open files of this process but those of Python's own servants and of isolated worlds, which are kept for the
+    next, and those that a library has brought itself."""
+    servants = {_servant("forkserver", "_forkserver_alive_fd"), _servant("resource_tracker", "_fd")}
+    ours = servants | isolation.descriptors()
     lock = f"{multiprocessing.util.get_temp_dir()}{os.sep}{MARK}"  # of the forkserver's socket
     found = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 (twice a test)

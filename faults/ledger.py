@@ -26,15 +26,34 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from faults import forms
+from reference.line import OneLine, one_line, said
 
 SUFFIX = ".jsonl"
 # What every line says.
 _OWN = {"event", "time", "process"}
+# What is asked of a line whose other values may be anything.
+_FORMS = forms.by_name(
+    (forms.text, "event site caller to via kind"),
+    (forms.integer, "process pid fault nth"),
+    (forms.finite, "time wall"),
+    (forms.number, "rpc_timeout timeout seconds"),
+    (forms.truth, "final graceful"),
+    (forms.many(forms.integer), "faults"),
+    (forms.maybe(forms.many(forms.text)), "workers"),
+    (forms.maybe(forms.some(forms.text)), "bases"),
+    (forms.maybe(forms.integer), "status"),
+    (forms.maybe(forms.truth), "handled"),
+    (forms.maybe(forms.text), "world"),
+    (forms.causes, "causes"),
+)
 
 
-class LedgerError(OSError):
+class LedgerError(OneLine, OSError):
     """A ledger that cannot be written or read. One line."""
 
 
@@ -123,8 +142,8 @@ class Event:
         return self.role == role and (self.process == process or 0 in (self.process, process))
 
     def __str__(self) -> str:
-        details = " ".join(f"{name}={value}" for name, value in self.details.items() if name != "causes")
-        return f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip()
+        details = " ".join(f"{name}={said(value)}" for name, value in self.details.items() if name != "causes")
+        return one_line(f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip())
 
 
 @dataclass(frozen=True)
@@ -139,7 +158,14 @@ class Timeline:
 
     def of(self, *events: str) -> list[Event]:
         """Those of these kinds, by time."""
-        return [each for each in self.events if each.event in events]
+        if events not in self._found:
+            self._found[events] = [each for each in self.events if each.event in events]
+        return self._found[events].copy()
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, ...], list[Event]]:
+        """What `of` has looked for: a check may ask once for each event."""
+        return {}
 
     def facts(self) -> list[tuple[str, str, tuple[tuple[str, Any], ...]]]:
         """What the same plan gives again: fired and effective faults by role, without times and measured numbers."""
@@ -171,7 +197,7 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The lines that can be read, and how many cannot."""
     found, torn = [], 0
     try:
-        content = path.read_bytes()
+        content = forms.content_of(path)
     except OSError as error:
         raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
     for line in filter(None, content.split(b"\n")):
@@ -184,13 +210,11 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 def _checked(value: Any) -> dict[str, Any]:
     """A line's value. Raises ValueError: not what `Ledger` writes."""
-    if not isinstance(value, dict) or not isinstance(value.get("event"), str):
+    if not isinstance(value, dict) or not {"event", "time"} <= value.keys():
         raise ValueError("no event")
-    clocks = [value.get("time"), *([value.get("wall")] if value["event"] == "start" else [])]
-    if not all(isinstance(each, int | float) and abs(each) < 1e12 for each in clocks):  # nor NaN
-        raise ValueError("no time")
-    if not isinstance(value.get("process", 0), int):
-        raise ValueError("no process")
+    if value["event"] == "start" and "wall" not in value:
+        raise ValueError("no wall clock")
+    forms.check(value, _FORMS)
     return value
 
 

@@ -153,12 +153,12 @@ class Plan:
 
     def _check_messages(self) -> None:
         """torch's faulty agent has one delay for each message type of a role."""
-        given: dict[tuple[str, str | None], list[str | None]] = {}
+        given: dict[tuple[str, str | None], set[str | None]] = {}
         for fault in self.at("message").values():
-            roles = given.setdefault((fault.kind, fault.message), [])
-            if roles and (None in (fault.role, *roles) or fault.role in roles):
+            roles = given.setdefault((fault.kind, fault.message), set())
+            if roles and (fault.role is None or not roles.isdisjoint({None, fault.role})):
                 raise PlanError(f"'message' {fault.message}: wanted one {fault.kind} for each 'role', got two")
-            roles.append(fault.role)
+            roles.add(fault.role)
 
     def at(self, place: str) -> dict[int, Fault]:
         """The faults of one place, by their number in the plan."""
@@ -213,8 +213,9 @@ def _check_kind(kind: object) -> None:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object in which no name stands twice."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        twice = next(name for number, (name, _) in enumerate(pairs) if name in dict(pairs[:number]))
-        raise PlanError(f"{shown(twice)} is given twice")
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise PlanError(f"{shown(name)} is given twice")
+        values[name] = value
     return values

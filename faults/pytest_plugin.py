@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from faults import autostart
 from faults.leaks import KINDS, Accounting
 from faults.plan import Plan, PlanError
 from faults.relatives import marked
@@ -48,6 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--faults-leaks", choices=LEAKS, help="which tests are held to what they leave (fixtures)")
     group.addoption("--faults-seed", metavar="N", help="the fixture faults_seed, and Hypothesis's seed if it has none")
     parser.addini("faults_leaks", f"default of --faults-leaks: {', '.join(LEAKS)}", default="fixtures")
+    told = "whether worlds of the fixtures are isolated, unless they say otherwise"
+    parser.addini("faults_isolated", told, type="bool", default=False)
     parser.addini("faults_seed", "default of --faults-seed; none leaves Hypothesis alone", default="")
 
 
@@ -55,6 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
+    autostart.tell_now()  # pytest captures what is written later
     try:
         plan = of_option(config.option.faults_plan)
     except PlanError as error:
@@ -106,7 +110,7 @@ def _one_line() -> Iterator[None]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that is to be hurt has its plan made after all other fixtures, whether or not it names `plan`."""
-    item.stash[_scene] = Scene()  # anew: a test may be run again
+    item.stash[_scene] = Scene(isolated=item.config.getini("faults_isolated"))  # anew: a test may be run again
     with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
         check_world(item)
@@ -195,6 +199,7 @@ def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
     def start(roles: Any, **arguments: Any) -> Idle:
         from faults.idle import Idle
 
+        arguments.setdefault("isolated", request.config.getini("faults_isolated"))
         idles.append(Idle(roles, lambda: _folder(request, "idle"), **arguments))
         return idles[-1]
 

@@ -13,15 +13,35 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from faults import ledger
+from faults import forms, ledger
 from faults.causes import Piece, from_json
 from faults.hook import read_plan
 from faults.plan import Plan, PlanError
+from reference.line import OneLine, shown
 
 RUN = "run.json"
 
+# What `run.json` may hold, and each end in it.
+_FORMS = forms.by_name(
+    (forms.text, "name difference limit"),
+    (forms.finite, "seconds start"),
+    (forms.number, "bound"),
+    (forms.truth, "recorded"),
+    (forms.many(forms.text), "leaks"),
+    (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
+    (forms.named(forms.mapping), "ends"),
+    (forms.named(forms.many(forms.mapping)), "lives"),
+)
+_END = forms.by_name(
+    (forms.text, "kind text"),
+    (forms.finite, "time"),
+    (forms.integer, "process"),
+    (forms.many(forms.text), "bases"),
+    (forms.causes, "causes"),
+)
 
-class RecordError(ValueError):
+
+class RecordError(OneLine, ValueError):
     """A folder that holds no run. One line."""
 
 
@@ -88,16 +108,28 @@ def read(folder: str | os.PathLike[str]) -> Run:
         plan, timeline = read_plan(place), ledger.read(place)
         if not (place / RUN).exists():
             return Run(place.name, plan, timeline, complete=False)
-        values = json.loads((place / RUN).read_text())
+        values = _run(json.loads(forms.content_of(place / RUN)))
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
         lives = {role: [_end(end) for end in each] for role, each in values.pop("lives", {}).items()}
         return Run(plan=plan, timeline=timeline, ends=ends, lives=lives, **values)
     except (PlanError, OSError) as error:
         raise RecordError(f"{place} is not a run's folder: {error}") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise RecordError(f"{place / RUN} is not a run: {type(error).__name__}: {error}") from error
 
 
+def _run(values: Any) -> dict[str, Any]:
+    """What `write` has written. Raises ValueError: something else."""
+    if not isinstance(values, dict):
+        raise ValueError(f"wanted an object, got {shown(values)}")
+    forms.check(values, _FORMS)
+    strange = next((name for name in values if name not in _FORMS), None)
+    if strange is not None:
+        raise ValueError(f"unknown field {shown(strange)}")
+    return values
+
+
 def _end(values: dict[str, Any]) -> End:
+    forms.check(values, _END)
     causes = tuple(from_json(values.get("causes")))
     return End(**{**values, "bases": tuple(values["bases"]), "causes": causes})

@@ -51,6 +51,7 @@ def run(
     bound = bound_of(subject)
     with scope(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
+        arguments["isolated"] = subject.isolated
         begun = time.monotonic()
         due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
         with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:

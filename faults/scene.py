@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reference.private import PRIVATE, make_private
+
 if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
     from faults.idle import Idle
     from faults.planned import Planned
@@ -26,7 +28,10 @@ LINES = 30
 
 @dataclass
 class Scene:
-    """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of."""
+    """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of.
+
+    ``isolated``: what `launch` is given in a test that does not say itself.
+    """
 
     plan: Planned | None = None
     marks: list[pytest.Mark] = field(default_factory=list)
@@ -36,6 +41,7 @@ class Scene:
     kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
     failed: bool = False
     keep: Path | None = None
+    isolated: bool = False
 
     @property
     def used(self) -> bool:
@@ -53,6 +59,7 @@ class Scene:
 
         assert self.folder is not None
         number = len(self.worlds)
+        arguments.setdefault("isolated", self.isolated)
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # Before the plan's, whose ledger so counts first what is left: this collects garbage.
         arguments = together(arguments, {"before": partial(owners.record, str(arguments["folder"]))})
@@ -133,6 +140,7 @@ def place_for(folder: str | os.PathLike[str], test: str) -> Path:
     for number in itertools.count(1):
         place = Path(folder) / (name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):  # of an earlier run, or of another one that goes on beside this
-            place.mkdir(parents=True)
+            make_private(place.parent)
+            place.mkdir(mode=PRIVATE)
             return place
     raise AssertionError("unreachable")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from faults import record
 from faults.asking import asked_to_end
-from faults.autostart import VARIABLE
+from faults.autostart import SAID, VARIABLE
 from faults.bounds import bound_of_timeout, first_bite, lasting, limit, timeout_of
 from faults.checks import Judgement, judge
 from faults.failures import COMMAND
@@ -94,7 +94,7 @@ def run_script(
 
 def _environment(place: Path) -> dict[str, str]:
     path = [str(Path(__file__).parent / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, VARIABLE: str(place), "PYTHONPATH": os.pathsep.join(path)}
+    return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:

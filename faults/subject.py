@@ -20,13 +20,15 @@ Functions = Mapping[str, Callable[..., object]]
 class Subject:
     """``judge``: of all outcomes, ('equal', 'wrong' or 'unknown', in words), or None where no trace is among them.
 
-    ``timeout``: seconds after which its roles give up a wait.
+    ``timeout``: seconds after which its roles give up a wait. ``isolated``: what `launch` is given: its roles
+    need no other network.
     """
 
     name: str
     roles: Functions
     timeout: float
     judge: Callable[[Mapping[str, Outcome]], tuple[str, str] | None] = lambda outcomes: None
+    isolated: bool = False
 
 
 def of_tutorial(case: Case) -> Subject:
@@ -45,4 +47,5 @@ def of_tutorial(case: Case) -> Subject:
         difference, verdict = judge(traces[0], module.train_locally)
         return _TRACES.get(verdict, "wrong"), difference
 
-    return Subject(f"{case.tutorial()} {changes(case)}".strip(), module.roles(case), case.timeout, judged)
+    name = f"{case.tutorial()} {changes(case)}".strip()
+    return Subject(name, module.roles(case), case.timeout, judged, isolated=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from faults.refusal import PlanError, shown
@@ -12,21 +13,47 @@ from faults.refusal import PlanError, shown
 _FLOATS = ("seconds", "percent", "chance_percent")
 _INTEGERS = ("nth", "times", "kbit_per_second", "seed")
 
+# What a text is made of: each piece ends where the next begins, so that none is read twice.
+_PIECE = re.compile(
+    r"""(?P<space>[ \t\r]+)|(?P<end>[;\n]+)|(?P<plain>[^ \t\r;\n\\'"]+)|\\(?P<escaped>.)"""
+    r"""|'(?P<literal>[^']*+)'|"(?P<quoted>(?:[^"\\]++|\\.)*+)\"""",
+    re.DOTALL,
+)
+# Within double quotes a backslash escapes only these.
+_ESCAPED = re.compile(r"""\\(["\\])""")
+
 
 def split(text: str) -> list[list[str]]:
     """The words of each fault. Raises PlanError: a quotation that does not end."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";\n")
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     groups: list[list[str]] = [[]]
-    try:
-        for word in lexer:
-            if word and set(word) <= set(";\n"):
-                groups.append([])
-            else:
-                groups[-1].append(word)
-    except ValueError as error:
-        raise PlanError(f"not a plan: {shown(text)} ({error})") from error
+    word: list[str] = []
+    for kind, piece in (*_pieces(text), ("end", "")):
+        if kind not in ("space", "end"):
+            word.append(_ESCAPED.sub(r"\1", piece) if kind == "quoted" else piece)
+        elif word:
+            groups[-1].append("".join(word))
+            word = []
+        if kind == "end":
+            groups.append([])
     return [group for group in groups if group]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Kind and text of each piece, one after the other."""
+    place = 0
+    while place < len(text):
+        found = _PIECE.match(text, place)
+        if found is None:
+            raise PlanError(f"not a plan: {shown(text)} ({_unfinished(text[place:])})")
+        kind = str(found.lastgroup)
+        yield kind, found[kind]
+        place = found.end()
+
+
+def _unfinished(rest: str) -> str:
+    """Why a text cannot end like this: what begins with a quote, or is a backslash."""
+    escapes = len(rest) - len(rest.rstrip("\\"))
+    return "No escaped character" if escapes % 2 and rest[0] != "'" else "No closing quotation"
 
 
 def pairs(words: Sequence[str], what: str) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def joined(groups: Sequence[Collection[object]]) -> Plan:
 def hurting(text: object) -> Plan:
     """The plan of one text. Raises PlanError: it is no plan, or has no fault."""
     if not isinstance(text, str):
-        raise PlanError(f'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got {text!r}')
+        raise PlanError(f'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got {shown(text)}')
     plan = Plan.parse(text)
     if not plan.faults:
         raise PlanError(f"a plan without a fault hurts nothing: wanted at least one, got {shown(text)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping
@@ -9,10 +10,20 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
+from reference.outcome import WorldError
+
 # Sockets for messages, and large tensors straight from the sender's memory, where the kernel lets siblings read
 # each other's (else by socket as well). Starts in half the time of torch's default, also with 64 roles, for which
 # that fails; and it does not keep a core busy with waiting (docs/benchmarks.md).
 LOCAL_OPTIONS: Mapping[str, Any] = {"_transports": ["uv"], "_channels": ["cma", "basic"]}
+
+
+# What TENSORPIPE takes, as keyword arguments; but the rendezvous is a world's own.
+KNOWN = [
+    option
+    for option in inspect.signature(rpc.TensorPipeRpcBackendOptions).parameters
+    if option not in ("self", "init_method")
+]
 
 
 class Roles(dict[str, Callable[[], object]]):
@@ -37,12 +48,18 @@ def chosen_options(roles: object, name: str, backend: str | None, options: Mappi
 
     Neither of the first two for another backend; and not `LOCAL_OPTIONS` with ``device_maps``, which need
     channels for CUDA.
+
+    Raises:
+        WorldError: an option that TENSORPIPE does not know. Of other backends a role may register them itself.
     """
     own = {**roles.options, **roles.each.get(name, {})} if isinstance(roles, Roles) else {}
     given = dict(options or {})
     if backend not in (None, "TENSORPIPE"):
         return given
     together = {**own, **given}
+    unknown = [repr(option) for option in together if option not in KNOWN]
+    if unknown:
+        raise WorldError(f"no RPC option {', '.join(unknown)}, wanted some of {', '.join(KNOWN)}")
     return together if "device_maps" in together else {**LOCAL_OPTIONS, **together}
 
 

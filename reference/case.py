@@ -8,8 +8,13 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
+from reference.line import OneLine, shown
 
-class CaseError(ValueError):
+# The largest integer that a case takes, in bits: it is written in JSON, and Python writes no more than 4300 digits.
+BITS = 1024
+
+
+class CaseError(OneLine, ValueError):
     """A case with an unknown or impossible field. One line: what was got, what was wanted."""
 
 
@@ -90,7 +95,7 @@ class Case:
     def require(self, holds: bool, name: str, wanted: str) -> None:
         """Refuse this case unless ``holds``, naming the field, what was wanted and what was got."""
         if not holds:
-            raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {getattr(self, name)!r}")
+            raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {shown(getattr(self, name))}")
 
     @property
     def is_exact(self) -> bool:
@@ -108,7 +113,7 @@ class Case:
         wanted = [(name, repr(word), getattr(self, name) == word) for name, word in words.items()]
         wanted += [(name, "a power of two", power_of_two(getattr(self, name))) for name in powers]
         misfits = [
-            f"{name} must be {text} in exact arithmetic, got {getattr(self, name)!r}"
+            f"{name} must be {text} in exact arithmetic, got {shown(getattr(self, name))}"
             for name, text, fits in wanted
             if not fits
         ]
@@ -143,6 +148,7 @@ class Case:
         self.require(wanted is int or math.isfinite(value), item.name, "finite")
         self.require(low is None or value >= low, item.name, f"at least {low}")
         self.require(high is None or value <= high, item.name, f"at most {high}")
+        self.require(wanted is float or int(value).bit_length() <= BITS, item.name, f"a number of at most {BITS} bits")
         return value + wanted(0)  # not -0.0, which equals 0.0 and is written otherwise
 
     def to_json(self) -> str:
@@ -157,16 +163,28 @@ class Case:
             CaseError: not a JSON object, an unknown field, or an impossible value.
         """
         try:
-            values = json.loads(text)
+            values = json.loads(text, object_pairs_hook=_once)
+        except CaseError as error:
+            raise CaseError(f"{cls.tutorial()}: {error}") from None
         except (ValueError, RecursionError) as error:
-            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}") from error
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}") from error
         if not isinstance(values, dict):
-            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {text!r}")
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}")
         known = [item.name for item in fields(cls)]
         for name in values:
             if name not in known:
-                raise CaseError(f"{cls.tutorial()}: unknown field {name!r}, wanted one of {', '.join(known)}")
+                raise CaseError(f"{cls.tutorial()}: unknown field {shown(name)}, wanted one of {', '.join(known)}")
         return cls(**values)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object in which no name stands twice: its readers would not agree on the case."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise CaseError(f"{shown(name)} is given twice")
+        values[name] = value
+    return values
 
 
 def power_of_two(value: float) -> bool:

@@ -23,6 +23,7 @@ from rich.text import Text
 
 from reference import TUTORIALS
 from reference.case import Case, CaseError
+from reference.line import OneLine, escape_output, is_file_name, one_line, printable, shown
 from reference.outcome import Outcome, Overdue, Raised
 from reference.picture import SUFFIXES, drawable
 from reference.start import check_deadline
@@ -30,10 +31,10 @@ from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_
 from reference.trace import Trace, TraceError
 from reference.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
 from reference.watch import watch
-from reference.world import WorldError, launch, run_rank
+from reference.world import WorldError, launch, number_in, run_rank
 
 
-class BadInput(Exception):
+class BadInput(OneLine):
     """One line for the user; exit status 2."""
 
 
@@ -62,6 +63,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str]) -> int:
     """The exit status. No process is started on bad input."""
+    escape_output()
     commands = {"list": show_list, "run": run, "verify": run_verify}
     parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
     parser.add_argument("command", choices=commands, nargs="?")
@@ -73,10 +75,10 @@ def main(arguments: Sequence[str]) -> int:
             return show_help()
         return commands[chosen.command](arguments[1:])
     except (BadInput, CaseError, SweepError, WorldError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(one_line(f"error: {error}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -217,7 +219,7 @@ def _run_sweep(name: str, plan: Plan, picture: str, deadline: float) -> int:
 
 def known(name: str) -> str:
     if name not in TUTORIALS:
-        raise BadInput(f"unknown tutorial {name!r}, wanted one of {', '.join(TUTORIALS)}")
+        raise BadInput(f"unknown tutorial {shown(name)}, wanted one of {', '.join(TUTORIALS)}")
     return name
 
 
@@ -233,10 +235,10 @@ def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 def world_size() -> int:
     """torchrun's number of processes."""
-    text = os.environ["WORLD_SIZE"]
-    if not text.isdecimal():
-        raise BadInput(f"WORLD_SIZE must be a number, got {text!r}")
-    return int(text)
+    size = number_in("WORLD_SIZE")
+    if size is None:
+        raise BadInput(f"WORLD_SIZE must be a number, got {shown(os.environ['WORLD_SIZE'])}")
+    return size
 
 
 def check_device(case: Case) -> None:
@@ -248,6 +250,8 @@ def check_device(case: Case) -> None:
 def check_writable(path: str) -> None:
     """Refuse a file that could not be written, before anything runs."""
     try:
+        if not is_file_name(path) or not is_file_name(str(Path(path).resolve())):
+            raise BadInput(f"cannot write {shown(path)}: wanted a name in UTF-8")
         target = Path(path).resolve()
         if target.is_dir():
             raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
@@ -264,7 +268,10 @@ def check_writable(path: str) -> None:
 def _run_here(case: Case, save: str | None, deadline: float) -> int:
     roles = tutorial(case.tutorial()).roles(case)
     start = time.monotonic()
-    with watch(case.tutorial()) as progress, launch(roles, deadline=deadline, on_progress=progress) as world:
+    with (
+        watch(case.tutorial()) as progress,
+        launch(roles, deadline=deadline, on_progress=progress, isolated=True) as world,
+    ):
         outcomes = world.wait()
         logs = {name: world.log(name) for name in culprits(outcomes)}
     try:
@@ -284,9 +291,9 @@ def _finish(trace: Trace, save: str | None) -> int:
         try:
             trace.save(save)
         except (OSError, TraceError) as error:
-            print(f"error: trained, but {save} could not be written: {error}", file=sys.stderr)
+            print(one_line(f"error: trained, but {save} could not be written: {error}"), file=sys.stderr)
             return 1
-        print(f"saved {len(trace.tensors)} tensors to {save}")
+        print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
     return 0
 
 

@@ -46,12 +46,13 @@ class Killed:
 
 @dataclass(frozen=True)
 class Exited:
-    """The process ended by itself without returning: ``sys.exit`` or ``os._exit``."""
+    """The process ended by itself without returning: ``sys.exit`` or ``os._exit``. ``why``: where it had not begun."""
 
     code: int
+    why: str = ""
 
     def __str__(self) -> str:
-        return f"exited with status {self.code}"
+        return f"exited with status {self.code}{self.why and f' {self.why}'}"
 
 
 @dataclass(frozen=True)

@@ -40,4 +40,7 @@ if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
 import numpy.random  # noqa: E402, F401 (numpy itself imports it late: 7 ms a role)
 import torch.distributed.rpc  # noqa: E402, F401
 
-import reference.role  # noqa: E402, F401
+import reference.early  # noqa: E402
+import reference.role  # noqa: E402
+
+reference.early.watch()

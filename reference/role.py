@@ -21,10 +21,10 @@ import numpy as np
 import torch
 import torch.distributed.rpc as rpc
 
-from reference import wire
+from reference import early, namespaces, wire
 from reference.agent import listen_on_loopback, start_agent
 from reference.link import Link, die_with_parent, raised
-from reference.outcome import Exited, Outcome, Returned
+from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
 from reference.seeding import seed_for
 
 # The launcher's question to an overdue role: write every thread's stack, then end.
@@ -33,7 +33,10 @@ STACKS_SIGNAL = signal.SIGUSR2
 
 @dataclass(frozen=True)
 class Post:
-    """What one role's process is told at its start. Callables travel as pickles, opened in the role."""
+    """What one role's process is told at its start. Callables travel as pickles, opened in the role.
+
+    ``network``: what `namespaces.enter` takes; empty for a role that stays in its launcher's.
+    """
 
     name: str
     rank: int
@@ -46,6 +49,7 @@ class Post:
     options: Mapping[str, Any]
     threads: int
     progress: bool
+    network: tuple[str, ...]
 
     @property
     def log(self) -> Path:
@@ -58,17 +62,20 @@ class Post:
 
 def main(post: Post, pipe: Connection) -> None:
     """The target of one role's process. Ends the process with a status that tells how it went."""
+    early.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
+    refused = _isolate(post)  # while this process has one thread
     die_with_parent()
     link = Link(pipe, post.launcher)
     link.listen()
+    link.send("here")
     _open_log(post)
     listen_on_loopback()
     prepare_process(post.name, post.threads)
     if post.progress:
         _forward_progress(link)
-    outcome = _play(post, link)
+    outcome = refused or _play(post, link)
     link.send("ended", outcome)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -77,10 +84,20 @@ def main(post: Post, pipe: Connection) -> None:
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
 
 
+def _isolate(post: Post) -> Raised | None:
+    try:
+        namespaces.enter(post.network)
+    except OSError as error:
+        why = error.strerror or error
+        text = f"{post.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
+        return raised(WorldError(f"{text} no thread when it is imported"))
+    return None
+
+
 def _play(post: Post, link: Link) -> Outcome:
     try:
         if post.before is not None:
-            wire.loads(post.before)(post.name)
+            _found("before", post.before)(post.name)
         rendezvous = f"file://{post.folder / 'rendezvous'}"
         link.enter("joining")
         with _peers_blamed(link):
@@ -90,7 +107,7 @@ def _play(post: Post, link: Link) -> Outcome:
         if post.function is None:
             _serve(link)
         else:
-            value = wire.loads(post.function)()
+            value = _found("its function", post.function)()
         link.send("value", wire.dumps(Returned(value)))
         link.enter("finished")
         with _peers_blamed(link):
@@ -101,6 +118,15 @@ def _play(post: Post, link: Link) -> Outcome:
     except BaseException as error:
         traceback.print_exc()
         return raised(error)
+
+
+def _found(what: str, sent: bytes) -> Any:
+    """What the launcher has sent by its name."""
+    try:
+        return wire.loads(sent)
+    except (AttributeError, ImportError) as error:
+        wanted = "wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
+        raise WorldError(f"{what} cannot be found in a role's process ({error}); {wanted}") from error
 
 
 @contextmanager
@@ -137,7 +163,7 @@ def _serve(link: Link) -> None:
 
 def _work(work: bytes) -> Outcome:
     try:
-        function, args = wire.loads(work)
+        function, args = _found("the call's function or an argument", work)
         return Returned(function(*args))
     except Exception as error:
         outcome = raised(error)

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker, util
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from reference import TUTORIALS, folders, wire
+from reference import TUTORIALS, folders, isolation, wire
 from reference.interrupts import held
 from reference.outcome import WorldError
+from reference.private import make_private
 from reference.role import Post, main
 from reference.supervisor import Seat
 
@@ -70,18 +72,30 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
         return folders.make("world-")
     place = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        make_private(place)
     except OSError as error:
         raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
     for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
         (place / stale).unlink(missing_ok=True)
+    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
+    os.close(os.open(place / "rendezvous", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     return place.resolve()
+
+
+class _OfFiles(wire.Pickler):
+    """Refuses functions and classes of a `__main__` that no role can import, as an interactive Python's."""
+
+    def persistent_id(self, value: object) -> None:
+        if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value.__qualname__} stands in no file, but in an interactive Python or in -c")
 
 
 def packed(what: str, value: object) -> bytes:
     """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
+    script = sys.modules["__main__"]
+    is_file = getattr(script, "__file__", None) is not None or script.__spec__ is not None
     try:
-        return wire.dumps(value)
+        return wire.dumps(value, wire.Pickler if is_file else _OfFiles)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise WorldError(
             f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"
@@ -120,6 +134,15 @@ def _forkserver() -> Iterator[None]:
         if server._forkserver_pid != before:
             os.kill(server._forkserver_pid, signal.SIGKILL)
         raise
+
+
+def network() -> isolation.Network:
+    """The network of isolated roles, made while the forkserver begins to import."""
+    try:
+        with _forkserver():
+            return isolation.network()
+    except OSError as error:
+        raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
 
 
 def start(post: Post) -> Seat:

@@ -25,6 +25,11 @@ from reference.role import STACKS_SIGNAL
 # How long an overdue role may take to write its stacks before it is killed without them (seconds).
 STACKS_SECONDS = 2.0
 
+# Where nothing was heard of a role. Of an exception it would have been (`early`).
+BEFORE_ITS_ROLE = (
+    "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
+)
+
 # Read at once from a role (bytes).
 CHUNK = 1 << 20
 
@@ -47,6 +52,7 @@ class Seat:
         self.due: float | None = None
         self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
         self._stacks = stacks
+        self._has_begun = False
         self._report: Outcome | None = None
         self._value: Outcome = Returned()
         self._frames = Frames()
@@ -74,7 +80,7 @@ class Seat:
             chunk = os.read(self.pipe.fileno(), CHUNK)
         except OSError:
             return False
-        self.heard = time.monotonic()
+        self.heard, self._has_begun = time.monotonic(), self._has_begun or bool(chunk)
         for frame in self._frames.add(chunk):
             self._take(on_progress, *wire.loads(frame))
         return bool(chunk)
@@ -132,7 +138,8 @@ class Seat:
         elif code < 0:
             self.outcome = Killed(-code)
         elif self._report is None or (code and isinstance(self._report, Returned)):
-            self.outcome = Exited(code)  # of itself, in the middle, or because its very end failed
+            # of itself, in the middle, or because its very end failed
+            self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)
         else:
             self.outcome = self._report
         self.phase = "ended"

@@ -166,7 +166,7 @@ class Clock:
 
 def warm_up() -> None:
     """A world before the first that counts: the start of the forkserver is none of theirs (S2.36)."""
-    with launch(["warm"]) as world:
+    with launch(["warm"], isolated=True) as world:
         world.wait()
 
 
@@ -179,7 +179,7 @@ def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
     clock = Clock(report)
     roles = tutorial(case.tutorial()).roles(case)
     start = time.monotonic()
-    with launch(roles, deadline=deadline, on_progress=clock) as world:
+    with launch(roles, deadline=deadline, on_progress=clock, isolated=True) as world:
         outcomes = world.wait()
         seconds = time.monotonic() - start
         if not all(isinstance(outcome, Returned) for outcome in outcomes.values()):

@@ -18,13 +18,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from reference.case import Case
+from reference.entry import misnamed, step_of, unreadable
+from reference.line import OneLine, is_file_name, one_line, shown
 from reference.progress import STEP, log_step
 from reference.ulp import ulps
 
 Named = Mapping[str, torch.Tensor]
 
 
-class TraceError(ValueError):
+class TraceError(OneLine, ValueError):
     """Two traces that cannot be compared, or a file that holds none."""
 
 
@@ -36,23 +38,28 @@ class Trace:
     tensors: dict[str, torch.Tensor]
 
     def losses(self) -> list[float]:
-        """Per step, the mean of its losses; empty where nothing is trained."""
+        """Per step, the mean of its losses; empty where nothing is trained.
+
+        Raises:
+            TraceError: a loss that is not one number.
+        """
         steps: dict[int, list[float]] = {}
         for name, tensor in self.tensors.items():
-            step, _, rest = name.partition("/")
-            if rest.startswith("loss/"):
-                steps.setdefault(int(step), []).append(tensor.item())
+            step = step_of(name)
+            if step is not None:
+                steps.setdefault(step, []).append(_loss(name, tensor))
         return [sum(each) / len(each) for _, each in sorted(steps.items())]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file with the case in its header; whole or not at all.
 
         Raises:
-            TraceError: something that is not a plain file stands there.
+            TraceError: something that is not a plain file stands there, or `load` would refuse a tensor or the name.
             OSError: the folder cannot be written, or the disk is full.
         """
+        _check(self.tensors)
         header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
-        target = Path(path).resolve()
+        target = Path(_named(Path(_named(path)).resolve()))
         if target.exists() and not target.is_file():
             raise TraceError(f"{path}: not a plain file, so it is not replaced")
         handle, scratch = tempfile.mkstemp(prefix=".trace-", dir=target.parent)
@@ -72,11 +79,11 @@ class Trace:
         """The trace that `save` wrote; ``case_type`` where it is none of this package's tutorials.
 
         Raises:
-            TraceError: a folder, not a trace file, or a tutorial that is not known.
+            TraceError: a folder, not a trace file, a tutorial that is not known, or what no trace holds (`entry`).
             CaseError: the case in the header is not valid.
             OSError: the file cannot be opened.
         """
-        if Path(path).exists() and not Path(path).is_file():
+        if Path(_named(path)).exists() and not Path(path).is_file():
             what = "a folder" if Path(path).is_dir() else "not a plain file"
             raise TraceError(f"{path}: {what}, wanted a trace file")
         try:
@@ -84,17 +91,44 @@ class Trace:
                 header = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise TraceError(f"{path}: not a safetensors file ({error})") from error
+            raise TraceError(f"{path}: not a safetensors file ({one_line(str(error), 400)})") from error
+        except (TypeError, ValueError, RuntimeError) as error:  # of sizes that torch cannot count
+            raise TraceError(f"{path}: holds a tensor that cannot be read ({type(error).__name__})") from error
         if "tutorial" not in header or "case" not in header:
             raise TraceError(f"{path}: no case in its header, so not a trace")
+        _check(tensors)
         return cls((case_type or _case_type(header["tutorial"])).from_json(header["case"]), tensors)
+
+
+def _named(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The same, which safetensors writes and reads by its name in UTF-8. Raises TraceError: it has none."""
+    if not is_file_name(os.fspath(path)):
+        raise TraceError(f"{shown(os.fspath(path))}: wanted a file's name in UTF-8")
+    return path
+
+
+def _check(tensors: Named) -> None:
+    """Raises TraceError: a name or a tensor that no trace has."""
+    for name, tensor in tensors.items():
+        if why := misnamed(name):
+            raise TraceError(why)
+        if why := unreadable(tensor):
+            raise TraceError(f"{name}: {why}")
+        if step_of(name) is not None:
+            _loss(name, tensor)
+
+
+def _loss(name: str, tensor: torch.Tensor) -> float:
+    if tensor.numel() != 1:
+        raise TraceError(f"{name}: a loss is one number, got {tensor.numel()}")
+    return float(tensor.item())
 
 
 def _case_type(tutorial: str) -> type[Case]:
     from reference import TUTORIALS  # the table of contents; it imports no tutorial by itself
 
     if tutorial not in TUTORIALS:
-        raise TraceError(f"unknown tutorial {tutorial!r}, wanted one of {', '.join(TUTORIALS)}")
+        raise TraceError(f"unknown tutorial {shown(tutorial)}, wanted one of {', '.join(TUTORIALS)}")
     case_type: type[Case] = import_module(f"reference.{tutorial}").Case
     return case_type
 
@@ -174,15 +208,15 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
         raise TraceError("traces without a single tensor")
     for missing, side in ((set(b) - set(a), "first"), (set(a) - set(b), "second")):
         if missing:
-            raise TraceError(f"the {side} trace lacks {len(missing)} tensors, among them {min(missing)!r}")
+            raise TraceError(f"the {side} trace lacks {len(missing)} tensors, among them {shown(min(missing))}")
     for name, left in a.items():
         right = b[name]
         if left.shape != right.shape:
             raise TraceError(f"{name}: shapes {tuple(left.shape)} and {tuple(right.shape)}")
         if same_dtype and left.dtype != right.dtype:
             raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
-        if left.is_complex() or left.layout != torch.strided or right.layout != torch.strided:
-            raise TraceError(f"{name}: not a plain tensor of real numbers")
+        if why := unreadable(left) or unreadable(right):
+            raise TraceError(f"{name}: {why}")
         if _holds_nan(left) or _holds_nan(right):
             raise TraceError(f"{name}: holds NaN")
 

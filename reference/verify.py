@@ -199,7 +199,7 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
     except NotExact as error:
         return Row(case, len(roles), 0.0, str(error), "refused")
     start = time.monotonic()
-    with launch(roles, deadline=DEADLINE, on_progress=on_progress) as world:
+    with launch(roles, deadline=DEADLINE, on_progress=on_progress, isolated=True) as world:
         outcomes = world.wait()
     seconds = time.monotonic() - start
     try:

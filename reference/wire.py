@@ -31,15 +31,15 @@ def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...
     return _rebuild, (bits.numpy(), tensor.dtype, tensor.requires_grad)
 
 
-class _Pickler(pickle.Pickler):
+class Pickler(pickle.Pickler):
     dispatch_table = copyreg.dispatch_table.copy()
     dispatch_table[torch.Tensor] = _reduce
 
 
-def dumps(value: object) -> bytes:
+def dumps(value: object, pickler: type[Pickler] = Pickler) -> bytes:
     """``value`` as bytes. Raises whatever pickle raises for something that cannot be sent."""
     buffer = io.BytesIO()
-    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 

@@ -26,9 +26,10 @@ from reference import folders, muster
 from reference.agent import chosen_options, listen_on_loopback, start_agent
 from reference.grace import SECONDS
 from reference.interface import listen_towards
+from reference.line import shown
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.role import Post, prepare_process
-from reference.start import check, check_deadline, check_main, packed, prepared, start
+from reference.start import check, check_deadline, check_main, network, packed, prepared, start
 from reference.supervisor import Progress, Seat, Supervisor
 
 __all__ = ["World", "WorldError", "launch", "run_rank"]
@@ -54,8 +55,11 @@ class World:
         idle: bool,
         on_progress: Progress | None,
         grace: float,
+        isolated: bool,
     ) -> None:
         self.folder = folder
+        # Whether its roles have a network of their own.
+        self.isolated = isolated
         self._seats = seats
         self._idle = idle
         self._tails: dict[str, str] = {}
@@ -176,6 +180,7 @@ def launch(
     folder: str | os.PathLike[str] | None = None,
     on_progress: Progress | None = None,
     grace: float = SECONDS,
+    isolated: bool = False,
 ) -> World:
     """Start one process per role. A mapping plays its functions; mere names wait for `World.call`.
 
@@ -192,6 +197,9 @@ def launch(
             by `time.monotonic`.
         grace: seconds for a role that is not overdue yet, but stuck in the start of RPC or stopped by a signal, while
             the others have ended or wait for it: then it is dumped, killed and `Overdue` too, which says why.
+        isolated: the roles run in a network that only the isolated worlds of this process share: nothing outside can
+            connect to them, and they can connect to nothing outside. Where the kernel does not allow such a network,
+            ``World.isolated`` is False and the world is like any other (docs/security.md).
 
     Raises:
         WorldError: something that cannot start, in one line; then no process was started.
@@ -200,12 +208,15 @@ def launch(
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
     check_deadline(grace, "a grace")
+    if not isinstance(isolated, bool):
+        raise WorldError(f"isolated is True or False, got {isolated!r}")
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     for name, function in functions.items():
         if not callable(function):
             raise WorldError(f"{name}: wanted a function, got {function!r}")
     sent = {name: packed(name, function) for name, function in functions.items()}
     prologue = None if before is None else packed("before", before)
+    chosen = {name: chosen_options(roles, name, backend, options) for name in names}
     place = prepared(folder, names)
     post = partial(
         Post,
@@ -217,14 +228,17 @@ def launch(
         threads=threads,
         progress=on_progress is not None,
     )
+    paths: tuple[str, ...] = ()
     seats: dict[str, Seat] = {}
     due = time.monotonic() + deadline
     try:
+        if isolated:
+            paths = network().paths
         for rank, name in enumerate(names):
-            chosen = chosen_options(roles, name, backend, options)
-            seats[name] = start(post(name=name, rank=rank, function=sent.get(name), options=chosen))
+            told = post(name=name, rank=rank, function=sent.get(name), options=chosen[name], network=paths)
+            seats[name] = start(told)
             seats[name].due = due
-        how = {"keep": folder is not None, "idle": not functions}
+        how = {"keep": folder is not None, "idle": not functions, "isolated": bool(paths)}
         return World(seats, place, **how, on_progress=on_progress, grace=grace)
     except BaseException:
         for seat in seats.values():
@@ -257,8 +271,9 @@ def run_rank(
         RuntimeError: the shutdown took longer than ``deadline`` seconds.
     """
     for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
-        if not os.environ.get(variable, "").isdecimal():
-            raise WorldError(f"not started by torchrun: {variable} is {os.environ.get(variable)!r}, wanted a number")
+        if number_in(variable) is None:
+            given = shown(os.environ.get(variable))
+            raise WorldError(f"not started by torchrun: {variable} is {given}, wanted a number")
     if "MASTER_ADDR" not in os.environ:
         raise WorldError("not started by torchrun: MASTER_ADDR is not set")
     rank, size, port = (int(os.environ[variable]) for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"))
@@ -282,6 +297,12 @@ def run_rank(
         value = roles[name]()
     rpc.shutdown(timeout=deadline)
     return name, value
+
+
+def number_in(variable: str) -> int | None:
+    """The whole number, of nine digits at most, that an environment variable holds; None where it holds none."""
+    text = os.environ.get(variable, "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _kill(seats: Mapping[str, Seat]) -> None:

@@ -10,6 +10,20 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
         "test_checks.py::TestEffect::test_what_has_a_receipt_needs_it",
     ),
+    "prints each check and each event on one printable line of at most 4000 characters": (
+        "test_hostile.py::test_what_a_run_says_of_itself_is_printed_on_one_line",
+        "test_hostile.py::test_any_run_json_is_judged_or_refused_in_one_line",
+        "test_hostile.py::test_any_ledger_is_judged_or_refused_in_one_line",
+        "test_line.py::test_a_long_lines_beginning_and_end_are_kept",
+    ),
+    "A line of a ledger whose values have types that no role writes counts as torn": (
+        "test_hostile.py::test_a_line_of_other_types_is_torn",
+    ),
+    "pipe in the place of a file, is refused with status 2": (
+        "test_hostile.py::test_a_pipe_in_a_runs_folder_is_refused_at_once",
+        "test_hostile.py::test_a_run_of_other_types_is_no_run",
+        "test_hostile.py::test_any_plan_json_is_judged_or_refused_in_one_line",
+    ),
     "A fault that never fired fails the run": ("test_exit_statuses.py::test_check", "test_runs.py::test_every_verdict"),
     "and has one fault at least. `--healthy` instead of `--plan` asks for a run without faults; one of the two": (
         _BAD,
@@ -121,6 +135,14 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_autostart.py::test_torch_is_as_it_was_without_the_variable_and_is_not_with_it",
         "test_autostart.py::test_the_line_costs_nothing",
         "test_autostart.py::test_what_is_shipped",
+    ),
+    "says so in one line on standard error: FAULTS_RUN may have been left exported": (
+        "test_startup.py::test_a_variable_that_is_left_exported_is_told_once",
+        "test_autostart.py::test_a_variable_that_is_left_exported_is_told_once_a_program",
+    ),
+    "`faults` or a `reference` of its own keeps it, and is told that FAULTS_RUN does nothing there": (
+        "test_startup.py::test_a_program_with_their_module_runs_under_the_variable",
+        "test_startup.py::test_a_start_that_fails_leaves_the_program_alone",
     ),
     "`check` says `unknown` and gives 2 although every fault fired": (
         "test_autostart.py::test_torchrun_as_documented",

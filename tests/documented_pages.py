@@ -11,6 +11,9 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "It imports torch only for tests that use its fixtures": (
         "test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
+    "has its tests run without the plugin, and one line says which file it is": (
+        "test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
+    ),
     "def test_sold_out(world):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
     "If a role dies, or keeps RRefs, the next test finds a new world": (
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
@@ -60,6 +63,9 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "which tests must leave nothing behind; ini: `faults_leaks`; by default those with these fixtures": (
         "test_pytest_plugin.py::test_who_is_held_to_what_it_leaves",
         "test_pytest_plugin.py::test_options_that_mean_nothing",
+    ),
+    "the worlds of these fixtures are isolated, but those launched with `isolated=False`": (
+        "test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
     ),
     "Where it is set, Hypothesis draws from it too": (
         "test_pytest_plugin.py::test_the_seed_decides_what_hypothesis_draws",
@@ -115,8 +121,50 @@ _CLUSTERS: dict[str, tuple[str, ...]] = {
 }
 
 _SECURITY: dict[str, tuple[str, ...]] = {
-    "the rendezvous is a file in a folder that only its user can read": (
+    "the rendezvous is a file that only its user can read and write": (
         "test_documented.py::test_a_worlds_own_folder_is_its_users_alone",
+        "test_private.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
+    ),
+    "Other users of the same machine can connect to loopback, so they can run code as you in a role": (
+        "test_isolation.py::test_a_stranger_who_finds_a_roles_port_runs_code_in_it",
+    ),
+    "Connecting from outside is refused, whoever tries": (
+        "test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
+        "test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
+    ),
+    "a role can connect to nothing outside": ("test_isolation.py::test_an_isolated_role_reaches_nobody_outside",),
+    "Only the isolated worlds of the same launching process share it": (
+        "test_isolation.py::test_isolated_worlds_of_one_process_share_a_network",
+    ),
+    "`python -m faults run`, `list` and `sweep` of a tutorial": (
+        "test_isolation.py::test_the_commands_of_tutorials_isolate_every_world",
+    ),
+    "or for all of them `faults_isolated = true` in the ini file": (
+        "test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
+    ),
+    "the roles are in the namespaces that the faults hurt": (
+        "test_isolation.py::test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world",
+    ),
+    "together with a user namespace, in which a role keeps its user and group": (
+        "test_isolation.py::test_who_has_no_privilege_makes_a_network_as_its_own_user",
+        "test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
+    ),
+    "There all worlds start as before": (
+        "test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
+        "test_isolation.py::test_a_kernel_that_forbids_it_says_why",
+    ),
+    "`REFERENCE_ISOLATED=0` in the environment turns isolation off": (
+        "test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
+    ),
+    "the role ends with an error that says so": (
+        "test_isolation.py::test_a_role_that_cannot_enter_its_network_says_so",
+    ),
+    "are made for their user alone (0700), and so is each missing folder above them": (
+        "test_private.py::test_a_folder_that_is_made_is_its_users_alone",
+        "test_private.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
+    ),
+    "A folder that is there already keeps its permissions": (
+        "test_private.py::test_a_folder_that_is_there_stays_as_it_is",
     ),
     "TensorPipe and gloo listen on the loopback interface only": (
         "test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",

@@ -197,10 +197,17 @@ README: dict[str, tuple[str, ...]] = {
         "test_soak.py::test_failures_are_counted_and_named_with_their_seeds",
         "test_soak.py::test_the_summary_of_no_failures",
     ),
+    "`Trace.load` refuses what is no trace in one printable line": (
+        "test_hostile.py::test_what_no_trace_holds_is_refused_when_it_is_read",
+        "test_hostile.py::test_a_file_is_a_trace_or_refused_in_one_line",
+    ),
     "a hundred times as many generated examples": (
         "test_documented.py::test_a_soak_makes_a_hundred_times_the_examples",
     ),
-    "all of these but the last three, and `tox run -e verify`": ("test_documented.py::test_what_ci_runs",),
+    "on the oldest versions that this allows": (
+        "test_documented.py::test_the_oldest_versions_are_those_that_are_allowed",
+    ),
+    "all of these but the last four, and `tox run -e verify`": ("test_documented.py::test_what_ci_runs",),
     "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
         "test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
         "test_network.py::TestRefusals::test_what_is_not_permitted",

@@ -46,6 +46,10 @@ def shows(
     return register
 
 
+# How Python says that it sends no function that stands within another one.
+CANNOT = "Can't get" if sys.version_info >= (3, 13) else "Can't pickle"
+
+
 def fits(wanted: str, message: str) -> bool:
     """Is ``wanted`` the whole first line of ``message``, or the whole message where it has more lines?"""
     lines = message.strip().splitlines()

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.rpc as rpc
 
-from tests.errata import shows
+from tests.errata import CANNOT, shows
 
 
 @shows(
@@ -48,6 +48,6 @@ def a_store_without_time() -> None:
     dist.PrefixStore("rpc_prefix_0/0", store).get("0")
 
 
-@shows("0.12", raises=("AttributeError", "Can't pickle local object 'a_lambda_as_target.<locals>.<lambda>'"))
+@shows("0.12", raises=("AttributeError", f"{CANNOT} local object 'a_lambda_as_target.<locals>.<lambda>'"))
 def a_lambda_as_target() -> None:
     rpc.rpc_sync("worker1", lambda: 1)

@@ -17,7 +17,7 @@ from torch.distributed.rpc import RRef
 
 from reference.outcome import Exited, Outcome, Overdue, Returned, RoleFailed
 from reference.world import World, launch
-from tests.errata import execute, script, shows
+from tests.errata import CANNOT, execute, script, shows
 
 Gradients = dict[str, torch.Tensor]
 
@@ -62,7 +62,7 @@ def main_that_joins() -> list[int]:
     return [done.returncode, done.stderr.count("RuntimeError: crashed")]
 
 
-@shows("S1.5", raises=("AttributeError", "Can't pickle local object 'ask_for_the_server.<locals>.<lambda>'"))
+@shows("S1.5", raises=("AttributeError", f"{CANNOT} local object 'ask_for_the_server.<locals>.<lambda>'"))
 def ask_for_the_server() -> None:
     rpc.rpc_sync("worker1", lambda: global_ps_rref).to_here()  # type: ignore[name-defined]  # noqa: F821
 

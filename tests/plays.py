@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,13 @@ def listening_addresses() -> list[str]:
 
 def big(count: int) -> torch.Tensor:
     return torch.arange(count, dtype=torch.float64)
+
+
+class Unopened:
+    """Sent as a call of ``function``, which the process that opens it executes."""
+
+    def __init__(self, function: Callable[..., object], *args: object) -> None:
+        self.call = function, args
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self.call

@@ -35,6 +35,11 @@ def left_after(pids: set[int], seconds: float) -> set[int]:
     return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
 
 
+def kept_waiting(pid: int, thread: int) -> float:
+    """Seconds in which this thread of a process could have run, and the kernel ran others instead."""
+    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
+
+
 def end(pids: Iterable[int]) -> None:
     """End what a test has started, and may find still running."""
     for pid in pids:

@@ -29,6 +29,9 @@ from tests.runs import against_twin, run_in
 # Examples that are promised, by test.
 PROMISED: Counter[str] = Counter()
 
+# And in the profile `soak`.
+SOAKED: Counter[str] = Counter()
+
 # Seconds of a test, and of a world, in the default profile.
 LIMIT = 170.0
 
@@ -38,9 +41,15 @@ def scale() -> float:
     return settings().max_examples / 100
 
 
-def examples(count: int, **strategies: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A property, like ``@given``, of ``count`` examples in the default profile; fewer that ran to their end fail."""
-    wanted = max(1, round(count * scale()))
+def examples(
+    count: int, *, soak: int | None = None, **strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A property, like ``@given``, of ``count`` examples in the default profile; fewer that ran to their end fail.
+
+    ``soak``: how many in that profile; by default a hundred times as many.
+    """
+    many = 100 * count if soak is None else soak
+    wanted = max(1, round(many * scale() / 100)) if scale() > 1 else max(1, round(count * scale()))
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         ran: Counter[str] = Counter()
@@ -58,7 +67,8 @@ def examples(count: int, **strategies: st.SearchStrategy[Any]) -> Callable[[Call
             explored(*args, **kwargs)
             assert ran["examples"] >= wanted, f"{ran['examples']} examples ran, wanted {wanted}"
 
-        PROMISED[f"{test.__module__}.{test.__qualname__}"] = count
+        name = f"{test.__module__}.{test.__qualname__}"
+        PROMISED[name], SOAKED[name] = count, many
         return pytest.mark.timeout(LIMIT * max(1.0, scale()))(whole)
 
     return decorate

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +27,18 @@ def suites(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         return pytester.runpytest_subprocess(*options, timeout=100)
 
     return start
+
+
+def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the entry point that pyproject.toml names known to pytest, as pip leaves it, last on Python's path."""
+    place = pytester.path.parent / "site-of-the-package"
+    folder = place / "another_name-1.0.dist-info"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: another-name\nVersion: 1.0\n")
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (folder / "entry_points.txt").write_text("\n".join(["[pytest11]", *lines, ""]))
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{place}")
 
 
 def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.autostart import VARIABLE
+from faults.autostart import SAID, VARIABLE
 from faults.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,8 @@ def build(kind: str, place: Path) -> Path:
     """The wheel or the sdist, made offline of a copy of the checkout."""
     source = place / kind
     source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "faults.pth"):
+    ours = [path.name for path in ROOT.glob("torch_rpc_reference_*.py")]
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "faults.pth", *ours):
         shutil.copy(ROOT / name, source / name)
     for name in ("faults", "reference"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -48,7 +49,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def environment(**more: str) -> dict[str, str]:
     """This one, without the checkout, and with little noise."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", VARIABLE)}
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", VARIABLE, SAID)}
     return {**kept, "TP_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **more}
 
 
@@ -85,10 +86,12 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     plain, hurt = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
     assert "faults" not in plain
     assert "torch" not in plain
-    loaded, _, finders = hurt.partition(" [")
-    modules = ("autostart", "asking", "leaving", "relatives")
-    assert set(loaded.split()) == {"faults", *(f"faults.{name}" for name in modules)}
+    loaded, _, finders = hurt.partition("[")
+    assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.autostart._Finder" in finders
+    again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
+    modules = ("autostart", "asking", "leaving", "relatives")
+    assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 
 def test_the_line_costs_nothing() -> None:
@@ -111,6 +114,30 @@ def test_torch_is_as_it_was_without_the_variable_and_is_not_with_it(python: str,
     assert said(python, text, **{VARIABLE: str(tmp_path / "run")}) == "partial partial\n"
 
 
+@pytest.mark.long
+def test_a_variable_that_is_left_exported_is_told_once_a_program(python: str, tmp_path: Path) -> None:
+    """Not in what this starts; and the program's own `reference` is a reason to do nothing."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = "import sys, subprocess, torch.distributed.rpc as r; print(type(r.shutdown).__name__, flush=True)\n"
+    again = f"subprocess.run([sys.executable, '-c', {text!r}], check=True)"
+    (tmp_path / "twice.py").write_text(text + again)
+    variables = environment(**{VARIABLE: str(tmp_path / "run")})
+    command = [python, str(tmp_path / "twice.py")]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["partial", "partial"]
+    plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
+    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
+    (tmp_path / "test_it.py").write_text("import torch.distributed.rpc\n\n\ndef test_it():\n    pass\n")
+    pytest_of_it = [python, "-m", "pytest", str(tmp_path / "test_it.py"), "-p", "no:cacheprovider", "-n", "0"]
+    done = subprocess.run(pytest_of_it, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]  # pytest hides it later
+    (tmp_path / "reference.py").write_text("")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "function"
+    hidden = f"FAULTS_RUN does nothing here: {tmp_path / 'reference.py'} hides the package `reference`"
+    assert done.stderr.splitlines()[0] == f"torch-rpc-reference: {hidden} of torch-rpc-reference"
+
+
 def test_a_folder_that_is_not_there_is_said(python: str, tmp_path: Path) -> None:
     """A plan that is silently not carried out would be worse."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
@@ -122,3 +149,4 @@ def test_what_is_shipped(tmp_path: Path) -> None:
     with tarfile.open(build("sdist", tmp_path)) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"faults.pth", "setup.py", "faults/startup/sitecustomize.py", "faults/autostart.py"} <= names
+    assert {"torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py"} <= names

@@ -58,7 +58,8 @@ class FakeWorld:
         self.logs = logs or {}
         self.launched: list[tuple[dict[str, Any], float]] = []
 
-    def __call__(self, roles: Mapping[str, Any], *, deadline: float, on_progress: object) -> Self:
+    def __call__(self, roles: Mapping[str, Any], *, deadline: float, on_progress: object, isolated: bool) -> Self:
+        assert isolated
         self.launched.append((dict(roles), deadline))
         return self
 

@@ -235,6 +235,18 @@ def test_the_python_that_is_needed() -> None:
     assert project["requires-python"] == ">=3.11"
 
 
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    """`2.3` stands for the first release that begins so."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    lines = (ROOT / "lowest.txt").read_text().splitlines()
+    oldest = dict(line.split("==") for line in lines if not line.startswith("#"))
+    assert oldest.keys() == {each.partition(">=")[0] for each in allowed}
+    for each in allowed:
+        name, _, bound = each.partition(">=")
+        assert f"{oldest[name]}.".startswith(f"{bound}."), each
+
+
 def test_the_readme_names_every_tutorial() -> None:
     readme = (ROOT / "README.md").read_text()
     assert len(TUTORIALS) == 11

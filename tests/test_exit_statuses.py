@@ -289,7 +289,7 @@ def test_a_program_that_the_plan_cannot_reach_is_unknown(
 ) -> None:
     """Python that looks at no site; or at no PYTHONPATH, where nothing is installed that it finds by itself."""
     installed = any(Path(place, "faults.pth").exists() for place in site.getsitepackages())
-    text = "import sys; print('faults.autostart' in sys.modules)"
+    text = "import sys; print('torch_rpc_reference_startup' in sys.modules)"
     assert main(["run", "--healthy", "--script", sys.executable, flag, "-c", text]) == 2
     out = capfd.readouterr().out
     assert out.splitlines()[:1] == [str(installed and flag != "-S")]

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy
 import pytest
 from torch.futures import Future
 
-from faults import asking, farewell, uncaught
+from faults import asking, farewell, hook, uncaught
 from faults.announcer import Announcer
 from faults.autostart import VARIABLE
 from faults.calls import Calls
@@ -310,6 +311,28 @@ def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(
     for write in (calls.settle, calls.settle, lambda: calls._ended(1, ended)):
         write()
         assert [(each.event, each.details["nth"]) for each in read(tmp_path).of("ok", "fail", "info")] == [("ok", 1)]
+
+
+@pytest.mark.parametrize("status", [1, True, numpy.int64(1)], ids=repr)
+def test_a_status_that_is_no_plain_number_is_written_as_one(
+    status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of `sys.exit(not done)`: else the line would count as torn."""
+    monkeypatch.setattr(farewell, "_last", {})
+    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    farewell._note(status)
+    told = read(tmp_path)
+    assert [repr(event.details["status"]) for event in told.of("exit")] == ["1"]
+    assert told.torn == {}
+
+
+@pytest.mark.parametrize("timeout", [5, numpy.float32(5), None, "soon"], ids=repr)
+def test_a_shutdown_is_told_whatever_its_timeout_is(timeout: Any, tmp_path: Path) -> None:
+    """What torch thinks of that is torch's affair."""
+    hook._leave(Announcer("till"), Ledger(tmp_path, "till"), timeout=timeout)
+    told = read(tmp_path)
+    assert [event.details["timeout"] for event in told.of("shutdown")] == [5.0 if timeout in (5,) else 0.0]
+    assert told.torn == {}
 
 
 class Rank(multiprocessing.Process):

@@ -102,6 +102,8 @@ class TestCycle:
             for role in "abc":
                 keeps(world, role, 0, 0, 0)  # the healthy counterpart
             world.call("a", plays.create_cycle, "b", "c")
+            for role in "bc":
+                keeps(world, role, 1, 1, 0)  # once what `a` itself had of them is given up
             others(world)
             assert [world.call(role, plays.counts) for role in "bc"] == [(1, 1, 0)] * 2
 

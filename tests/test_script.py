@@ -269,7 +269,7 @@ def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
         f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
         f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
-        "assert 'faults.autostart' in sys.modules and 'torch' not in sys.modules; "
+        "assert 'torch_rpc_reference_startup' in sys.modules and 'torch' not in sys.modules; "
         "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
     )
     assert python(text, tmp_path / "run") == ("unknown", "returned", [])

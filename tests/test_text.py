@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from faults.refusal import LONGEST, PlanError, shown
@@ -26,6 +26,8 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
         (r"a t=x\;y\ z", [["a", "t=x;y z"]]),
         ("a # b", [["a", "#", "b"]]),
         ("a '' b", [["a", "", "b"]]),
+        (r"""a'\"' "\a\"\\" \'""", [['a\\"', '\\a"\\', "'"]]),
+        ("a ';' b", [["a", ";", "b"]]),
         ("a t=''", [["a", "t="]]),
         ("a(b) & | <c>", [["a(b)", "&", "|", "<c>"]]),
     ],
@@ -45,6 +47,28 @@ def test_words_that_do_not_end(text: str) -> None:
 def test_quoted_words_come_back(groups: list[list[str]]) -> None:
     assert split("; ".join(map(shlex.join, groups))) == groups
     assert split("\n".join(map(shlex.join, groups))) == groups
+
+
+@given(st.text("ab;\n \t\r'\"\\\\=#", max_size=12))
+def test_words_are_those_of_a_shell(text: str) -> None:
+    """As Python's own reader takes them, which grows with the square of the text, and for which a quoted semicolon that
+    stands alone separates too."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    wanted: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and set(word) <= set(";\n"):
+                wanted.append([])
+            else:
+                wanted[-1].append(word)
+    except ValueError as error:
+        with pytest.raises(PlanError, match=rf"\({error}\)$"):
+            split(text)
+        return
+    found = split(text)
+    assume(not any(word and set(word) <= set(";\n") for group in found for word in group))
+    assert found == [group for group in wanted if group]
 
 
 @settings(deadline=None)

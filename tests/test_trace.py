@@ -23,6 +23,7 @@ import reference.case
 import reference.trace
 from reference import TUTORIALS
 from reference.case import Case, CaseError
+from reference.entry import misnamed
 from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Comparison, Recorder, Trace, TraceError, compare
@@ -39,7 +40,7 @@ DTYPES = [
     torch.uint8,
     torch.bool,
 ]
-NAMES = st.text("abc/01.", min_size=1, max_size=6)
+NAMES = st.text("abc/01.", min_size=1, max_size=6).filter(lambda name: misnamed(name) is None)
 CASE = BasicsCase(steps=2)
 
 unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -181,7 +181,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
 
 def test_other_pickles_are_not_affected() -> None:
     """The plain-array form is this module's own: elsewhere tensors are pickled as torch does it."""
-    assert wire._Pickler.dispatch_table[torch.Tensor] is wire._reduce
+    assert wire.Pickler.dispatch_table[torch.Tensor] is wire._reduce
     assert torch.Tensor not in copyreg.dispatch_table
     assert b"reference.wire" not in pickle.dumps(torch.ones(2))
     assert b"reference.wire" in wire.dumps(torch.ones(2))

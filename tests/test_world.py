@@ -19,18 +19,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from faults.relatives import is_running
+from faults.relatives import ends_by, is_running
 from reference.agent import Roles
 from reference.folders import PREFIXES
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.supervisor import STACKS_SECONDS, Seat
 from reference.world import World, WorldError, launch, run_rank
 from tests import plays
-from tests.processes import children_of, descendants_of, left_after
+from tests.processes import children_of, descendants_of, kept_waiting, left_after, parent_of
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
 PEER_LOST = "reference.outcome.PeerLost"
+KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
 
 
 def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
@@ -209,15 +210,27 @@ def test_closing_after_an_interrupted_wait_waits_itself() -> None:
 
 
 def test_a_death_is_seen_within_50_ms() -> None:
-    """The promise, as the median of seven; the end of a process itself takes the kernel a few of them."""
+    """The promise, as the median of seven, from when the kernel tells of the death.
+
+    Less the time in which the kernel runs others: instead of this thread, which hears of the death too, and of the two
+    through which the launcher does, the forkserver that reaps the role and the world's own.
+    """
     delays = []
     for _ in range(7):
-        with launch(["a"]) as world:
+        with launch(["a", "b"]) as world:
             world.call("a", plays.nothing)
-            start = time.monotonic()
-            os.kill(world.pids["a"], signal.SIGKILL)
-            assert world.wait() == {"a": Killed(signal.SIGKILL)}
-            delays.append(time.monotonic() - start)
+            pid, here = world.pids["a"], os.getpid()
+            (thread,) = [each.native_id or 0 for each in threading.enumerate() if each.name == "world"]
+            through = [(parent_of(pid) or 0, parent_of(pid) or 0), (here, thread)]
+            others = -sum(kept_waiting(*each) for each in through)
+            died = -kept_waiting(here, threading.get_native_id())
+            os.kill(pid, signal.SIGKILL)
+            assert ends_by(pid, time.monotonic() + 30)
+            died = time.monotonic() - (died + kept_waiting(here, threading.get_native_id()))
+            with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+                world.call("a", plays.nothing)
+            others += sum(kept_waiting(*each) for each in through)
+            delays.append(world.ended["a"] - died - others)
     assert statistics.median(delays) < 0.05, delays
 
 
@@ -462,12 +475,6 @@ class TestDoors:
         with launch({"a": plays.rpc_timeout}, options={"rpc_timeout": 7.5}) as world:
             assert world.wait() == {"a": Returned(7.5)}
 
-    def test_an_unknown_option_is_an_error_of_every_role(self) -> None:
-        with launch({"a": plays.nothing, "b": plays.nothing}, options={"frobnicate": 1}) as world:
-            for outcome in world.wait().values():
-                assert isinstance(outcome, Raised)
-                assert "frobnicate" in outcome.message or outcome.type == PEER_LOST
-
     def test_options_of_one_role_reach_that_role_only(self) -> None:
         roles = Roles({"a": plays.rpc_timeout, "b": plays.rpc_timeout}, {"rpc_timeout": 7.5}, {"b": {"rpc_timeout": 8}})
         with launch(roles) as world:
@@ -540,6 +547,8 @@ class TestProcesses:
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
+        ({"roles": ["a"], "options": {"frob": 1, "init_method": "x"}}, f"no RPC option 'frob', 'init_method', {KNOWN}"),
+        ({"roles": Roles({"a": plays.name}, {}, {"a": {7: 1}})}, f"no RPC option 7, {KNOWN}"),
     ],
 )
 def test_bad_arguments_start_nothing(

@@ -17,4 +17,6 @@ _ROOT = str(Path(__file__).parent.parent.parent)
 if _ROOT not in sys.path:
     sys.path.append(_ROOT)
 
-import faults.autostart  # noqa: E402, F401
+from torch_rpc_reference_startup import start  # noqa: E402
+
+start()

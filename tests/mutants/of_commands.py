@@ -142,8 +142,8 @@ _OF_STATUSES = (
     Mutant(
         "bad-input-is-status-0",
         _CLI,
-        "        print(f\"error: {' '.join(str(error).split())}\", file=sys.stderr)\n        return 2",
-        "        print(f\"error: {' '.join(str(error).split())}\", file=sys.stderr)\n        return 0",
+        "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 2",
+        "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 0",
         (f"{_BAD}[fly]",),
         "what was refused, and never ran, has passed",
     ),

@@ -10,6 +10,7 @@ _OF_DELIVERY, _OF_OCCURRENCE, _OF_LEDGER = (
     "tests/test_occurrence.py",
     "tests/test_ledger.py",
 )
+_HOSTILE = "tests/test_hostile.py"
 _RUNS = "tests/test_runs.py::test_every_verdict"
 _PAY = "site=tests.subject_plays:pay role=till"
 _DELAYED = f"{_RUNS}[careful-Delay {_PAY} nth=3 side=reply seconds=0.1-equal-1 of 1 faults]"
@@ -485,5 +486,70 @@ MUTANTS = (
         "            at_end(world)",
         ("tests/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",),
         "an autograd context is kept in a fresh world",
+    ),
+    Mutant(
+        "names-compared-with-all-before",
+        "faults/plan.py",
+        '        if name in values:\n            raise PlanError(f"{shown(name)} is given twice")',
+        '        if name in list(values):\n            raise PlanError(f"{shown(name)} is given twice")',
+        (f"{_HOSTILE}::test_twenty_thousand_names_are_read_soon",),
+        "a plan of thirty thousand names is read for a minute",
+    ),
+    Mutant(
+        "roles-compared-with-all-before",
+        "faults/plan.py",
+        "not roles.isdisjoint({None, fault.role})",
+        "fault.role in list(roles) or None in list(roles)",
+        (f"{_HOSTILE}::test_a_plan_of_ten_thousand_messages_is_made_soon",),
+        "a plan of ten thousand messages is read for seconds",
+    ),
+    Mutant(
+        "escapes-inside-literals",
+        "faults/text.py",
+        'if kind == "quoted" else piece',
+        'if kind in ("quoted", "literal") else piece',
+        ("tests/test_text.py::test_words",),
+        "a backslash within single quotes is lost",
+    ),
+    Mutant(
+        "any-type-in-a-ledger",
+        _LEDGER,
+        "    forms.check(value, _FORMS)\n",
+        "",
+        (f"{_HOSTILE}::test_a_line_of_other_types_is_torn",),
+        "a line that no role has written is judged, or breaks the judgement",
+    ),
+    Mutant(
+        "any-type-in-a-record",
+        "faults/record.py",
+        "    forms.check(values, _FORMS)\n",
+        "",
+        (f"{_HOSTILE}::test_a_run_of_other_types_is_no_run",),
+        "a bound of NaN seconds, or a verdict of the file's own",
+    ),
+    Mutant(
+        "pipes-are-waited-for",
+        "faults/forms.py",
+        "    if path.exists() and not (path.is_file() or path.is_dir()):",
+        "    if path.exists() and not (path.is_file() or path.is_dir() or path.is_fifo()):",
+        (f"{_HOSTILE}::test_a_pipe_in_a_runs_folder_is_refused_at_once[run.json]",),
+        "whoever checks a folder with a pipe in it waits for ever",
+        hangs=True,
+    ),
+    Mutant(
+        "verdicts-of-the-files-own",
+        "faults/checks.py",
+        '        return one_line(f"{mark:<7}  {self.name}: {self.text}")',
+        '        return f"{mark:<7}  {self.name}: {self.text}"',
+        (f"{_HOSTILE}::test_what_a_run_says_of_itself_is_printed_on_one_line[3]",),
+        "a text in a run's folder prints a verdict on a line of its own",
+    ),
+    Mutant(
+        "statuses-as-they-are",
+        "faults/farewell.py",
+        '            told["status"] = int(told["status"])',
+        '            told["status"] = told["status"]',
+        ("tests/test_farewell.py::test_a_status_that_is_no_plain_number_is_written_as_one",),
+        "a script that ends by `sys.exit(not done)` is unknown, since its last line counts as torn",
     ),
 )

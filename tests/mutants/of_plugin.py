@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _PLANS = "tests/test_plugin_plans.py"
 _TABLE = (f"{_PLANS}::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
+_STARTUP = "tests/test_startup.py"
 _PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/wanted.py", "faults/tally.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -234,5 +235,45 @@ MUTANTS: tuple[Mutant, ...] = (
         "[value] if isinstance(value, str) else value[-1:]]",
         (f"{_PLANS}::test_several_options_of_a_run_are_joined_to_one_plan",),
         "of two options --faults-plan only the last hurts, and the run says nothing of the first",
+    ),
+    Mutant(
+        "a-hidden-plugin-is-loaded",
+        "torch_rpc_reference_plugin.py",
+        """[] if HIDDEN else ["faults.pytest_plugin"]""",
+        """["faults.pytest_plugin"]""",
+        (f"{_STARTUP}::TestPytest::test_their_tests_run_without_the_plugin[faults-python -m pytest]",),
+        "a user's own faults.py ends pytest in a traceback",
+    ),
+    Mutant(
+        "the-current-folder-is-not-looked-at",
+        "torch_rpc_reference_plugin.py",
+        "hiding(os.getcwd())",
+        "hiding()",
+        (f"{_STARTUP}::TestPytest::test_their_tests_run_without_the_plugin[faults-pytest]",),
+        "the plugin takes the place of a user's own faults.py, whose tests then fail",
+    ),
+    Mutant(
+        "a-startup-keeps-the-name",
+        "torch_rpc_reference_startup.py",
+        "self.kept = {name: sys.modules.pop(name) for name in names}",
+        "self.kept = {name: sys.modules[name] for name in names}",
+        (f"{_STARTUP}::test_a_program_with_their_module_runs_under_the_variable[faults-beside the program]",),
+        "a program under FAULTS_RUN imports this project's faults instead of its own",
+    ),
+    Mutant(
+        "a-startup-that-fails-is-a-traceback",
+        "torch_rpc_reference_startup.py",
+        "    except Exception as error:",
+        "    except ImportError as error:",
+        (f"{_STARTUP}::test_a_start_that_fails_leaves_the_program_alone[usual]",),
+        "Python prints a traceback at the start of every program",
+    ),
+    Mutant(
+        "a-left-variable-is-silent",
+        "faults/autostart.py",
+        "    if os.environ.get(SAID) != folder:",
+        "    if os.environ.get(SAID) == folder:",
+        (f"{_STARTUP}::test_a_variable_that_is_left_exported_is_told_once",),
+        "FAULTS_RUN was exported for another run, and hurts this one without a word",
     ),
 )

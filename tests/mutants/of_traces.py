@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _TRACE, _CASE, _VERIFY = "reference/trace.py", "reference/case.py", "reference/verify.py"
 _OF_TRACE, _OF_NATURAL = "tests/test_trace.py", "tests/test_natural.py"
+_OF_LINE, _HOSTILE = "tests/test_line.py", "tests/test_hostile.py"
 
 MUTANTS = (
     Mutant(
@@ -173,8 +174,8 @@ MUTANTS = (
     Mutant(
         "folders-opened-as-traces",
         _TRACE,
-        "if Path(path).exists() and not Path(path).is_file():",
-        "if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():",
+        "if Path(_named(path)).exists() and not Path(path).is_file():",
+        "if Path(_named(path)).exists() and not Path(path).is_file() and not Path(path).is_dir():",
         (f"{_OF_TRACE}::test_load_refuses_a_folder",),
         "a folder in the place of a trace gives the system's `No such device`, which names nothing",
     ),
@@ -185,5 +186,69 @@ MUTANTS = (
         "    if type(run.case) is not type(case):",
         ("tests/test_cli.py::test_a_trace_of_another_case_does_not_pass",),
         "a run of other settings passes for the one that was asked for",
+    ),
+    Mutant(
+        "control-sequences-printed",
+        "reference/line.py",
+        '    return "".join(each if each.isprintable() else ',
+        '    return "".join(each if each.isprintable() or each == "\\x1b" else ',
+        (f"{_OF_LINE}::test_what_cannot_be_printed_is_escaped",),
+        "a file of somebody's sends commands to the terminal of who checks it",
+    ),
+    Mutant(
+        "errors-without-end",
+        "reference/line.py",
+        "        super().__init__(one_line(str(text)))",
+        "        super().__init__(printable(str(text)))",
+        (f"{_OF_LINE}::test_an_errors_text_is_one_line_however_it_is_raised",),
+        "an error repeats fifty megabytes of the file that it refuses",
+    ),
+    Mutant(
+        "what-was-wanted-is-cut-off",
+        "reference/line.py",
+        '    return f"{text[: longest - end - 5]} ... {text[-end:]}"',
+        '    return f"{text[: longest - 4]} ..."',
+        (f"{_OF_LINE}::test_a_long_lines_beginning_and_end_are_kept",),
+        "a long error loses its end, which says what was wanted",
+    ),
+    Mutant(
+        "tensors-unchecked-at-load",
+        _TRACE,
+        "        _check(tensors)\n        return cls((",
+        "        return cls((",
+        (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read",),
+        "a trace loads and then raises somebody else's error, wherever it is used",
+    ),
+    Mutant(
+        "folders-in-names",
+        "reference/entry.py",
+        """    if not {"", ".", ".."}.isdisjoint(parts):""",
+        """    if "" in parts:""",
+        (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[folder]",),
+        "a tensor's name leads out of the folder that it is unpacked in",
+    ),
+    Mutant(
+        "empty-tensors-of-any-size",
+        "reference/entry.py",
+        "math.prod(max(1, size) for size in tensor.shape)",
+        "math.prod(size for size in tensor.shape)",
+        (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[size]",),
+        "an empty tensor whose other sizes numpy cannot count breaks the comparison",
+    ),
+    Mutant(
+        "last-of-two-seeds",
+        _CASE,
+        "        if name in values:\n            raise CaseError(",
+        "        if name in values and not value:\n            raise CaseError(",
+        (f"{_HOSTILE}::test_a_case_says_each_field_once",),
+        "two readers of one header take it for two cases",
+    ),
+    Mutant(
+        "numbers-of-any-length",
+        "reference/world.py",
+        "text.isdecimal() and len(text) < 10 else",
+        "text.isdecimal() else",
+        (f"{_HOSTILE}::test_no_number_of_torchrun_is_refused_in_one_line[0-WORLD_SIZE]",),
+        "a variable of five thousand digits is a traceback",
     ),
 )

@@ -6,8 +6,10 @@ from tests.mutants.mutant import Mutant
 
 _SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
 _GRACE, _OF_GRACE = "reference/grace.py", "tests/test_grace.py"
-_WORLD = "tests/test_world.py"
+_WORLD, _EARLY = "tests/test_world.py", "tests/test_early.py"
 _ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
+_NAMESPACES, _ISOLATION = "reference/namespaces.py", "tests/test_isolation.py"
+_COMMANDS = f"{_ISOLATION}::test_the_commands_of_tutorials_isolate_every_world"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
 MUTANTS = (
@@ -47,16 +49,16 @@ MUTANTS = (
     Mutant(
         "deaf-to-deaths",
         _SUPERVISOR,
-        '        if lost and all(seat.phase in ("starting", "finished") for seat in rest):',
-        '        if lost and all(seat.phase == "starting" for seat in rest):',
+        '        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):',
+        '        if lost and all(seat.phase in ("starting", "joining") for seat in rest):',
         (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
         "no-stacks",
         _SUPERVISOR,
-        "            self.outcome = Overdue(self._read_stacks())",
-        '            self.outcome = Overdue("")',
+        "            self.outcome = Overdue(self._read_stacks(), self._why)",
+        '            self.outcome = Overdue("", self._why)',
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
         "an overdue role does not say where it was",
     ),
@@ -219,5 +221,125 @@ MUTANTS = (
         '            arguments["grace"] = grace.SECONDS',
         ("tests/test_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
         "a role that the plan stops for longer than the grace is ended, and has hung",
+    ),
+    Mutant(
+        "early-errors-are-a-status",
+        "reference/early.py",
+        "    if inherited and len(inherited) == 1 and not _begun:",
+        "    if inherited and len(inherited) == 1 and _begun:",
+        (f"{_EARLY}::test_an_error_is_reported_and_not_only_its_status",),
+        "a role of a script without a guard has exited with status 1, and nobody says why",
+    ),
+    Mutant(
+        "a-status-alone",
+        _SUPERVISOR,
+        """Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)""",
+        "Exited(code)",
+        (f"{_EARLY}::test_an_exit_says_where_it_was[exit-1]",),
+        "a role that ends while it imports its script has a status and no reason",
+    ),
+    Mutant(
+        "functions-of-no-file-are-sent",
+        "reference/start.py",
+        "wire.dumps(value, wire.Pickler if is_file else _OfFiles)",
+        "wire.dumps(value)",
+        (f"{_EARLY}::test_a_function_of_an_interactive_python_starts_nothing",),
+        "roles are started for a function that none of them can find",
+    ),
+    Mutant(
+        "unknown-options-are-taken",
+        "reference/agent.py",
+        "for option in together if option not in KNOWN]",
+        "for option in together if option in own]",
+        (f"{_WORLD}::test_bad_arguments_start_nothing[arguments10-message10]",),
+        "roles are started with an option that none of them takes",
+    ),
+    Mutant(
+        "deaths-are-polled",
+        _SUPERVISOR,
+        "        ready = connection.wait([self._wake, *pipes, *sentinels], timeout)",
+        "        ready = time.sleep(0.2) or connection.wait([self._wake, *pipes, *sentinels], 0)",
+        (f"{_WORLD}::test_a_death_is_seen_within_50_ms",),
+        "the launcher looks for deaths five times a second",
+    ),
+    Mutant(
+        "isolated-in-name-only",
+        _ROLE,
+        "        namespaces.enter(post.network)",
+        "        namespaces.enter(())",
+        (f"{_ISOLATION}::test_an_isolated_role_reaches_nobody_outside",),
+        "the roles of an isolated world stay in the launcher's network, where everybody reaches them",
+    ),
+    Mutant(
+        "isolated-although-not-allowed",
+        "reference/world.py",
+        '"isolated": bool(paths)}',
+        '"isolated": isolated}',
+        (f"{_ISOLATION}::test_where_it_is_not_allowed_the_world_is_like_any_other",),
+        "a world says that it is isolated where the kernel has refused that",
+    ),
+    Mutant(
+        "plays-outside-its-network",
+        _ROLE,
+        "    outcome = refused or _play(post, link)",
+        "    outcome = _play(post, link)",
+        (f"{_ISOLATION}::test_a_role_that_cannot_enter_its_network_says_so",),
+        "a role that cannot enter its world's network plays where everybody reaches it",
+    ),
+    Mutant(
+        "only-root-is-isolated",
+        _NAMESPACES,
+        "    except PermissionError:",
+        "    except BlockingIOError:",
+        (f"{_ISOLATION}::test_who_has_no_privilege_makes_a_network_as_its_own_user",),
+        "users other than root get no network of their own, although the kernel would give it in a user namespace",
+    ),
+    Mutant(
+        "another-users-role",
+        _NAMESPACES,
+        '        _write("/proc/self/uid_map", f"{user} {user} 1")',
+        '        _write("/proc/self/uid_map", f"1 {user} 1")',
+        (f"{_ISOLATION}::test_who_has_no_privilege_stays_who_it_is",),
+        "in a user namespace a role has another user id than its launcher",
+    ),
+    Mutant(
+        "run-is-reached-from-outside",
+        "reference/cli.py",
+        "on_progress=progress, isolated=True)",
+        "on_progress=progress, isolated=False)",
+        (f"{_COMMANDS}[run]",),
+        "`python -m reference run` leaves its roles where everybody reaches them",
+    ),
+    Mutant(
+        "faults-run-is-reached-from-outside",
+        "faults/runs.py",
+        '        arguments["isolated"] = subject.isolated',
+        '        arguments["isolated"] = False',
+        (f"{_COMMANDS}[faults run]",),
+        "`python -m faults run` of a tutorial leaves its roles where everybody reaches them",
+    ),
+    Mutant(
+        "an-isolated-world-is-a-leak",
+        "faults/leaks.py",
+        "    ours = servants | isolation.descriptors()",
+        "    ours = servants",
+        (f"{_ISOLATION}::test_isolated_worlds_of_one_process_share_a_network",),
+        "what a process keeps open for all isolated worlds is taken for the first test's leak",
+    ),
+    Mutant(
+        "folders-for-everybody",
+        "reference/private.py",
+        "PRIVATE = 0o700",
+        "PRIVATE = 0o755",
+        ("tests/test_private.py::test_a_folder_that_is_made_is_its_users_alone[of a run]",),
+        "others can read what a run writes",
+    ),
+    Mutant(
+        "rendezvous-for-everybody",
+        "reference/start.py",
+        "os.O_WRONLY, 0o600))",
+        "os.O_WRONLY, 0o666))",
+        ("tests/test_private.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",),
+        "in a folder that others may read they read, or even write, in which store a world's roles meet",
     ),
 )

@@ -5,13 +5,13 @@ python remote_module.py
 
 import os
 import sys
+import tempfile
 
 import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 import torch.multiprocessing as mp
 from torch import nn, optim
-from torch.distributed import TCPStore
 from torch.distributed.nn import RemoteModule
 from torch.distributed.optim import DistributedOptimizer
 
@@ -46,8 +46,8 @@ def train(steps=4):
         raise ValueError(f"it does not learn: {losses}")
 
 
-def run(rank, port):
-    options = rpc.TensorPipeRpcBackendOptions(init_method=f"tcp://localhost:{port}", rpc_timeout=4)
+def run(rank, folder):
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/store", rpc_timeout=4)
     name = "master" if rank == 0 else "worker"
     rpc.init_rpc(name, rank=rank, world_size=2, rpc_backend_options=options)
     if rank == 0:
@@ -57,13 +57,10 @@ def run(rank, port):
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # The launcher holds the store, as torchrun does: it outlives both ranks.
-    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
-    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-    ctx = mp.get_context("spawn")
-    master, worker = (ctx.Process(target=run, args=(rank, store.port), daemon=True) for rank in range(2))
-    worker.start()
-    master.start()
-    master.join()
-    worker.join(timeout=5)  # a worker that has lost its master is ended with this process
+    with tempfile.TemporaryDirectory() as folder:
+        master, worker = (mp.Process(target=run, args=(rank, folder), daemon=True) for rank in range(2))
+        worker.start()
+        master.start()
+        master.join()
+        worker.join(timeout=5)  # a worker that has lost its master is ended with this process
     sys.exit(master.exitcode)

@@ -1,0 +1,69 @@
+"""What a process outside a world can do to its roles: find their ports, connect, and run code in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from contextlib import suppress
+from datetime import timedelta
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch.distributed as dist
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import TensorPipeAgent, api
+
+_LISTENS = "0A"
+
+
+def ports_of(pid: int, seen_by: int | str = "self") -> list[int]:
+    """On which TCP ports a process listens, as far as the network of ``seen_by`` shows them."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            inodes |= set(re.findall(r"^socket:\[(\d+)\]$", str(entry.readlink())))
+    rows = [line.split() for line in Path(f"/proc/{seen_by}/net/tcp").read_text().splitlines()[1:]]
+    return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTENS and row[9] in inodes]
+
+
+def reaches(port: int) -> bool:
+    """Whether somebody listens there, on this process's loopback. An agent of RPC accepts nobody after that."""
+    with suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        return True
+    return False
+
+
+def pid_from_within(port: int) -> int | str:
+    """The process id that code sees which a stranger sends to this port; or the error that the stranger gets."""
+    ours, theirs = get_context("forkserver").Pipe()
+    stranger = get_context("forkserver").Process(target=_send_code, args=(port, theirs))
+    stranger.start()
+    theirs.close()
+    try:
+        answer = ours.recv() if ours.poll(60) else "no answer"
+        assert isinstance(answer, int | str)
+        return answer
+    finally:
+        ours.close()
+        stranger.kill()
+        stranger.join()
+
+
+def _send_code(port: int, answer: Connection) -> None:
+    """In a process that knows nothing but a number: the store in which agents meet is filled by the stranger itself."""
+    os.environ["TP_SOCKET_IFNAME"] = "lo"
+    store = dist.HashStore()
+    store.set_timeout(timedelta(seconds=20))
+    dist.PrefixStore("names", store).set("0", "victim")
+    dist.PrefixStore("addrs", store).set("victim", f"uv://127.0.0.1:{port}")
+    options = rpc.TensorPipeRpcBackendOptions(rpc_timeout=20, _transports=["uv"], _channels=["basic"])
+    dist_autograd._init(1)
+    api._init_rpc_states(TensorPipeAgent(store, "stranger", 1, 2, options, {}, []))
+    try:
+        answer.send(rpc.rpc_sync("victim", os.getpid))
+    except RuntimeError as error:
+        answer.send(str(error))

@@ -1,0 +1,24 @@
+"""What roles do in tests of isolated worlds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed.rpc as rpc
+
+
+def network() -> str:
+    """Which one this process's main thread is in."""
+    return str(Path("/proc/self/ns/net").readlink())
+
+
+def user() -> tuple[str, int, int]:
+    """This process's user namespace, its user and its group."""
+    return str(Path("/proc/self/ns/user").readlink()), os.getuid(), os.getgid()
+
+
+def sum_at(peer: str, size: int) -> float:
+    """The sum of so many ones that are sent to ``peer``."""
+    return float(rpc.rpc_sync(peer, torch.sum, (torch.ones(size),), timeout=20))

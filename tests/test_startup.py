@@ -1,0 +1,115 @@
+"""Users whose own modules are called `faults` or `reference`: their Python and their pytest work, and say one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.autostart import SAID, VARIABLE, _tell
+from tests.suite_runs import ROOT, installed
+from torch_rpc_reference_startup import hiding
+
+THEIRS = {"faults": "faults.py", "reference": "reference/__init__.py"}
+
+
+def theirs(place: Path, name: str) -> Path:
+    """A module of that name that is somebody else's."""
+    file = place / THEIRS[name]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("HERE = 7\n")
+    return file
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_module_that_hides_a_package_is_found_whatever_is_loaded(name: str, tmp_path: Path) -> None:
+    assert hiding() == hiding(str(tmp_path)) == ""
+    file = theirs(tmp_path, name)
+    assert hiding(str(tmp_path)) == f"{file} hides the package `{name}` of torch-rpc-reference"
+    assert hiding(str(tmp_path / "nowhere"), str(ROOT)) == ""
+
+
+def test_a_folder_without_modules_hides_nothing(tmp_path: Path) -> None:
+    """Python prefers a package of a later place on its path."""
+    (tmp_path / "reference").mkdir()
+    assert hiding(str(tmp_path)) == ""
+
+
+class TestPytest:
+    @pytest.fixture(autouse=True)
+    def _as_installed(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        installed(pytester, monkeypatch)
+        for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", VARIABLE):
+            monkeypatch.delenv(name, raising=False)
+        pytester.makeini("[pytest]\n")
+
+    @pytest.mark.parametrize("command", ["pytest", "python -m pytest"])
+    @pytest.mark.parametrize("name", THEIRS)
+    def test_their_tests_run_without_the_plugin(self, name: str, command: str, pytester: pytest.Pytester) -> None:
+        # Of the two only `python -m` puts the current folder on Python's path; pytester itself always does.
+        words = [sys.executable, *(["-P"] if command == "pytest" else []), "-m", "pytest", "-p", "no:cacheprovider"]
+        file = theirs(pytester.path, name)
+        pytester.makepyfile(f"import {name}\n\n\ndef test_theirs():\n    assert {name}.HERE == 7\n")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert "1 passed" in done.stdout
+        assert "faults:" not in done.stdout
+        said = f"torch-rpc-reference: its pytest plugin is not used: {file} hides the package `{name}`"
+        assert done.stderr.splitlines() == [f"{said} of torch-rpc-reference"]
+
+    def test_a_module_of_a_folder_of_tests_is_named_where_they_fail(self, pytester: pytest.Pytester) -> None:
+        (pytester.path / "unit").mkdir()
+        file = theirs(pytester.path / "unit", "faults")
+        (pytester.path / "unit" / "test_theirs.py").write_text("from faults import HERE\n")
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+        told = "tests that import the former need -p no:torch_rpc_reference_plugin"
+        result.stdout.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {told}"])
+
+
+@pytest.mark.parametrize("where", ["PYTHONPATH", "beside the program"])
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_program_with_their_module_runs_under_the_variable(name: str, where: str, tmp_path: Path) -> None:
+    """By the line of `faults.pth`, before Python knows the program's own folder."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    file = theirs(modules, name)
+    path = [str(tmp_path / "site"), *([str(modules)] if where == "PYTHONPATH" else []), str(ROOT)]
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    program = (modules if where != "PYTHONPATH" else tmp_path) / "program.py"
+    program.write_text(f"import {name}\nprint({name}.HERE)\nimport faults\n")
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": os.pathsep.join(path)}
+    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "7\n"
+    said = f"torch-rpc-reference: FAULTS_RUN does nothing here: {file} hides the package `{name}`"
+    assert done.stderr.splitlines() == [f"{said} of torch-rpc-reference"]
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("end", ["", " 2>&-"], ids=["usual", "no-standard-error"])
+def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -> None:
+    """Here the current folder is gone, so a relative path has no meaning."""
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    text = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -P -c 'print(7)'{end}"
+    variables = {**os.environ, VARIABLE: "run", "PYTHONPATH": path}
+    done = subprocess.run(["sh", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "7\n")
+    assert len(done.stderr.splitlines()) == (0 if end else 1)
+    assert end or done.stderr.startswith("torch-rpc-reference: FAULTS_RUN does nothing here: FileNotFoundError: ")
+
+
+def test_a_variable_that_is_left_exported_is_told_once(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in what this program starts, nor where `faults run --script` has set it."""
+    monkeypatch.delenv(SAID, raising=False)
+    _tell("/a/run")
+    assert os.environ[SAID] == "/a/run"
+    _tell("/a/run")
+    assert capfd.readouterr().err.splitlines() == [
+        "torch-rpc-reference: FAULTS_RUN is set: the plan of /a/run is at work in this program, and in what it starts"
+    ]
