@@ -117,22 +117,25 @@ def preloaded() -> list[str]:
     return ["reference.preload", *optimizing, *tutorials, *also_preloaded, "reference.preloaded", "__main__"]
 
 
+_server: Any = forkserver._forkserver
+# The ids of forkservers that have forked a role, so have imported what they are to; None: there is none.
+_serving: set[int | None] = {None}
+
+
 @contextmanager
 def _forkserver() -> Iterator[None]:
     """Start the forkserver, if there is none. One that is interrupted while it starts, for which it takes up to 2 s, is
     ended: it would fork a role for nobody."""
     _context.set_forkserver_preload(preloaded())
     resource_tracker.ensure_running()  # it unblocks signals
-    server: Any = forkserver._forkserver
-    before = server._forkserver_pid
     with held():  # until it has said so (`preload`), Ctrl-C would end it with a traceback
         forkserver.ensure_running()
         folders.claim(Path(util.get_temp_dir()))  # where its socket is
     try:
         yield
     except KeyboardInterrupt:
-        if server._forkserver_pid != before:
-            os.kill(server._forkserver_pid, signal.SIGKILL)
+        if _server._forkserver_pid not in _serving:
+            os.kill(_server._forkserver_pid, signal.SIGKILL)
         raise
 
 
@@ -155,6 +158,7 @@ def start(post: Post) -> Seat:
         process = _context.Process(target=main, args=(post, theirs), name=post.name)
         with _forkserver():
             process.start()
+        _serving.add(_server._forkserver_pid)
     except (EOFError, ConnectionError) as error:
         ours.close()
         raise WorldError(

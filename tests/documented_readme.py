@@ -62,7 +62,11 @@ README: dict[str, tuple[str, ...]] = {
         "test_exit_statuses.py::test_python_m_reference",
         "test_exit_statuses.py::test_what_cannot_be_printed_is_no_pass",
     ),
-    "130: interrupted. Options are written whole, and once.": (
+    "130: interrupted, by Ctrl-C, SIGTERM or SIGHUP": (
+        "test_exit_statuses.py::test_a_command_that_is_interrupted",
+        "test_interrupts.py::test_a_start_that_is_interrupted_leaves_nothing",
+    ),
+    "Options are written whole, and once.": (
         "test_cli.py::test_ctrl_c_is_no_traceback",
         "test_exit_statuses.py::test_python_m_reference",
         "test_cli.py::test_bad_input",

@@ -108,7 +108,9 @@ def twice(a):
 
 TESTS = """
 import subprocess
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -116,6 +118,7 @@ from sums import add, twice
 
 
 def test_add():
+    assert Path(tempfile.gettempdir()) == Path.cwd().parent  # which goes with the copy
     assert add(1, 2) == 3
 
 

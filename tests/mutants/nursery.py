@@ -13,6 +13,7 @@ import json
 import os
 import runpy
 import sys
+import tempfile
 import traceback
 from contextlib import suppress
 from typing import NoReturn
@@ -45,6 +46,8 @@ def _become_pytest(place: str, arguments: list[str], log: str) -> NoReturn:
     for source, target in ((nothing, 0), (told, 1), (told, 2)):
         os.dup2(source, target)
     os.environ["PYTHONPATH"] = place
+    # Beside the copy, with which it goes: what is left to the end of Python stays.
+    tempfile.tempdir = os.environ["TMPDIR"] = os.path.dirname(place)  # noqa: PTH120 (as text)
     sys.path[0] = place  # as for -m
     sys.argv = ["pytest", *arguments]
     status = 1
