@@ -265,6 +265,10 @@ README: dict[str, tuple[str, ...]] = {
         "test_natural.py::test_what_is_seen_only_roughly_is_named",
         "test_natural.py::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",
     ),
+    "have a network of their own, which nobody outside reaches": (
+        "test_isolation.py::test_the_commands_of_tutorials_isolate_every_world",
+        "test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
+    ),
     "add whole numbers, whose sums have the same bits in every form": (
         "test_natural.py::test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form",
         "test_natural.py::test_what_has_no_dtype_to_choose_rounds_nowhere",

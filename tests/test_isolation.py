@@ -33,6 +33,10 @@ from tests.processes import left_after
 from tests.suite_runs import suites
 
 ROOT = Path(__file__).parent.parent
+CANNOT_ENTER = (
+    "a cannot enter its world's network (Invalid argument): "
+    "wanted isolated=False, or a script that starts no thread when it is imported"
+)
 LARGE = 1 << 22  # float32: 16 MiB
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -124,10 +128,7 @@ def test_a_role_that_cannot_enter_its_network_says_so(monkeypatch: pytest.Monkey
         with launch({"a": plays.network}, isolated=True) as world:
             outcome = world.wait()["a"]
     assert isinstance(outcome, Raised)
-    assert outcome.message == (
-        "a cannot enter its world's network (Invalid argument): "
-        "wanted isolated=False, or a script that starts no thread when it is imported"
-    )
+    assert outcome.message == CANNOT_ENTER
 
 
 # What a user may do who is not root, or root in most containers: nothing that takes CAP_SYS_ADMIN.
@@ -184,6 +185,15 @@ def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() 
         os.kill(found["pids"][0], signal.SIGSTOP)
         process.kill()
         assert left_after(set(found["pids"]), 10) == set()
+
+
+@pytest.mark.long
+def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
+    require()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [*UNPRIVILEGED, sys.executable, "tests/scripts/threaded.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, env=environment, check=True)
+    assert done.stdout == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
 
 
 @contextmanager

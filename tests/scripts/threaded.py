@@ -1,0 +1,12 @@
+"""Starts a thread whenever it is imported, and launches an isolated world. Run by test_isolation.py."""
+
+import threading
+
+from reference.world import launch
+from tests.plays import nothing
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+if __name__ == "__main__":
+    with launch({"a": nothing}, isolated=True) as world:
+        print(world.isolated, world.wait()["a"])
