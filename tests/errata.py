@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 
 @dataclass(frozen=True)
 class Behaviour:
@@ -48,6 +50,9 @@ def shows(
 
 # How Python says that it sends no function that stands within another one.
 CANNOT = "Can't get" if sys.version_info >= (3, 13) else "Can't pickle"
+
+# torch 2.6 says some things otherwise.
+OLD = torch.__version__.startswith("2.6.")
 
 
 def fits(wanted: str, message: str) -> bool:

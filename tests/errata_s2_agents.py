@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.rpc import RRef
 from torch.distributions import Categorical
 
-from tests.errata import execute, outcome_of, outcomes_of, shows
+from tests.errata import OLD, execute, outcome_of, outcomes_of, shows
 
 Future = torch.futures.Future[Any]
 
@@ -89,7 +89,7 @@ def starts(seed: int) -> list[list[float]]:
         "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
         "operation: [torch.FloatTensor [2, 4]] is at version 4; expected version 2 instead. Hint: enable anomaly "
         "detection to find the operation that failed to compute its gradient, with "
-        "torch.autograd.set_detect_anomaly(True, check_nan=False).",
+        f"torch.autograd.set_detect_anomaly(True{'' if OLD else ', check_nan=False'}).",
         "returned None",
     ],
 )

@@ -24,6 +24,8 @@ import tests.formulas.pipeline
 
 few = settings(max_examples=max(1, settings().max_examples * 12 // 100))  # of 100 that a profile asks for
 
+MKLDNN: bool = torch._C._get_mkldnn_enabled()  # type: ignore[attr-defined]
+
 # A text other than the shipped one, and so short that a batch goes on at its beginning.
 SHORT = str(Path(__file__).parent / "formulas" / "__init__.py")
 FIELDS_WITHOUT_A_FORMULA = {"timeout", "rpc_threads", "device", "transfer"}
@@ -106,7 +108,7 @@ TABLE: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 @contextmanager
 def plain_kernels(lstm: bool) -> Iterator[None]:
     """One thread per operator; and torch's own LSTM also in float32: oneDNN's adds in another order."""
-    threads, flags = torch.get_num_threads(), torch.backends.mkldnn.set_flags(False if lstm else None)
+    threads, flags = torch.get_num_threads(), torch.backends.mkldnn.set_flags(MKLDNN and not lstm)
     torch.set_num_threads(1)
     try:
         yield

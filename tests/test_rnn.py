@@ -244,7 +244,9 @@ def test_texts_that_are_refused(tmp_path: Path, content: bytes | None, fields: d
 
 
 def test_a_name_that_is_no_file_name() -> None:
-    with pytest.raises(CaseError, match=r"^rnn: text must be the name of a file that can be read \(.*null byte"):
+    with pytest.raises(
+        CaseError, match=r"^rnn: text must be the name of a file that can be read \(.*null (byte|character)"
+    ):
         Case(text="a\0b")
 
 
