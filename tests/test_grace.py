@@ -72,7 +72,7 @@ def test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up() -> None:
 def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait() -> None:
     outcomes = played({"a": grace_plays.stop, "b": grace_plays.fail, "c": plays.nothing}, grace=1)
     assert str(outcomes["a"]) == "was stopped, while all others had ended or waited, and was ended after 1 s"
-    assert "in stop" in stacks(outcomes["a"])
+    assert "role.py" in stacks(outcomes["a"])  # it goes on to write them, so `stop` itself may have ended by then
     assert isinstance(outcomes["c"], Raised)
     assert outcomes["c"].type == LOST
 
