@@ -8,7 +8,6 @@ partition may keep its namespace, without any interface, until the kernel gives 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -18,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from faults.rules import Command, address, cables, plug
+from reference.namespaces import NEWNET, system
 
 # Where Debian has ip, tc and nft; not in everybody's PATH.
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
@@ -25,9 +25,6 @@ PACKAGES = {"ip": "iproute2", "tc": "iproute2", "ss": "iproute2", "nft": "nftabl
 
 # How long one of these programs may take (seconds); they take milliseconds.
 PROGRAM_SECONDS = 30
-
-# From linux/sched.h; os.CLONE_NEWNET came with Python 3.12, as did os.setns and os.unshare.
-_CLONE_NEWNET = 0x40000000
 
 
 class NetworkError(RuntimeError):
@@ -107,7 +104,7 @@ def enter_namespace(path: str) -> None:
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _system("setns", descriptor, _CLONE_NEWNET)
+        system("setns", descriptor, NEWNET)
     finally:
         os.close(descriptor)
 
@@ -120,7 +117,7 @@ def _new_namespaces(count: int) -> list[int]:
     def make() -> None:
         try:
             for _ in range(count):
-                _system("unshare", _CLONE_NEWNET)
+                system("unshare", NEWNET)
                 made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
             errors.append(error)
@@ -141,14 +138,3 @@ def _close(descriptors: Iterable[int]) -> None:
 
 def _path(descriptor: int) -> str:
     return str(Path("/proc", str(os.getpid()), "fd", str(descriptor)))
-
-
-def _system(name: str, *arguments: int) -> None:
-    function = getattr(os, name, None)
-    if function is not None:
-        function(*arguments)
-        return
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, name)(*arguments) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

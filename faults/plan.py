@@ -16,6 +16,7 @@ from faults import text as words
 from faults.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
 from faults.moment import Moment
 from faults.refusal import PlanError, shown
+from reference.once import Twice, once
 
 __all__ = ["Fault", "Plan", "PlanError"]
 
@@ -173,9 +174,9 @@ class Plan:
     def from_json(cls, text: str) -> Self:
         """The plan that `to_json` wrote. Raises PlanError."""
         try:
-            values = json.loads(text, object_pairs_hook=_once)
-        except PlanError:
-            raise
+            values = json.loads(text, object_pairs_hook=once)
+        except Twice as error:
+            raise PlanError(str(error)) from None
         except (ValueError, RecursionError) as error:
             raise PlanError(f"a plan must be a JSON object, got {shown(text)}") from error
         if not isinstance(values, dict):
@@ -209,13 +210,3 @@ class Plan:
 def _check_kind(kind: object) -> None:
     if kind not in KINDS:
         raise PlanError(f"unknown 'kind' {shown(kind)}, wanted one of {', '.join(KINDS)}")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no name stands twice."""
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise PlanError(f"{shown(name)} is given twice")
-        values[name] = value
-    return values

@@ -9,6 +9,7 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from reference.line import OneLine, shown
+from reference.once import Twice, once
 
 # The largest integer that a case takes, in bits: it is written in JSON, and Python writes no more than 4300 digits.
 BITS = 1024
@@ -163,8 +164,8 @@ class Case:
             CaseError: not a JSON object, an unknown field, or an impossible value.
         """
         try:
-            values = json.loads(text, object_pairs_hook=_once)
-        except CaseError as error:
+            values = json.loads(text, object_pairs_hook=once)
+        except Twice as error:
             raise CaseError(f"{cls.tutorial()}: {error}") from None
         except (ValueError, RecursionError) as error:
             raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}") from error
@@ -175,16 +176,6 @@ class Case:
             if name not in known:
                 raise CaseError(f"{cls.tutorial()}: unknown field {shown(name)}, wanted one of {', '.join(known)}")
         return cls(**values)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object in which no name stands twice: its readers would not agree on the case."""
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise CaseError(f"{shown(name)} is given twice")
-        values[name] = value
-    return values
 
 
 def power_of_two(value: float) -> bool:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from pathlib import Path
 from typing import Protocol
+
+from reference.kernel import is_stopped
 
 # How long each is waited for by default (seconds).
 SECONDS = 10.0
@@ -91,12 +92,3 @@ def _reason(role: Waiting, roles: Collection[Waiting], ended: bool) -> str:
     if role.phase == "joining" and all(other.phase != "starting" for other in roles):
         return "was stuck in the start of RPC"
     return ""
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal. Not by a debugger."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return False
-    return status.rpartition(b")")[2].split()[:1] == [b"T"]

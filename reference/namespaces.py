@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 # From linux/sched.h; os.unshare and os.setns came with Python 3.12.
-_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+NEWUSER, NEWNET = 0x10000000, 0x40000000
 
 # linux/sockios.h and linux/if.h: `struct ifreq` is 40 bytes, its flags follow the 16 of the name.
 _SIOCSIFFLAGS, _IFF_UP, _IFREQ = 0x8914, 1, "16sh22x"
@@ -35,7 +35,7 @@ def enter(paths: Sequence[str]) -> None:
     opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]  # the first one bars the way to the others
     try:
         for descriptor in opened:
-            _system("setns", descriptor, 0)
+            system("setns", descriptor, 0)
     finally:
         for descriptor in opened:
             os.close(descriptor)
@@ -51,10 +51,10 @@ def make() -> str:
     """
     user, group = os.geteuid(), os.getegid()
     try:
-        _system("unshare", _CLONE_NEWNET)
+        system("unshare", NEWNET)
         made = "net"
     except PermissionError:
-        _system("unshare", _CLONE_NEWUSER | _CLONE_NEWNET)
+        system("unshare", NEWUSER | NEWNET)
         _write("/proc/self/setgroups", "deny")  # the kernel lets nobody map a group before
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
@@ -64,7 +64,8 @@ def make() -> str:
     return made
 
 
-def _system(name: str, *arguments: int) -> None:
+def system(name: str, *arguments: int) -> None:
+    """Call ``setns`` or ``unshare``, which Python has since 3.12. Raises OSError."""
     function = getattr(os, name, None)
     if function is not None:
         function(*arguments)

@@ -18,6 +18,7 @@ from typing import Any
 from reference import wire
 from reference.frames import Frames
 from reference.grace import Grace
+from reference.kernel import state_of
 from reference.link import raised
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.role import STACKS_SIGNAL
@@ -106,7 +107,7 @@ class Seat:
         """
         asked, self._asked = self._asked, time.monotonic()
         if asked is not None:
-            self._kernel_state = self._kernel_state or _kernel_state(self.pid)  # not what it is once it is killed
+            self._kernel_state = self._kernel_state or state_of(self.pid)  # not what it is once it is killed
             self.kill()
             return
         with contextlib.suppress(ProcessLookupError):
@@ -166,14 +167,6 @@ def _opened(value: bytes) -> Outcome:
     except Exception as error:  # a class that is not importable here, or that cannot be made from its arguments
         return raised(error)
     return outcome
-
-
-def _kernel_state(pid: int) -> str:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return "unknown"
-    return next((line.split(maxsplit=1)[1] for line in status.splitlines() if line.startswith("State:")), "unknown")
 
 
 class Supervisor(threading.Thread):

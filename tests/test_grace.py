@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reference.grace import is_stopped
+from reference.kernel import is_stopped
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
 from reference.world import World, launch
 from tests import grace_plays, plays

@@ -126,16 +126,16 @@ _OF_STATUSES = (
     Mutant(
         "program-is-status-0",
         "faults/__main__.py",
-        "        status = main(sys.argv[1:])",
-        "        main(sys.argv[1:])\n        status = 0",
+        '    sys.exit(status_of("faults.cli", failed=2))',
+        '    status_of("faults.cli", failed=2)\n    sys.exit(0)',
         (f"{_STATUSES}::test_python_m_faults",),
         "`python -m faults` drops what `main` returns",
     ),
     Mutant(
         "verify-is-status-0",
         "reference/__main__.py",
-        "        status = main(sys.argv[1:])",
-        "        main(sys.argv[1:])\n        status = 0",
+        '    sys.exit(status_of("reference.cli", failed=1))',
+        '    status_of("reference.cli", failed=1)\n    sys.exit(0)',
         (f"{_STATUSES}::test_python_m_reference",),
         "`python -m reference` drops what `main` returns",
     ),
@@ -157,7 +157,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "not-printed-is-status-0",
-        "faults/__main__.py",
+        "reference/command.py",
         "        sys.stdout.flush()\n",
         "",
         (f"{_STATUSES}::test_what_cannot_be_printed_is_no_pass[faults]",),
@@ -181,7 +181,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "reference-does-not-listen",
-        "reference/__main__.py",
+        "reference/command.py",
         "    interrupts.leave_at_once()\n    try:",
         "    interrupts.leave_to_torchrun()\n    try:",
         (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),

@@ -1,0 +1,32 @@
+"""What ``python -m reference`` and ``python -m faults`` do around their `main`: signals, and errors of the system."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from reference import interrupts
+
+
+def status_of(module: str, failed: int) -> int:
+    """The exit status of a command: what ``main`` of this module returns, 130 when it is interrupted.
+
+    ``failed``: the status of an error of the system, such as a pipe that nobody reads any more.
+    """
+    interrupts.leave_at_once()
+    try:
+        main = import_module(module).main
+        # What a time limit sends, or a terminal that is closed, must not leave a script running either.
+        interrupts.listen()
+        status: int = main(sys.argv[1:])
+        sys.stdout.flush()
+        interrupts.over()
+    except KeyboardInterrupt:
+        interrupts.over()
+        print("interrupted", file=sys.stderr)
+        status = interrupts.STATUS
+    except OSError as error:
+        interrupts.over()
+        print(f"error: {error}", file=sys.stderr)
+        status = failed
+    return status
