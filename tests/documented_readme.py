@@ -211,7 +211,9 @@ README: dict[str, tuple[str, ...]] = {
     "on the oldest versions that this allows": (
         "test_documented.py::test_the_oldest_versions_are_those_that_are_allowed",
     ),
-    "`tox run -e ci`, which is all of these but the last four, and `-e lint` and `-e verify`": ("test_documented.py::test_what_ci_runs",),
+    "`tox run -e ci`, which is all of these but the last four, and `-e lint` and `-e verify`": (
+        "test_documented.py::test_what_ci_runs",
+    ),
     "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
         "test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
         "test_network.py::TestRefusals::test_what_is_not_permitted",

@@ -98,6 +98,39 @@ def test_several_defects_are_named_by_the_worst() -> None:
     assert DEFECTS == ("hung", "wrong", "leaked", "not fired")
 
 
+class Counted(dict[str, Any]):
+    """An event's details; ``looks`` says how often any of them was looked into."""
+
+    looks = 0
+
+    def get(self, *arguments: Any) -> Any:
+        Counted.looks += 1
+        return super().get(*arguments)
+
+    def __getitem__(self, name: str) -> Any:
+        Counted.looks += 1
+        return super().__getitem__(name)
+
+
+def looks(plan: str, count: int) -> int:
+    """How often a judgement looks into events, of which there are some for each of ``count`` hurt calls."""
+    events = []
+    for nth in range(1, count + 1):
+        details = {"site": "shop:pay", "nth": nth, "caller": "a", "fault": 0, "faults": [0]}
+        for kind, role in (("invoke", "a"), ("fired", "b"), ("effective", "b"), ("fail", "a"), ("ok", "b")):
+            events.append(Event(role, kind, 1.0, Counted(details)))
+    before = Counted.looks
+    judge(run(plan, *events))
+    return Counted.looks - before
+
+
+@pytest.mark.parametrize("kind", ["Delay every=true seconds=0.5 side=reply", "Drop every=true side=reply"])
+def test_a_judgement_takes_time_by_the_number_of_events(kind: str) -> None:
+    """A plan that hurts each of many thousand calls is judged in seconds."""
+    plan = f"{kind} site=shop:pay"
+    assert looks(plan, 400) < 3 * looks(plan, 200)
+
+
 def test_every_check_says_in_one_line_what_was_seen() -> None:
     for found in (run(), run(DROP, fired(), trace="equal"), run(CRASH, ends={"a": OVERDUE, "b": KILLED})):
         for each in judge(found).checks:

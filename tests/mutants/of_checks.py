@@ -146,9 +146,9 @@ MUTANTS = (
     ),
     Mutant(
         "anybodys-effect",
-        _PROOF,
-        '    return any(e.details.get("fault") == event.details["fault"] for e in run.timeline.of("effective"))',
-        '    return bool(run.timeline.of("effective"))',
+        "faults/effects.py",
+        "        return number in self._effective",
+        "        return bool(self._effective)",
         (f"{_OF_CHECKS}::TestEffect::test_what_has_a_receipt_needs_it",),
         "one fault's effect proves all the others",
     ),
