@@ -310,6 +310,11 @@ def _folder(request: pytest.FixtureRequest, name: str) -> Path:
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A test whose fault never fired fails."""
     yield
+    _check_plan(item)
+
+
+def _check_plan(item: pytest.Item) -> None:
+    """Fail a test whose plan did nothing, or not all that it says."""
     if text := _unused(item):
         raise Misuse(text, pytrace=False)
     if text := _not_fired(item):
@@ -358,12 +363,20 @@ def _insist(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestR
     """A failure that is expected of a test does not excuse a plan that does nothing, or not all that it says."""
     if not hasattr(report, "wasxfail"):
         return
-    misused = call.excinfo is not None and isinstance(call.excinfo.value, Misuse)
-    text = (_unused(item) or _not_fired(item)) if report.when == "call" and not misused else ""
-    if misused or text:
+    excinfo = call.excinfo
+    if excinfo is None or not isinstance(excinfo.value, Misuse):
+        excinfo = _complaint(item) if report.when == "call" else None
+    if excinfo is not None:
         del report.wasxfail
-        report.outcome = "failed"
-        report.longrepr = text or str(report.longrepr)
+        report.outcome, report.longrepr = "failed", item.repr_failure(excinfo)
+
+
+def _complaint(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
+    try:
+        _check_plan(item)
+    except pytest.fail.Exception:
+        return pytest.ExceptionInfo.from_current()
+    return None
 
 
 def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:

@@ -15,8 +15,8 @@ REAL = (
     *(torch.int64, torch.int32, torch.int16, torch.int8),
     *(torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool),
 )
-# The longest name (characters), and as many dimensions and elements as numpy and torch can count.
-LONGEST, DIMENSIONS, ELEMENTS = 1000, 64, 2**59
+# The longest name (characters), and as many dimensions and elements as every numpy and torch can count.
+LONGEST, DIMENSIONS, ELEMENTS = 1000, 32, 2**59
 _STEP = re.compile(r"[0-9]{4,18}")
 
 

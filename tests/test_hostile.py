@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import strategies as st
 
 import faults.cli
@@ -263,13 +264,12 @@ def test_a_file_is_a_trace_or_refused_in_one_line(folder: Path, content: bytes) 
         (one_tensor("0000/loss/x", shape=(2,)), "0000/loss/x: a loss is one number, got 2"),
         (one_tensor("../x"), "a tensor's name has no empty part, '.' or '..', got '../x'"),
         (one_tensor("0/\x1b[31m\0"), r"a tensor's name is printable and has at most 1000 characters, got '0/\x1b[31"),
-        (one_tensor(shape=(1,) * 65), "0000/x: 65 dimensions, wanted at most 64"),
+        (one_tensor(shape=(1,) * 33), "0000/x: 33 dimensions, wanted at most 32"),
         (one_tensor(shape=(0, 2**62)), "0000/x: a shape that nothing can count, (0, 4611686018427387904)"),
         (one_tensor(shape=(0, 2**63)), "holds a tensor that cannot be read"),
         (one_tensor(dtype="F8_E4M3"), "0000/x: not a plain tensor of real numbers (torch.float8_e4m3fn"),
-        (one_tensor(dtype="C64"), "0000/x: not a plain tensor of real numbers (torch.complex64"),
     ],
-    ids=["loss", "losses", "folder", "control", "dimensions", "size", "beyond", "float8", "complex"],
+    ids=["loss", "losses", "folder", "control", "dimensions", "size", "beyond", "float8"],
 )
 def test_what_no_trace_holds_is_refused_when_it_is_read(content: bytes, why: str, tmp_path: Path) -> None:
     """Not later, by an error of somebody else's."""
@@ -280,7 +280,16 @@ def test_what_no_trace_holds_is_refused_when_it_is_read(content: bytes, why: str
     assert is_one_line(str(caught.value))
 
 
-@pytest.mark.parametrize("dimensions", [0, 3, 64])
+def test_complex_numbers_are_refused(tmp_path: Path) -> None:
+    """By us, or by a safetensors that does not know them yet."""
+    (tmp_path / "t").write_bytes(one_tensor(dtype="C64"))
+    with pytest.raises(TraceError, match=r"real numbers \(torch.complex64|not a safetensors file"):
+        Trace.load(tmp_path / "t")
+    with pytest.raises(TraceError, match=r"0000/x: not a plain tensor of real numbers \(torch.complex64"):
+        Trace(tutorial("rpc_basics").Case(), {"0000/x": torch.zeros(1, dtype=torch.complex64)}).save(tmp_path / "t")
+
+
+@pytest.mark.parametrize("dimensions", [0, 3, 32])
 def test_a_tensor_of_many_dimensions_is_read_and_compared(dimensions: int, tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(one_tensor(shape=(1,) * dimensions))
     trace = Trace.load(tmp_path / "t")

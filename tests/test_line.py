@@ -64,7 +64,7 @@ def test_a_value_is_shown_on_one_short_line_without_writing_it_all() -> None:
 def test_a_value_without_a_text_is_said_all_the_same() -> None:
     assert said("a b") == "a b"
     assert said([1]) == "[1]"
-    assert said(nested(5000)) == "a list that cannot be shown (RecursionError)"
+    assert said(nested(100_000)) == "a list that cannot be shown (RecursionError)"
 
 
 def test_an_errors_text_is_one_line_however_it_is_raised() -> None:
