@@ -15,12 +15,13 @@ from faults.bounds import bound_of_timeout, lasting, limit
 from faults.causes import pieces_in
 from faults.certainty import raised_there
 from faults.checks import Judgement, judge
+from faults.folder import renewed
 from faults.ledger import Timeline, read
 from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import End, Run
 from faults.relatives import is_running
-from faults.scope import check_roles, scope
+from faults.scope import at_work, check_roles
 from faults.subject import Subject
 from reference.outcome import Outcome, Raised
 from reference.world import launch
@@ -46,10 +47,17 @@ def run(
     Raises:
         WorldError, PlanError, NetworkError: it cannot start.
     """
-    names, place = list(subject.roles), Path(folder)
-    check_roles(plan, names)
-    bound = bound_of(subject)
-    with scope(plan, place, names, record=recorded) as arguments, adopting() as left:
+    check_roles(plan, list(subject.roles))
+    with renewed(plan, folder) as place:  # until it is judged
+        _play(subject, plan, place, deadline=deadline, recorded=recorded)
+        found = record.read(place)
+        return found, judge(found)
+
+
+def _play(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
+    """Launch it, see it to its end, and write that down."""
+    names, bound = list(subject.roles), bound_of(subject)
+    with at_work(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
         arguments["isolated"] = subject.isolated
         begun = time.monotonic()
@@ -73,8 +81,6 @@ def run(
         start=timeline.zero,
         recorded=recorded,
     )
-    found = record.read(place)
-    return found, judge(found)
 
 
 def _end(outcome: Outcome, ended: float) -> End:
