@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -104,5 +105,14 @@ def leaks(timeline: Timeline) -> list[str]:
     roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
     pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
     found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
-    memory = [path.name for path in Path("/dev/shm").iterdir()] if Path("/dev/shm").exists() else []
-    return found + [f"shared memory {name}" for name in memory if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+    memory = [name for name in _shared_memory() if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+    return found + [f"shared memory {name}" for name in memory]
+
+
+def _shared_memory() -> Iterator[str]:
+    """This user's: anybody may give theirs such a name."""
+    place = Path("/dev/shm")
+    for path in place.iterdir() if place.exists() else ():
+        with suppress(OSError):  # gone meanwhile
+            if path.lstat().st_uid == os.geteuid():
+                yield path.name

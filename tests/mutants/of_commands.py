@@ -476,6 +476,14 @@ _OF_FOLDERS = (
         "`--save` opens a private file to everybody",
     ),
     Mutant(
+        "anybodys-memory-is-a-leak",
+        "faults/runs.py",
+        "            if path.lstat().st_uid == os.geteuid():",
+        "            if path.lstat().st_uid >= 0:",
+        ("tests/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
+        "another user's file fails a run that left nothing",
+    ),
+    Mutant(
         "read-only-replaced",
         "reference/whole.py",
         "        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))",
