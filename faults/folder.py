@@ -6,6 +6,7 @@ The files of an earlier run are set aside, and put back if the new run fails bef
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from faults import hook
 from faults.ledger import SUFFIX
+from faults.occupied import occupied
 from faults.plan import Plan, PlanError
 from faults.record import RUN, RecordError, read
 from reference.private import make_private
@@ -23,49 +25,64 @@ MARK = ".faults-run"
 EARLIER = ".faults-earlier"
 
 _BEGIN = b'{"event": "start"'
+# What processes of a script leave about their ends (`farewell`, `asking`): a name, and their process id.
+_SIGN = re.compile(r".+\.\d+\.(term|int|status)")
 
 
 @contextmanager
 def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """The folder, with ``plan`` and nothing of an earlier run.
+    """The folder, with ``plan`` and nothing of an earlier run. Until the block ends, no other run begins there.
 
     An error within the block before any role has begun its ledger leaves the folder as it was.
 
     Raises:
-        PlanError: it has no name or is a file, or holds a file of a run's name that no run has written.
+        PlanError: it has no name or is a file, holds a file of a run's name that no run has written, or a run is going
+            on there.
         OSError: it cannot be made or written.
     """
+    with _made(_named(folder)) as place, occupied(place):
+        if (place / EARLIER).is_dir():  # a launcher was killed before it had removed it
+            _end(place)
+        if stranger := _stranger(place):
+            raise PlanError(
+                f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
+            )
+        _set_aside(place)
+        try:
+            (place / MARK).touch()
+            (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
+            yield place
+        except BaseException:
+            _end(place)
+            raise
+        shutil.rmtree(place / EARLIER, ignore_errors=True)
+
+
+def _named(folder: str | os.PathLike[str]) -> Path:
+    """Raises PlanError: it can be no folder."""
     if not os.fspath(folder):
         raise PlanError("a run's folder has no name: wanted a folder, got ''")
-    place = Path(folder).resolve()
-    if place.is_file():
-        raise PlanError(f"{place} is a file: wanted a folder for the run")
-    made = _make(place)
-    if (place / EARLIER).is_dir():  # a launcher was killed before it had removed it
-        _end(place)
-    if stranger := _stranger(place):
-        raise PlanError(
-            f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
-        )
     try:
-        _set_aside(place)
-        (place / MARK).touch()
-        (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
+        place = Path(folder).resolve()
+    except RuntimeError as error:  # until Python 3.12
+        raise PlanError(f"{folder} is a loop of links: wanted a folder for the run") from error
+    if place.exists() and not place.is_dir():
+        raise PlanError(f"{place} is a file: wanted a folder for the run")
+    return place
+
+
+@contextmanager
+def _made(place: Path) -> Iterator[Path]:
+    """The folder, and after an error none that was not there."""
+    missing = [each for each in (place, *place.parents) if not each.exists()]
+    make_private(place)
+    try:
         yield place
     except BaseException:
-        _end(place)
-        for each in made:
+        for each in missing:
             with suppress(OSError):  # something is in it
                 each.rmdir()
         raise
-    shutil.rmtree(place / EARLIER, ignore_errors=True)
-
-
-def _make(place: Path) -> list[Path]:
-    """Make the folder. Those that were not there, the innermost first."""
-    missing = [each for each in (place, *place.parents) if not each.exists()]
-    make_private(place)
-    return missing
 
 
 def _stranger(place: Path) -> Path | None:
@@ -73,6 +90,9 @@ def _stranger(place: Path) -> Path | None:
     ledgers = list(place.glob(f"*{SUFFIX}"))
     for each in ledgers:
         if not _is_ledger(each):
+            return each
+    for each in _signs(place):
+        if not _SIGN.fullmatch(each.name):
             return each
     if (place / MARK).exists() or (ledgers and (place / hook.PLAN).exists()) or _is_run(place):
         return None
@@ -95,26 +115,46 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """What a run has written there, and what its roles have printed."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    printed = [each.with_suffix(suffix) for each in ledgers for suffix in (".log", ".stacks")]
-    signs = [each for pattern in ("*.term", "*.int", "+.*.status") for each in sorted(place.glob(pattern))]
-    return [each for each in (place / hook.PLAN, place / RUN, *ledgers, *printed, *signs) if each.is_file()]
+    named = [place / name for name in (hook.PLAN, RUN, "network.json")]
+    return [each for each in (*named, *ledgers, *_printed(ledgers), *_signs(place)) if each.is_file()]
+
+
+def _printed(ledgers: list[Path]) -> list[Path]:
+    """Logs of a world's roles, beside which lie their stacks; and where they met. Any other log is the user's."""
+    pairs = [(each.with_suffix(".log"), each.with_suffix(".stacks")) for each in ledgers]
+    printed = [each for pair in pairs if all(each.is_file() for each in pair) for each in pair]
+    return [*printed, printed[0].with_name("rendezvous")] if printed else []
+
+
+def _signs(place: Path) -> list[Path]:
+    return [each for pattern in ("*.term", "*.int", "+.*.status") for each in sorted(place.glob(pattern))]
 
 
 def _set_aside(place: Path) -> None:
+    """An error leaves all as it was."""
     files = _files(place)
     if files:
         (place / EARLIER).mkdir(exist_ok=True)
-    for each in files:  # the plan first: as long as no new one is written, all of them can be put back
-        each.rename(place / EARLIER / each.name)
+    try:
+        for each in files:  # the plan first: as long as no new one is written, all of them can be put back
+            each.rename(place / EARLIER / each.name)
+    except BaseException:
+        _end(place)
+        raise
 
 
 def _end(place: Path) -> None:
     """Put the earlier run's files back, unless a role of the new run has begun."""
-    earlier, plan = place / EARLIER, place / hook.PLAN
-    if not (plan.exists() and any(place.glob(f"*{SUFFIX}"))):
-        plan.unlink(missing_ok=True)
-        for each in earlier.iterdir() if earlier.is_dir() else ():
-            each.rename(place / each.name)
-        if not plan.exists():
-            (place / MARK).unlink(missing_ok=True)
+    plan, earlier = place / hook.PLAN, place / EARLIER
+    aside = list(earlier.iterdir()) if earlier.is_dir() else []
+    if plan.exists() and (aside or not earlier.is_dir()):  # else it is the earlier run's: nothing was set aside
+        if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: of the network, which is there before any role
+            aside = []
+        else:
+            for each in _files(place):
+                each.unlink()
+    for each in aside:
+        each.rename(place / each.name)
+    if not plan.exists() and not aside:
+        (place / MARK).unlink(missing_ok=True)
     shutil.rmtree(earlier, ignore_errors=True)

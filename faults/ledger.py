@@ -18,6 +18,7 @@ line is torn. Each line says which ``process`` has written it: several may play 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -93,6 +94,8 @@ class Ledger:
     def _open(self) -> None:
         self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
         self._known = os.fstat(self._file)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # `occupied` asks for it
         # As a file of Python's does: one that nobody has any more is closed.
         self._release = weakref.finalize(self, os.close, self._file)
         self._release.atexit = False

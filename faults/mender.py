@@ -44,6 +44,8 @@ class Mender:
     """Open from the start. ``close`` heals what still stands."""
 
     def __init__(self, hosts: Hosts, folder: Path) -> None:
+        if (folder / _SOCKET).exists() and not (folder / _SOCKET).is_socket():
+            raise NetworkError(f"{folder / _SOCKET} is no socket, so no run has made it: wanted a folder without it")
         self._hosts = hosts
         self._standing: dict[int, _Standing] = {}
         self._error: Exception | None = None

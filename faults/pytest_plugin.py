@@ -6,6 +6,7 @@ Nothing of torch is imported before a test asks for one of the fixtures.
 from __future__ import annotations
 
 import multiprocessing.util
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -67,6 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Tally(config, plan), "faults-tally")
     if leaks_of(config) not in LEAKS:
         raise pytest.UsageError(f"faults_leaks must be one of {', '.join(LEAKS)}, got {leaks_of(config)!r}")
+    keep = config.option.faults_keep
+    if keep is not None and (not keep or (os.path.lexists(keep) and not Path(keep).is_dir())):
+        raise pytest.UsageError(f"--faults-keep must be a folder, got {keep!r}")
     seed = _seed_text(config)
     if not (seed or "0").isdecimal():
         raise pytest.UsageError(f"--faults-seed must be a whole number from 0, got {seed!r}")
@@ -384,7 +388,11 @@ def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:
     over = report.when == "teardown"
     report.sections += scene.sections(over=over)
     if item.config.option.faults_keep:
-        scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        try:
+            scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        except OSError as error:  # it would end the whole session
+            report.sections.append(("faults: not kept", str(error)))
+            return
         report.sections.append(("faults: kept", str(scene.keep)))
         if over:
             scene.save()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from faults.bounds import bound_of_timeout, lasting, limit
 from faults.causes import pieces_in
 from faults.certainty import raised_there
 from faults.checks import Judgement, judge
+from faults.folder import renewed
 from faults.ledger import Timeline, read
 from faults.orphans import adopting
 from faults.plan import Plan
 from faults.record import End, Run
 from faults.relatives import is_running
-from faults.scope import check_roles, scope
+from faults.scope import at_work, check_roles
 from faults.subject import Subject
 from reference.outcome import Outcome, Raised
 from reference.world import launch
@@ -46,10 +48,17 @@ def run(
     Raises:
         WorldError, PlanError, NetworkError: it cannot start.
     """
-    names, place = list(subject.roles), Path(folder)
-    check_roles(plan, names)
-    bound = bound_of(subject)
-    with scope(plan, place, names, record=recorded) as arguments, adopting() as left:
+    check_roles(plan, list(subject.roles))
+    with renewed(plan, folder) as place:  # until it is judged
+        _play(subject, plan, place, deadline=deadline, recorded=recorded)
+        found = record.read(place)
+        return found, judge(found)
+
+
+def _play(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
+    """Launch it, see it to its end, and write that down."""
+    names, bound = list(subject.roles), bound_of(subject)
+    with at_work(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
         arguments["isolated"] = subject.isolated
         begun = time.monotonic()
@@ -73,8 +82,6 @@ def run(
         start=timeline.zero,
         recorded=recorded,
     )
-    found = record.read(place)
-    return found, judge(found)
 
 
 def _end(outcome: Outcome, ended: float) -> End:
@@ -98,5 +105,14 @@ def leaks(timeline: Timeline) -> list[str]:
     roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
     pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
     found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
-    memory = [path.name for path in Path("/dev/shm").iterdir()] if Path("/dev/shm").exists() else []
-    return found + [f"shared memory {name}" for name in memory if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+    memory = [name for name in _shared_memory() if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+    return found + [f"shared memory {name}" for name in memory]
+
+
+def _shared_memory() -> Iterator[str]:
+    """This user's: anybody may give theirs such a name."""
+    place = Path("/dev/shm")
+    for path in place.iterdir() if place.exists() else ():
+        with suppress(OSError):  # gone meanwhile
+            if path.lstat().st_uid == os.geteuid():
+                yield path.name

@@ -29,10 +29,17 @@ def scope(
     leaving the scope heals and removes that network.
 
     Raises:
+        PlanError: `renewed` refuses the folder.
         NetworkError: a network's faults are planned, and cannot be made here.
     """
+    with renewed(plan, folder) as place, at_work(plan, place, roles, record=record) as arguments:
+        yield arguments
+
+
+@contextmanager
+def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> Iterator[dict[str, Any]]:
+    """What `scope` yields, for a folder that has its plan already. Raises NetworkError."""
     with ExitStack() as stack:
-        place = stack.enter_context(renewed(plan, folder))
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that the plan has stopped goes on
             arguments["grace"] = grace.SECONDS + lasting(plan)

@@ -59,9 +59,16 @@ def run_script(
     """
     if plan.at("network"):
         raise PlanError("a network's faults need roles that are started by reference.world.launch, got a script")
+    with renewed(plan, folder) as place:  # until it is judged
+        _play(command, plan, place, deadline=deadline, bound=bound)
+        found = record.read(place)
+        return found, judge(found)
+
+
+def _play(command: Sequence[str], plan: Plan, place: Path, *, deadline: float | None, bound: float | None) -> None:
+    """Start it, see it to its end, and write that down."""
     with wards() as variables, adopting() as left:
-        with renewed(plan, folder) as place:  # a command that cannot be started leaves the folder as it was
-            process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
+        process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
         begun = time.monotonic()
         try:
             end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
@@ -88,8 +95,6 @@ def run_script(
         start=timeline.zero,
         recorded=True,
     )
-    run = record.read(place)
-    return run, judge(run)
 
 
 def _environment(place: Path) -> dict[str, str]:

@@ -31,6 +31,7 @@ from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_
 from reference.trace import Trace, TraceError
 from reference.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
 from reference.watch import watch
+from reference.whole import place_of
 from reference.world import WorldError, launch, number_in, run_rank
 
 
@@ -257,6 +258,7 @@ def check_writable(path: str) -> None:
             raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
         if target.exists() and not target.is_file():
             raise BadInput(f"cannot write {path}: it is not a plain file")
+        place_of(path)
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:

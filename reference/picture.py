@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from reference.whole import whole
+
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -23,6 +25,8 @@ def draw(
     title: str = "",
 ) -> None:
     """One line for each entry, through its points (x, y), in their order; whole numbers only on the x axis.
+
+    The file is written whole or not at all.
 
     Raises:
         OSError: the file cannot be written.
@@ -44,4 +48,5 @@ def draw(
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(lines) > 1:
         axes.legend()
-    figure.savefig(path)
+    with whole(path) as scratch:
+        figure.savefig(scratch)

@@ -67,7 +67,7 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
 
 
 def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
-    """The world's folder, without what an earlier world left in it."""
+    """The world's folder, without what an earlier world left in it. Raises WorldError: it cannot be one."""
     if folder is None:
         return folders.make("world-")
     place = Path(folder)
@@ -75,11 +75,31 @@ def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Pat
         make_private(place)
     except OSError as error:
         raise WorldError(f"folder {place} cannot be made: {error.strerror or error}") from error
-    for stale in ("rendezvous", *(f"{name}.{kind}" for name in names for kind in ("log", "stacks"))):
-        (place / stale).unlink(missing_ok=True)
-    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
-    os.close(os.open(place / "rendezvous", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        _renew(place, names)
+    except OSError as error:
+        raise WorldError(f"folder {place} cannot be a world's: {error.strerror or error}") from error
     return place.resolve()
+
+
+def _renew(place: Path, names: Sequence[str]) -> None:
+    meeting = place / "rendezvous"
+    stale = [place / f"{name}.{kind}" for name in names for kind in ("log", "stacks")]
+    if stranger := _stranger(meeting, stale):
+        raise WorldError(f"{place} has {stranger.name}, which no world has written: wanted a folder without it")
+    for each in (meeting, *stale):
+        each.unlink(missing_ok=True)
+    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
+    os.close(os.open(meeting, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _stranger(meeting: Path, stale: Sequence[Path]) -> Path | None:
+    """A file that has the name of a world's, and is the user's own. A role leaves its log and its stacks, both, and
+    whoever has met another there has left both before."""
+    worlds = {each.stem for each in meeting.parent.glob("*.stacks") if each.with_suffix(".log").exists()}
+    if meeting.exists() and meeting.stat().st_size and not worlds:
+        return meeting
+    return next((each for each in stale if each.stem not in worlds and os.path.lexists(each)), None)
 
 
 class _OfFiles(wire.Pickler):

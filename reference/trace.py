@@ -7,7 +7,6 @@ the step counts from 0000, the last part is the tutorial's own name for the tens
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,6 +21,7 @@ from reference.entry import misnamed, step_of, unreadable
 from reference.line import OneLine, is_file_name, one_line, shown
 from reference.progress import STEP, log_step
 from reference.ulp import ulps
+from reference.whole import whole
 
 Named = Mapping[str, torch.Tensor]
 
@@ -55,24 +55,18 @@ class Trace:
 
         Raises:
             TraceError: something that is not a plain file stands there, or `load` would refuse a tensor or the name.
-            OSError: the folder cannot be written, or the disk is full.
+            OSError: the folder or the file cannot be written, or the disk is full.
         """
         _check(self.tensors)
         header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
         target = Path(_named(Path(_named(path)).resolve()))
         if target.exists() and not target.is_file():
             raise TraceError(f"{path}: not a plain file, so it is not replaced")
-        handle, scratch = tempfile.mkstemp(prefix=".trace-", dir=target.parent)
-        os.close(handle)
-        try:
+        with whole(path) as scratch:
             try:
                 save_file(self.tensors, scratch, metadata=header)
             except SafetensorError as error:  # which it makes of an error of the system's
                 raise OSError(str(error)) from error
-            Path(scratch).chmod(0o644)
-            Path(scratch).replace(target)
-        finally:
-            Path(scratch).unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], case_type: type[Case] | None = None) -> Trace:

@@ -90,6 +90,16 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_folder.py::test_a_file_beside_a_runs_own_is_never_removed",
         "test_record.py::test_ledgers_of_something_else_are_left_alone",
     ),
+    "role's `.log` that no world has written": (
+        "test_folder.py::test_what_has_the_name_of_a_worlds_file_is_never_removed",
+        "test_folder.py::test_a_log_beside_which_no_world_has_left_stacks_is_the_users",
+    ),
+    "While a run goes on in DIR, no other begins there": (
+        "test_occupied.py::test_no_run_begins_where_one_goes_on",
+        "test_occupied.py::test_no_run_begins_where_a_process_writes_a_ledger",
+        "test_occupied.py::test_a_script_has_its_folder_until_it_ends",
+        "test_occupied.py::test_a_world_has_its_folder_until_it_is_judged",
+    ),
     "If the new run cannot start, the earlier one is left as it was": (
         "test_folder.py::test_nothing_is_lost_where_nothing_can_start",
         "test_folder.py::test_a_command_that_is_not_there_leaves_the_run",

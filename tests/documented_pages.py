@@ -133,6 +133,12 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
     ),
     "a role can connect to nothing outside": ("test_isolation.py::test_an_isolated_role_reaches_nobody_outside",),
+    "and so are sockets that are files": ("test_isolation.py::test_an_isolated_role_reaches_a_socket_that_is_a_file",),
+    "keeps that one's permissions; a file that you may not write is not replaced": (
+        "test_whole.py::test_a_file_keeps_its_permissions",
+        "test_whole.py::test_a_file_that_its_user_may_not_write_is_not_replaced",
+    ),
+    "results have the permissions that your umask gives": ("test_whole.py::test_a_new_file_has_what_the_umask_leaves",),
     "Only the isolated worlds of the same launching process share it": (
         "test_isolation.py::test_isolated_worlds_of_one_process_share_a_network",
     ),

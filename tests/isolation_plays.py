@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import torch
@@ -12,6 +13,13 @@ import torch.distributed.rpc as rpc
 def network() -> str:
     """Which one this process's main thread is in."""
     return str(Path("/proc/self/ns/net").readlink())
+
+
+def reaches_file(path: str) -> bool:
+    """Whether somebody listens at a socket that is a file."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(path)
+        return True
 
 
 def user() -> tuple[str, int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ from faults import record
 from faults.cli import main
 from faults.folder import EARLIER, MARK, renewed
 from faults.ledger import Ledger
+from faults.mender import NAME as NETWORK
 from faults.network import NetworkError
 from faults.plan import Plan, PlanError
 from faults.record import End
@@ -30,6 +33,8 @@ def stored(place: Path) -> dict[str, bytes]:
     prepared(PLAN, place)
     Ledger(place, "till").close()
     (place / "till.log").write_text("paid 10\n")
+    (place / "till.stacks").touch()
+    (place / "rendezvous").write_bytes(b"1")
     (place / "+.7.status").write_bytes(b"\1")
     record.write(place, name="shop", ends={"till": End("Returned", "returned", 9.0)})
     return files(place)
@@ -97,8 +102,8 @@ def test_a_folder_that_was_not_there_is_not_there_again(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def begun_and_lost(place: Path) -> None:
-    Ledger(place, "shop").close()
+def begun_and_lost(place: Path, role: str = "shop") -> None:
+    Ledger(place, role).close()
     raise WorldError("the process server ended")
 
 
@@ -166,6 +171,62 @@ def test_a_file_beside_a_runs_own_is_never_removed(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=f"has data.jsonl, {WANTED}"):
         prepared(PLAN, tmp_path)
     assert files(tmp_path) == {**before, "data.jsonl": OWN.encode()}
+
+
+@pytest.mark.parametrize("name", ["ps.log", "worker1.stacks", "rendezvous", "network.json"])
+def test_what_has_the_name_of_a_worlds_file_is_never_removed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is any file of a run written beside it."""
+    (tmp_path / name).write_text(OWN)
+    assert main(["run", "parameter_server", "--healthy", "--dir", str(tmp_path)]) == 2
+    assert re.fullmatch(rf"error: .* has {name}, which no \w+ has written: wanted .*\n", capsys.readouterr().err)
+    assert files(tmp_path) == {name: OWN.encode()}
+
+
+def test_a_log_beside_which_no_world_has_left_stacks_is_the_users(tmp_path: Path) -> None:
+    """As a script's, which may have the name of its role."""
+    stored(tmp_path)
+    (tmp_path / "till.stacks").unlink()
+    prepared(Plan(), tmp_path)
+    assert files(tmp_path).keys() == {"plan.json", MARK, "till.log", "rendezvous"}
+
+
+def test_a_plan_stays_where_nothing_can_be_set_aside(tmp_path: Path) -> None:
+    """Also one that no role has begun. As on a full disk."""
+    prepared(PLAN, tmp_path)
+    (tmp_path / EARLIER).touch()
+    before = files(tmp_path)
+    with pytest.raises(FileExistsError):
+        prepared(Plan(), tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_launcher_that_is_killed_before_it_sets_anything_aside_leaves_the_plan(tmp_path: Path) -> None:
+    prepared(PLAN, tmp_path)
+    before = files(tmp_path)
+    (tmp_path / EARLIER).mkdir()
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path):
+        raise WorldError("no threads")
+    assert files(tmp_path) == before
+
+
+def test_the_networks_ledger_is_no_begun_run(tmp_path: Path) -> None:
+    """It is there before any role."""
+    before = stored(tmp_path)
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
+        begun_and_lost(place, NETWORK)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("made", "why"), [("fifo", "is a file"), ("loop", "is a loop of links|File exists")])
+def test_what_can_be_no_folder_is_one_line(
+    made: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert main(["prepare", str(tmp_path / made), "--healthy"]) == 2
+    assert re.fullmatch(rf"error: .*({why}).*\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("without", [[MARK], [MARK, "till.jsonl"], [MARK, "run.json"], ["till.jsonl", "run.json"]])

@@ -83,6 +83,16 @@ def test_an_isolated_role_reaches_nobody_outside() -> None:
                 assert world.call("a", reaches, port) is not isolated
 
 
+def test_an_isolated_role_reaches_a_socket_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require()
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("outside")
+        listening.listen()
+        with launch(["a"], isolated=True) as world:
+            assert world.call("a", plays.reaches_file, f"/proc/{os.getpid()}/cwd/outside")
+
+
 def test_isolated_worlds_of_one_process_share_a_network() -> None:
     require()
     with launch(["a"], isolated=True) as first, launch(["a"], isolated=True) as second, launch(["a"]) as third:

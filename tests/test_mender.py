@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,11 +115,18 @@ def test_nobody_answers_afterwards(hosts: Hosts, tmp_path: Path) -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name == "network"] == []
 
 
+def test_a_file_of_the_users_own_is_never_removed(hosts: Hosts, tmp_path: Path) -> None:
+    (tmp_path / "network.socket").write_text("mine")
+    with pytest.raises(NetworkError, match=r"is no socket, so no run has made it: wanted a folder without it$"):
+        Mender(hosts, tmp_path)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("network.socket", "mine")]
+
+
 def test_a_folder_with_a_long_name(hosts: Hosts, tmp_path: Path) -> None:
     """Longer than the address of a socket may be; and what a killed one left there is in nobody's way."""
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
-    (folder / "network.socket").touch()
+    os.mknod(folder / "network.socket", stat.S_IFSOCK | 0o600)
     mender = Mender(hosts, folder)
     ask(folder, 0, CUT)
     mender.close()

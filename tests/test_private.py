@@ -56,6 +56,15 @@ def test_what_is_no_folder_is_refused(place: str, tmp_path: Path) -> None:
         make_private(tmp_path / place)
 
 
+@pytest.mark.parametrize("place", ["file", "link"])
+def test_a_failed_test_cannot_be_kept_in_what_is_no_folder(place: str, tmp_path: Path) -> None:
+    """It is an error, and no search for another name."""
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "else")
+    with pytest.raises(FileExistsError):
+        place_for(tmp_path / place, "test_a")
+
+
 def test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir(mode=0o755)
     for place, wanted in ((tmp_path / "old", 0o755), (tmp_path / "new", 0o700)):

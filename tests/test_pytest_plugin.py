@@ -120,6 +120,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
             "ERROR: --faults-plan: a plan without a fault hurts nothing: wanted at least one, got ''",
         ),
         (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, got '-1'"),
+        (["--faults-keep", "/dev/null"], "ERROR: --faults-keep must be a folder, got '/dev/null'"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from faults import record
 from faults.checks import DEFECTS, Judgement, judge
 from faults.cli import main
+from faults.ledger import read
 from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.runs import bound_of, leaks, run
@@ -128,6 +131,23 @@ def test_what_is_left_is_ended(tmp_path: Path) -> None:
     assert ["sleep 1000 still runs" in leak for leak in found.leaks] == [True]
     assert {pid for pid in children_of(os.getpid()) - before if b"sleep" in _words(pid)} == set()
     assert not leaks(found.timeline)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user's file")
+def test_shared_memory_of_another_user_is_no_leak(tmp_path: Path) -> None:
+    """Who may give it the name of a role's."""
+    with subprocess.Popen(["true"]) as process:
+        pid = process.pid
+    start = {"event": "start", "time": 1.0, "process": pid, "pid": pid, "wall": 1.0, "boot": ""}
+    (tmp_path / "till.jsonl").write_text(json.dumps(start) + "\n")
+    memory = Path(f"/dev/shm/torch_{pid}_{os.getpid()}")
+    memory.touch()
+    try:
+        assert leaks(read(tmp_path)) == [f"shared memory {memory.name}"]
+        os.chown(memory, 65534, 65534)
+        assert leaks(read(tmp_path)) == []
+    finally:
+        memory.unlink()
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run(tmp_path: Path)
     prepared(Plan(), place)
     Ledger(place, "a").close()
     (place / "a.log").write_text("of the role that has the ledger")
+    (place / "a.stacks").touch()
     (place / "b.log").write_text("kept")
     assert prepared(PLAN, place) == place.resolve()
     assert sorted(each.name for each in place.iterdir()) == [MARK, "b.log", hook.PLAN]

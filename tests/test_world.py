@@ -457,6 +457,20 @@ class TestLogs:
                 assert world.wait()["b"] == Returned("b")
             assert (tmp_path / "a.log").read_text().count("said to stdout") == 1
 
+    @pytest.mark.parametrize("own", ["a.log", "a.stacks", "rendezvous"])
+    def test_a_file_of_the_users_own_is_never_removed(self, own: str, tmp_path: Path) -> None:
+        (tmp_path / own).write_text("mine")
+        with pytest.raises(WorldError, match=f"has {own}, which no world has written: wanted a folder without it$"):
+            launch(["a"], folder=tmp_path)
+        assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(own, "mine")]
+
+    def test_a_folder_that_cannot_be_a_worlds_is_refused_in_one_line(self, tmp_path: Path) -> None:
+        (tmp_path / "rendezvous").mkdir()
+        (tmp_path / "b.log").touch()
+        (tmp_path / "b.stacks").touch()
+        with pytest.raises(WorldError, match=r"cannot be a world's: Is a directory$"):
+            launch(["a"], folder=tmp_path)
+
 
 class TestDoors:
     def test_before_runs_in_each_process_before_rpc(self) -> None:

@@ -410,8 +410,8 @@ MUTANTS = (
     Mutant(
         "old-ledgers-stay",
         "faults/folder.py",
-        "(place / hook.PLAN, place / RUN, *ledgers, *printed, *signs)",
-        "(place / hook.PLAN, place / RUN)",
+        "(*named, *ledgers, *_printed(ledgers), *_signs(place))",
+        "named",
         ("tests/test_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",),
         "an earlier run's events count for this one",
     ),
