@@ -77,17 +77,23 @@ class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """It has run already."""
+        from faults import autostart
+
+        autostart.import_rpc()
 
 
 def give_back() -> None:
     """Put this project's modules back, for an importer that would not ask for them, but load them a second time."""
     for each in [each for each in sys.meta_path if isinstance(each, _Keeper)]:
         sys.meta_path.remove(each)
-        sys.modules.update(each.kept)
+        each.exec_module(each.create_module(ModuleSpec("faults", each)))
 
 
 def start() -> None:
-    """Put the plan of FAULTS_RUN to work as soon as the program starts RPC, if it is set."""
+    """Put the plan of FAULTS_RUN to work as soon as the program starts RPC, if it is set. A second time, as where a
+    folder with a ``.pth`` file is twice on Python's path, it does nothing."""
+    if any(isinstance(each, _Keeper) for each in sys.meta_path):
+        return
     try:
         if hidden := hiding():
             say(f"FAULTS_RUN does nothing here: {hidden}")

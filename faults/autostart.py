@@ -7,10 +7,12 @@ down whom the process ends, `leaving` stands in its ways out, and the plan is in
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +46,14 @@ class _Loader(importlib.abc.Loader):
 
         hook.install(self.folder, record=True)
         uncaught.watch(Path(self.folder))
+
+
+def import_rpc() -> None:
+    """Import RPC, and so install the plan, before other modules of this project: who imports one of these first would
+    have half of it there when it is needed to install the plan."""
+    if any(isinstance(each, _Finder) for each in sys.meta_path):
+        with suppress(ImportError):  # there is no torch, and nothing to hurt
+            importlib.import_module(_RPC)
 
 
 def tell_now() -> None:

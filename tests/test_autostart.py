@@ -89,9 +89,6 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     loaded, _, finders = hurt.partition("[")
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.autostart._Finder" in finders
-    again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
-    modules = ("autostart", "asking", "leaving", "relatives")
-    assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 
 def test_the_line_costs_nothing() -> None:
@@ -127,7 +124,7 @@ def test_a_variable_that_is_left_exported_is_told_once_a_program(python: str, tm
     assert done.stdout.split() == ["partial", "partial"]
     plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
     assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
-    (tmp_path / "test_it.py").write_text("import torch.distributed.rpc\n\n\ndef test_it():\n    pass\n")
+    (tmp_path / "test_it.py").write_text("from faults.scope import scope\n\n\ndef test_it():\n    pass\n")
     pytest_of_it = [python, "-m", "pytest", str(tmp_path / "test_it.py"), "-p", "no:cacheprovider", "-n", "0"]
     done = subprocess.run(pytest_of_it, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]  # pytest hides it later
@@ -136,6 +133,15 @@ def test_a_variable_that_is_left_exported_is_told_once_a_program(python: str, tm
     assert done.stdout.split()[0] == "function"
     hidden = f"FAULTS_RUN does nothing here: {tmp_path / 'reference.py'} hides the package `reference`"
     assert done.stderr.splitlines()[0] == f"torch-rpc-reference: {hidden} of torch-rpc-reference"
+
+
+@pytest.mark.parametrize("module", ["scope", "record"])
+def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_path: Path) -> None:
+    """Also one that imports RPC, at which the plan is installed, for which the module is needed."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = f"import faults.{module}, torch.distributed.rpc as r; print(type(r.shutdown).__name__)"
+    path = os.pathsep.join((str(ROOT / "faults" / "startup"), str(ROOT)))
+    assert said(sys.executable, text, PYTHONPATH=path, **{VARIABLE: str(tmp_path / "run")}) == "partial\n"
 
 
 def test_a_folder_that_is_not_there_is_said(python: str, tmp_path: Path) -> None:

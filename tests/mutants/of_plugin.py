@@ -261,6 +261,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a program under FAULTS_RUN imports this project's faults instead of its own",
     ),
     Mutant(
+        "half-a-module-is-there-under-the-variable",
+        "torch_rpc_reference_startup.py",
+        "        autostart.import_rpc()\n",
+        "",
+        ("tests/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[scope]",),
+        "under FAULTS_RUN, a program that imports faults.scope before torch ends with an ImportError",
+    ),
+    Mutant(
         "a-startup-that-fails-is-a-traceback",
         "torch_rpc_reference_startup.py",
         "    except Exception as error:",
