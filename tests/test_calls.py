@@ -6,6 +6,8 @@ Behaviours of torch pinned here were measured on torch 2.13.0.
 from __future__ import annotations
 
 import itertools
+import os
+import select
 import signal
 import time
 from collections.abc import Iterator, Sequence
@@ -348,8 +350,12 @@ class TestLedger:
             scope(plan, tmp_path, "abc") as arguments,
             launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
         ):
+            process = os.pidfd_open(world.pids["c"])
             world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
             world.call("a", shop.calls, "static", "c", 1, 5.0)
+            gone = select.select([process], [], [], 60)[0]  # its sockets are closed one after the other
+            os.close(process)
+            assert gone
             world.call("b", shop.calls, "of_class", "c", 1, 5.0)
             for role in "ab":
                 world.call(role, shop.await_ends)
