@@ -35,7 +35,7 @@ def scope(
         place = stack.enter_context(renewed(plan, folder))
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that the plan has stopped goes on
-            arguments["grace"] = grace.SECONDS + lasting(plan)
+            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place))
             arguments["options"] = network.Network.options

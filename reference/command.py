@@ -29,4 +29,7 @@ def status_of(module: str, failed: int) -> int:
         interrupts.over()
         print(f"error: {error}", file=sys.stderr)
         status = failed
+    # Python remembers an interrupt that has passed through an `exec` of text, such as the import of a dataclass, until
+    # the next `exec`: a command that is started by `-m` would end by SIGINT, and not with this status.
+    exec("")
     return status

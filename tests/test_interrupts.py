@@ -122,6 +122,17 @@ def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
     assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
 
 
+def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: Path) -> None:
+    """As in the import of a dataclass."""
+    (tmp_path / "interrupted.py").write_text("def main(arguments): exec('raise KeyboardInterrupt')")
+    text = "import sys; from reference.command import status_of; sys.exit(status_of('interrupted', failed=1))"
+    (tmp_path / "command.py").write_text(text)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
+    command = [sys.executable, "-m", "command"]
+    done = subprocess.run(command, env=variables, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+
+
 # Commands that are interrupted before they have begun.
 
 COMMANDS = {
