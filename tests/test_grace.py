@@ -61,6 +61,7 @@ def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
     assert "in hold_the_gil" in stacks(outcomes["a"])
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
     roles = dict.fromkeys("ab", plays.nothing)
     with launch(roles, before=grace_plays.a_waits_in_its_start, deadline=4, grace=1) as world:

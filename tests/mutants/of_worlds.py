@@ -263,6 +263,14 @@ MUTANTS = (
         "a command that is interrupted while it imports something ends by SIGINT, whatever the signal was",
     ),
     Mutant(
+        "closed-streams-are-files",
+        "reference/command.py",
+        "    _open_streams()\n    try",
+        "    try",
+        ("tests/test_interrupts.py::test_a_command_without_standard_streams_writes_to_no_file_of_its_own",),
+        "a command whose output is closed writes into its own files and sockets, or ends by a traceback",
+    ),
+    Mutant(
         "interrupted-tests-have-left-things",
         "faults/pytest_plugin.py",
         "    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):",
