@@ -3,8 +3,7 @@
 | a role | is given up |
 |---|---|
 | that was told of a loss, and does not end | a grace later |
-| that starts RPC, as all others do or have done | when all that do have answered nothing for a grace, or none of \
-them has ended its start within six |
+| that starts RPC, as all others do or have done | when none that does has answered for a grace, or got on for six |
 | that is stopped, as by SIGSTOP, while others have ended and the rest can only wait | when that has lasted a grace |
 
 The first two are stuck inside torch's start: where threads or memory are short, its agent's constructor waits for ever,
@@ -74,18 +73,23 @@ class Grace:
         traced = {role.name for role in roles if role.phase in ("joining", "told") and is_traced(role.pid)}
         reasons = {role.name: why for role in roles if role.name not in traced and (why := _reason(role, roles, ended))}
         keys = {role.name: (role.name, reasons[role.name], role.heard) for role in roles if role.name in reasons}
-        start = _start(roles, reasons)
-        self._since = {key: self._since.get(key, now) for key in (*keys.values(), *start)}
-        self._asked &= self._since.keys()
-        late = [role for role in roles if role.name in keys and self._has_waited(keys[role.name], now)]
         joining = [role for role in roles if role.phase == "joining"]
-        if any(role not in late for role in joining):
-            late = [role for role in late if role.phase != "joining"]
-        self._ask([role for role in joining if role.name in keys and self._has_waited(keys[role.name], now, 0.5)], keys)
+        start = _start(joining, keys)
+        self._since = {key: self._since.get(key, now) for key in (*keys.values(), *start)}
+        self._ask([role for role in joining if role.name in keys], keys, now)
         self._due = self._next(now, looks=bool(traced) or (ended and bool(roles)))
         if any(self._has_waited(key, now, ANSWERING) for key in start):
             return [(role, self._text(reasons[role.name], ANSWERING)) for role in joining]
-        return [(role, self._text(reasons[role.name])) for role in late]
+        return [(role, self._text(reasons[role.name])) for role in self._late(roles, keys, joining, now)]
+
+    def _late(
+        self, roles: Collection[Waiting], keys: Mapping[str, _Key], joining: Collection[Waiting], now: float
+    ) -> list[Waiting]:
+        """Who has answered nothing for a grace; of those that start, all or none."""
+        late = [role for role in roles if role.name in keys and self._has_waited(keys[role.name], now)]
+        if any(role not in late for role in joining):
+            return [role for role in late if role.phase != "joining"]
+        return late
 
     def _text(self, reason: str, graces: int = 1) -> str:
         return f"{reason}, and was ended after {graces * self.seconds:g} s"
@@ -103,18 +107,20 @@ class Grace:
         times = [since + part * self.seconds for since in self._since.values() for part in (0.5, 1, ANSWERING)]
         return min([each for each in times if each > now] + ([now + LOOK_SECONDS] if looks else []), default=None)
 
-    def _ask(self, roles: Collection[Waiting], keys: dict[str, _Key]) -> None:
-        """Who only waits for others in its start has Python's lock free, and answers."""
+    def _ask(self, roles: Collection[Waiting], keys: Mapping[str, _Key], now: float) -> None:
+        """A role that only waits for others in its start has Python's lock free, and answers."""
+        self._asked &= self._since.keys()
         for role in roles:
-            if keys[role.name] not in self._asked:
-                self._asked.add(keys[role.name])
+            key = keys[role.name]
+            if key not in self._asked and self._has_waited(key, now, 0.5):
+                self._asked.add(key)
                 role.send("ping")
 
 
-def _start(roles: Collection[Waiting], reasons: Mapping[str, str]) -> list[_Key]:
-    """The start of RPC in which all these roles are, if they may be given up."""
-    joining = [role.name for role in roles if role.phase == "joining"]
-    return [("", " ".join(joining), 0.0)] if joining and all(name in reasons for name in joining) else []
+def _start(joining: Collection[Waiting], keys: Collection[str]) -> list[_Key]:
+    """The start of RPC in which all these roles are, if all of them may be given up."""
+    names = [role.name for role in joining]
+    return [("", " ".join(names), 0.0)] if names and all(name in keys for name in names) else []
 
 
 def _reason(role: Waiting, roles: Collection[Waiting], ended: bool) -> str:

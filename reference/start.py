@@ -162,7 +162,8 @@ def start(post: Post) -> Seat:
     except (EOFError, ConnectionError) as error:
         ours.close()
         raise WorldError(
-            "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
+            "the process server ended while it started: there is no room for its processes, or a script does not "
+            "launch below `if __name__ == '__main__':`"
         ) from error
     except OSError as error:
         ours.close()
