@@ -8,7 +8,7 @@ and there is no twin) or a ``clean error``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from faults import failures, proof
@@ -127,12 +127,19 @@ def ended(run: Run) -> Check:
     running = [role for role, end in run.ends.items() if end.kind == "Running"]
     if late:
         besides = f" while {', '.join(running)} still ran" if running else ""
-        text = f"{', '.join(late)} missed the deadline{besides}, wanted an outcome of every role"
-        return Check("ends", "hung", False, text)
+        return Check("ends", "hung", False, f"{_lateness(run, late)}{besides}, wanted an outcome of every role")
     if running:  # after a command that was killed, or they are also left
         text = f"{', '.join(running)} still ran when the command had ended, and nobody waited longer"
         return Check("ends", "hung", None, f"{text}, wanted an outcome of every role")
     return Check("ends", "hung", True, "; ".join(f"{role} {_short(end)}" for role, end in run.ends.items()))
+
+
+def _lateness(run: Run, late: Sequence[str]) -> str:
+    """Who missed the deadline, and who was given up before it, and why."""
+    given_up = [role for role in late if not run.ends[role].text.startswith("was overdue")]
+    missed = ", ".join(role for role in late if role not in given_up)
+    found = [f"{missed} missed the deadline"] if missed else []
+    return "; ".join([*found, *(f"{role} {_short(run.ends[role])}" for role in given_up)])
 
 
 def _departures(run: Run) -> str:

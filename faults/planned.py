@@ -156,4 +156,6 @@ def together(own: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
         found["before"] = partial(both, own["before"], plan["before"])
     if own.get("options") or plan.get("options"):
         found["options"] = {**(own.get("options") or {}), **plan.get("options", {})}
+    if "grace" in own and "grace" in plan:
+        found["grace"] = max(own["grace"], plan["grace"])
     return found

@@ -25,6 +25,7 @@ from faults.relatives import is_running
 from faults.scope import at_work, check_roles
 from faults.subject import Subject
 from reference.outcome import Outcome, Raised
+from reference.start import LONGEST
 from reference.world import launch
 
 
@@ -61,6 +62,7 @@ def _play(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, 
     with at_work(plan, place, names, record=recorded) as arguments, adopting() as left:
         options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
         arguments["isolated"] = subject.isolated
+        arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
         begun = time.monotonic()
         due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
         with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:

@@ -42,7 +42,7 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
         if lasting(plan):  # a role that the plan has stopped goes on
-            arguments["grace"] = grace.SECONDS + lasting(plan)
+            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place))
             arguments["options"] = network.Network.options

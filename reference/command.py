@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -14,6 +15,7 @@ def status_of(module: str, failed: int) -> int:
     ``failed``: the status of an error of the system, such as a pipe that nobody reads any more.
     """
     interrupts.leave_at_once()
+    _open_streams()
     try:
         main = import_module(module).main
         # What a time limit sends, or a terminal that is closed, must not leave a script running either.
@@ -29,4 +31,16 @@ def status_of(module: str, failed: int) -> int:
         interrupts.over()
         print(f"error: {error}", file=sys.stderr)
         status = failed
+    # Python remembers an interrupt that has passed through an `exec` of text, such as the import of a dataclass, until
+    # the next `exec`: a command that is started by `-m` would end by SIGINT, and not with this status.
+    exec("")
     return status
+
+
+def _open_streams() -> None:
+    """Put the null device where a standard stream is closed: the next file or socket would be there, and written to."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115

@@ -68,20 +68,27 @@ def main(post: Post, pipe: Connection) -> None:
     refused = _isolate(post)  # while this process has one thread
     die_with_parent()
     link = Link(pipe, post.launcher)
-    link.listen()
     link.send("here")
-    _open_log(post)
-    listen_on_loopback()
-    prepare_process(post.name, post.threads)
-    if post.progress:
-        _forward_progress(link)
-    outcome = refused or _play(post, link)
+    outcome = refused or _prepare(post, link) or _play(post, link)
     link.send("ended", outcome)
     sys.stdout.flush()
     sys.stderr.flush()
     if not isinstance(outcome, Returned):
         # No shutdown, not even an ungraceful one: it waits for handlers that may wait for ever.
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
+
+
+def _prepare(post: Post, link: Link) -> Raised | None:
+    try:
+        link.listen()
+        _open_log(post)
+        listen_on_loopback()
+        prepare_process(post.name, post.threads)
+        if post.progress:
+            _forward_progress(link)
+    except (OSError, RuntimeError) as error:  # no room for a log, or no thread
+        return raised(error)
+    return None
 
 
 def _isolate(post: Post) -> Raised | None:

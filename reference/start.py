@@ -31,7 +31,7 @@ _context = multiprocessing.get_context("forkserver")
 
 def check_deadline(deadline: float, what: str = "a deadline") -> None:
     """Raises WorldError unless it is a number of seconds that can be waited for."""
-    if not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
         raise WorldError(f"{what} is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
 
 
@@ -182,7 +182,8 @@ def start(post: Post) -> Seat:
     except (EOFError, ConnectionError) as error:
         ours.close()
         raise WorldError(
-            "the process server ended while it started; a script must launch below `if __name__ == '__main__':`"
+            "the process server ended while it started: there is no room for its processes, or a script does not "
+            "launch below `if __name__ == '__main__':`"
         ) from error
     except OSError as error:
         ours.close()

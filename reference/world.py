@@ -66,7 +66,10 @@ class World:
         # Also for a world that nobody closed: when it is collected, or when this interpreter exits.
         self._clean = weakref.finalize(self, _clean, seats, folder, keep)
         self._supervisor = Supervisor(seats, on_progress, grace)
-        self._supervisor.start()
+        try:
+            self._supervisor.start()
+        except RuntimeError as error:
+            raise WorldError(f"the roles cannot be watched: {error}") from error
         alive.add(self)
 
     @property
@@ -195,8 +198,9 @@ def launch(
         folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
         on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}), the last
             by `time.monotonic`.
-        grace: seconds for a role that is not overdue yet, but stuck in the start of RPC or stopped by a signal, while
-            the others have ended or wait for it: then it is dumped, killed and `Overdue` too, which says why.
+        grace: seconds for a role that is not overdue yet, but stuck in the start of RPC, or stopped by a signal when
+            another role has ended and the rest can only wait: then it is dumped, killed and `Overdue` too, which says
+            why. Not less than a start takes: one in which roles still answer has six times as long.
         isolated: the roles run in a network that only the isolated worlds of this process share: nothing outside can
             connect to them, and they can connect to nothing outside. Where the kernel does not allow such a network,
             ``World.isolated`` is False and the world is like any other (docs/security.md).

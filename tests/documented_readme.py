@@ -148,7 +148,7 @@ README: dict[str, tuple[str, ...]] = {
         "test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
         "test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
     ),
-    "A role that is stopped by a signal is ended 10 s after the others have ended or can only wait for it": (
+    "A role that is stopped by a signal is ended 10 s after another one has ended and the rest have or can only wait": (
         "test_grace.py::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",
         "test_grace.py::test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended",
         "test_documented.py::test_limits_that_are_not_given",
@@ -158,9 +158,14 @@ README: dict[str, tuple[str, ...]] = {
         "test_grace.py::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",
         "test_grace.py::test_a_role_that_is_stuck_does_not_hear_of_a_loss",
     ),
-    "Until the deadline it takes only where another role still plays": (
+    "(after 60 s where they still answer)": (
+        "test_grace.py::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",
+        "test_documented.py::test_limits_that_are_not_given",
+    ),
+    "where another role still plays, where nobody has ended, or where a debugger has the role": (
         "test_world.py::test_overdue_while_stopped",
         "test_grace.py::test_a_stopped_role_is_left_alone_while_others_may_go_on",
+        "test_grace.py::test_a_role_that_a_debugger_has_is_not_given_up",
     ),
     "60 s for `launch`, an hour for `python -m reference run`": (
         "test_documented.py::test_limits_that_are_not_given",

@@ -58,10 +58,14 @@ def a_is_stuck_and_b_dies(place: Path, role: str) -> None:
         _instead_of_its_agent(partial(_die_when_it_is_held, place))
 
 
-def a_waits_in_its_start(role: str) -> None:
+def waits_in_its_start(role: str) -> None:
     """For ever, with Python's lock free."""
+    _instead_of_its_agent(wait_for_ever)
+
+
+def a_waits_in_its_start(role: str) -> None:
     if role == "a":
-        _instead_of_its_agent(wait_for_ever)
+        waits_in_its_start(role)
 
 
 def a_takes_its_time(seconds: int, role: str) -> None:

@@ -192,6 +192,11 @@ class TestEnds:
         assert judge(found).verdict == "hung"
         assert check("ends", found).text.startswith("+command missed the deadline while b still ran, wanted")
 
+    def test_a_role_that_was_given_up_before_the_deadline_has_not_missed_it(self) -> None:
+        given_up = replace(OVERDUE, text="was stopped, and was ended after 10 s")
+        text = check("ends", run(ends={"a": given_up, "b": OVERDUE, "c": OVERDUE})).text
+        assert text.startswith("b, c missed the deadline; a was stopped, and was ended after 10 s, wanted")
+
 
 class TestBound:
     def ends(self, time: float) -> dict[str, End]:

@@ -29,7 +29,7 @@ from faults.fields import KINDS
 from faults.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
 from faults.plan import Plan
 from faults.sweep import HURTS, ORDER
-from reference import TUTORIALS
+from reference import TUTORIALS, grace
 from reference.outcome import Overdue, RoleFailed
 from reference.verify import tutorial
 from reference.world import launch
@@ -260,6 +260,7 @@ def test_limits_that_are_not_given() -> None:
     """A world's minute, and a script's five."""
     assert inspect.signature(launch).parameters["deadline"].default == 60
     assert inspect.signature(launch).parameters["grace"].default == 10
+    assert grace.ANSWERING * 10 == 60
     assert parser_of("run", "", *OF_SCRIPTS).parse_args([]).deadline is None
     assert script.DEADLINE == 300
     assert parser_of("run", "", DEADLINE).parse_args([]).deadline is None

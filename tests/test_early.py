@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,3 +91,9 @@ def test_a_script_whose_roles_cannot_begin_says_why(guard: str, said: str, tmp_p
     command = [sys.executable, str(tmp_path / "script.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout.startswith(f"raised reference.outcome.WorldError: {said}")
+
+
+def test_a_role_without_room_for_a_thread_says_so() -> None:
+    """Before it has RPC, or a log: not that it could not import its script."""
+    outcome = opening(resource.setrlimit, resource.RLIMIT_AS, (1, 1))
+    assert str(outcome) == "raised RuntimeError: can't start new thread"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from reference.grace import Grace
 from reference.kernel import is_stopped
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
 from reference.world import World, launch
@@ -56,11 +61,21 @@ def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
     assert "in hold_the_gil" in stacks(outcomes["a"])
 
 
+@pytest.mark.usefixtures("forkserver")
 def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
     roles = dict.fromkeys("ab", plays.nothing)
-    with launch(roles, before=grace_plays.a_waits_in_its_start, deadline=4, grace=0.5) as world:
+    with launch(roles, before=grace_plays.a_waits_in_its_start, deadline=4, grace=1) as world:
         outcomes = world.wait()
     assert str(outcomes["a"]) == "was overdue"
+
+
+def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer() -> None:
+    """As in gloo's, where memory is so short that its connections are not made."""
+    roles = dict.fromkeys("ab", plays.nothing)
+    outcomes = played(roles, before=grace_plays.waits_in_its_start, grace=0.2)
+    assert {str(outcome) for outcome in outcomes.values()} == {
+        "was stuck in the start of RPC, and was ended after 1.2 s"
+    }
 
 
 def test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up() -> None:
@@ -108,6 +123,64 @@ def test_a_stopped_role_is_left_alone_while_others_may_go_on(roles: dict[str, An
         assert str(world.wait()["a"]) == rest
 
 
-def test_a_grace_is_a_number_of_seconds() -> None:
-    with pytest.raises(WorldError, match=r"^a grace is a positive number of seconds, at most 1e\+06, got 0$"):
-        launch(["a"], grace=0)
+@pytest.mark.parametrize("grace", [0, True])
+def test_a_grace_is_a_number_of_seconds(grace: float) -> None:
+    with pytest.raises(WorldError, match=rf"^a grace is a positive number of seconds, at most 1e\+06, got {grace}$"):
+        launch(["a"], grace=grace)
+
+
+# The rules alone: roles as their launcher sees them, and a clock of the test's own where time has to pass.
+
+
+@dataclass
+class Role:
+    name: str
+    phase: str
+    pid: int = field(default_factory=os.getpid)
+    heard: float = 0.0
+    news: str = "b is gone"
+    sent: list[object] = field(default_factory=list)
+
+    def send(self, *message: object) -> None:
+        self.sent += message
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """``now`` is what the time is."""
+    found = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("reference.grace.time", SimpleNamespace(monotonic=lambda: found.now))
+    return found
+
+
+def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: SimpleNamespace) -> None:
+    """As in a container that was frozen."""
+    grace, role = Grace(10), Role("a", "joining")
+    assert grace.given_up([role], ended=False) == []
+    assert grace.due() == 5
+    clock.now = 1000
+    assert grace.given_up([role], ended=False) == []
+    assert (role.sent, grace.due()) == (["ping"], 1005)
+    clock.now = 1005
+    assert grace.given_up([role], ended=False) == [(role, "was stuck in the start of RPC, and was ended after 10 s")]
+
+
+def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
+    grace, role = Grace(10), Role("a", "joining")
+    grace.given_up([role], ended=False)
+    clock.now = 5.1
+    assert grace.due() == 5
+
+
+def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
+    trace_me = "import ctypes, sys; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", trace_me], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as traced:
+        assert traced.stdout is not None
+        if traced.stdout.readline() != b"0\n":
+            pytest.skip("the kernel lets nobody debug here")
+        grace, roles = Grace(1e-9), [Role("a", "told", traced.pid), Role("b", "joining")]
+        found = [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
+        roles[0].phase = "joining"  # for which the other one may wait
+        found += [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
+        assert grace.due() is not None
+    assert found == [[]] + 8 * [["b"]] + 9 * [[]]

@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +122,28 @@ def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
     text = "from reference import interrupts as i; i.leave_to_torchrun(); i.leave_at_once(); i.listen(); i.over();"
     asked = "import signal; print(signal.getsignal(15) is signal.SIG_DFL)"
     assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
+
+
+def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command of this ``main``."""
+    (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")
+    text = "import sys; from reference.command import status_of; sys.exit(status_of('work', failed=1))"
+    (place / "command.py").write_text(text)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(Path(__file__).parents[1])])}
+    return subprocess.run([sys.executable, "-m", "command"], env=variables, check=False, **how)
+
+
+def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: Path) -> None:
+    """As in the import of a dataclass."""
+    done = command(tmp_path, "exec('raise KeyboardInterrupt')", stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+
+
+def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
+    """As ``>&- 2>&-`` starts it."""
+    main = "file = open('kept', 'w'); print(1); print(2, file=sys.stderr); os.write(1, b'text'); os.write(2, b'text')"
+    done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
+    assert (done.returncode, (tmp_path / "kept").read_text()) == (0, "")
 
 
 # Commands that are interrupted before they have begun.

@@ -229,3 +229,15 @@ def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester)
     assert [process.returncode for process in processes] == [0, 0], first + second
     assert "1 passed" in first
     assert "2 passed" in second
+
+
+def test_a_run_that_is_interrupted_ends_as_pytests_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test had in hand then is no leak."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile("def test(): raise KeyboardInterrupt")
+    result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
+    assert "Traceback" not in result.stderr.str()

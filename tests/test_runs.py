@@ -8,16 +8,18 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from faults import record
+from faults import record, runs
 from faults.checks import DEFECTS, Judgement, judge
 from faults.cli import main
 from faults.ledger import read
 from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.runs import bound_of, leaks, run
+from reference.world import World, launch
 from tests import subject_plays as plays
 from tests.processes import children_of
 
@@ -94,6 +96,19 @@ def test_who_waits_for_ever_hangs(tmp_path: Path) -> None:
     assert "till missed the deadline" in str(judgement)
     assert time.monotonic() - begun < 15
     assert judge(record.read(tmp_path)) == judgement
+
+
+def test_no_role_is_given_up_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who ends in time has not hung, however long it heard nothing of a loss."""
+    given: list[float] = []
+
+    def seen(*roles: Any, grace: float, **arguments: Any) -> World:
+        given.append(grace)
+        return launch(*roles, grace=grace, **arguments)
+
+    monkeypatch.setattr(runs, "launch", seen)
+    found, _ = played(plays.careful, DELAY, tmp_path)
+    assert given == [found.bound + 0.1]
 
 
 class TestUnknown:

@@ -10,8 +10,10 @@ from faults import hook
 from faults.folder import MARK
 from faults.ledger import Ledger
 from faults.plan import Plan, PlanError
+from faults.planned import together
 from faults.scope import check_roles, prepared, scope
 from reference.grace import SECONDS
+from reference.start import check_deadline
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 
@@ -56,3 +58,14 @@ def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
     """For as long as its pauses last, before they are taken for stuck."""
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
         assert arguments["grace"] == SECONDS + 25
+
+
+def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
+    with scope(Plan.parse("Pause role=a at=up@a seconds=1000000"), tmp_path) as arguments:
+        check_deadline(arguments["grace"])
+
+
+@pytest.mark.parametrize(("own", "found"), [(5, SECONDS + 25), (50, 50)])
+def test_a_test_that_gives_a_grace_waits_for_the_plans_pauses_too(own: float, found: float, tmp_path: Path) -> None:
+    with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
+        assert together({"grace": own}, arguments)["grace"] == found

@@ -1,12 +1,15 @@
-"""What the forkserver has loaded before it forks the first role."""
+"""What the forkserver has loaded before it forks the first role; and a world that cannot start after that."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from reference.world import WorldError, launch
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = """
@@ -33,3 +36,12 @@ def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted:
     program = PROGRAM.format(tutorial=tutorial, names=NAMES)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"{(wanted, True)}\n", done.stderr
+
+
+def test_a_world_is_refused_where_its_launcher_can_start_no_thread() -> None:
+    before = threading.stack_size(1 << 45)  # more than there is
+    try:
+        with pytest.raises(WorldError, match=r"^the roles cannot be watched: can't start new thread$"):
+            launch(["a"])
+    finally:
+        threading.stack_size(before)

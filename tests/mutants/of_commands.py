@@ -182,8 +182,8 @@ _OF_STATUSES = (
     Mutant(
         "reference-does-not-listen",
         "reference/command.py",
-        "    interrupts.leave_at_once()\n    try:",
-        "    interrupts.leave_to_torchrun()\n    try:",
+        "    interrupts.leave_at_once()\n    _open_streams()",
+        "    interrupts.leave_to_torchrun()\n    _open_streams()",
         (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),
         "what a time limit ends is ended in the middle, with its folders and its forkserver",
     ),

@@ -78,8 +78,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who-hangs-is-not-named",
         "faults/checks.py",
-        """missed the deadline{besides},""",
-        """missed the deadline,""",
+        """{_lateness(run, late)}{besides},""",
+        """{_lateness(run, late)},""",
         (f"{_OF_CHECKS}::TestEnds::test_who_still_runs_when_a_command_misses_its_deadline_is_named",),
         "of a command that hangs nobody learns which role it waits for",
     ),
