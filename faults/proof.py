@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 from faults.ledger import Event
 from faults.messages import bites as of_messages
@@ -30,31 +31,26 @@ def bites(run: Run) -> dict[int, Event | None]:
     found.update(of_messages(run.plan, run.timeline))
     for event in reversed(firings(run)):
         found[event.details["fault"]] = event
+    orders = {number for number, fault in enumerate(run.plan.faults) if fault.kind == "Order"}
     for event in reversed(run.timeline.of("invoke")):
-        found.update(dict.fromkeys(_orders(run, event), event))
+        found.update(dict.fromkeys(orders.intersection(event.details.get("faults", ())), event))
     return found
-
-
-def _orders(run: Run, call: Event) -> list[int]:
-    """Those that this call takes its turn in."""
-    faults = enumerate(run.plan.faults)
-    return [n for n, fault in faults if fault.kind == "Order" and n in call.details.get("faults", ())]
 
 
 def fired(run: Run) -> Proof:
     """Every fault of the plan fired, as often as it says."""
     counts = Counter(event.details["fault"] for event in firings(run))
-    proof = evidence(run.plan, run.timeline)
+    starts = Counter(event.role for event in run.timeline.of("start"))
+    proof, calls, hits = evidence(run.plan, run.timeline), _callers(run), _hits(run)
     wrong, unseen = [], []
     for number, fault in enumerate(run.plan.faults):
         if fault.place == "message":
             unseen += [str(fault)] if proof.get(number) is None else []
-        elif not _often_enough(run, fault, counts[number]):
-            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{_why_not(run, number, fault)}")
-        elif _hits(run, number) not in (None, counts[number]):
-            wrong.append(
-                f"{fault} fired {counts[number]} times, wanted {_hits(run, number)}, the calls that it has hit"
-            )
+        elif not _often_enough(fault, counts[number], starts):
+            why = f" (recorded calls of it: {calls[fault.site]})" if fault.place == "call" else _failed(run, number)
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{why}")
+        elif hits.get(number, counts[number]) != counts[number]:
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {hits[number]}, the calls that it has hit")
     if wrong:
         return False, "; ".join(wrong)
     if unseen:
@@ -62,51 +58,63 @@ def fired(run: Run) -> Proof:
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
 
 
-def _hits(run: Run, number: int) -> int | None:
-    """The calls that it has hit, as callers say, where each must have arrived: all lived, no fault came before."""
-    fault = run.plan.faults[number]
-    alone = len(run.plan.at("call")) == 1 and fault.place == "call" and fault.kind != "Order"
-    if not alone or not all(end.returned for end in run.ends.values()):
-        return None
-    return sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke")) or None
+def _hits(run: Run) -> dict[int, int]:
+    """The calls that a plan's only fault of a call has hit, as callers say, by its number; empty unless each of them
+    must have arrived: all lived, and no fault came before."""
+    planned = run.plan.at("call")
+    if len(planned) != 1 or not all(end.returned for end in run.ends.values()):
+        return {}
+    number, fault = next(iter(planned.items()))
+    count = sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke"))
+    return {number: count} if count and fault.kind != "Order" else {}
 
 
-def _why_not(run: Run, number: int, fault: Fault) -> str:
-    """What the ledgers say of it: who called the site how often, for who has named another; or what failed."""
-    if fault.place == "call":
-        callers = Counter(event.role for event in run.timeline.of("invoke") if event.details.get("site") == fault.site)
-        calls = ", ".join(f"{count} by {role}" for role, count in sorted(callers.items()))
-        return f" (recorded calls of it: {calls or 'none'})"
-    failed = [str(event.details.get("why")) for event in run.timeline.of("failed") if event.details["fault"] == number]
-    return f" ({failed[0]})" if failed else ""
+def _callers(run: Run) -> defaultdict[str | None, str]:
+    """Of each site who called it how often: for a plan that has named another role."""
+    counts = Counter((str(event.details.get("site")), event.role) for event in run.timeline.of("invoke"))
+    found = defaultdict[str | None, str](lambda: "none")
+    for (site, role), count in sorted(counts.items()):
+        found[site] = f"{found[site]}, {count} by {role}" if site in found else f"{count} by {role}"
+    return found
+
+
+def _failed(run: Run, number: int) -> str:
+    """Why it could not be fired, where a role says so."""
+    whys = (event.details.get("why") for event in run.timeline.of("failed") if event.details["fault"] == number)
+    why = next(whys, None)
+    return "" if why is None else f" ({why})"
 
 
 def bitten(run: Run) -> Proof:
     """What fired had its effect, where that can be seen."""
-    without = [(run.plan.faults[e.details["fault"]], e) for e in firings(run) if not _took_effect(run, e)]
+    ends = _Ends(run)
+    without = [(run.plan.faults[e.details["fault"]], e) for e in firings(run) if not _took_effect(run, ends, e)]
     text = "; ".join(f"{fault} fired, and {_seen_instead(fault, event)}" for fault, event in without)
     return not without, text or "seen of all that fired, where it can be"
 
 
-def _took_effect(run: Run, event: Event) -> bool:
+class _Ends:
+    """Of all calls which were answered and which not, and which faults had an effect: looked up for each firing."""
+
+    def __init__(self, run: Run) -> None:
+        answered = run.timeline.of("ok")
+        self.answered = {(event.role, *event.call) for event in answered}
+        # Of `rpc.remote` an "ok" says that the call got there; an exception waits for who fetches the value.
+        self.returned = {(event.role, *event.call) for event in answered if event.details.get("via") != "remote"}
+        self.given_up = {(event.role, *event.call) for event in run.timeline.of("fail", "info")}
+        self.effective = {event.details.get("fault") for event in run.timeline.of("effective")}
+
+
+def _took_effect(run: Run, ends: _Ends, event: Event) -> bool:
     fault = run.plan.faults[event.details["fault"]]
     if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-        # Of `rpc.remote` an "ok" says that the call got there; an exception waits for who fetches the value.
-        answered = [e for e in run.timeline.of("ok") if fault.kind != "Raise" or e.details.get("via") != "remote"]
         call = (event.details["caller"], event.details["site"], event.details["nth"])
-        return not any((e.role, e.details["site"], e.details["nth"]) == call for e in answered)
-    if fault.place == "call" and fault.kind == "Delay" and _given_up(run, event):
-        return True  # the callee had no time left to say how late it was
+        return call not in (ends.returned if fault.kind == "Raise" else ends.answered)
+    if fault.place == "call" and fault.kind == "Delay" and (event.details.get("caller"), *event.call) in ends.given_up:
+        return True  # its caller did not wait, and the callee had no time left to say how late it was
     if fault.kind == "Crash" and _killed(run, str(fault.role)):
         return True  # of who kills itself nobody writes down the effect
-    return any(e.details.get("fault") == event.details["fault"] for e in run.timeline.of("effective"))
-
-
-def _given_up(run: Run, event: Event) -> bool:
-    """Whether the caller of the hurt call has not waited for its answer."""
-    call = (event.details.get("caller"), *event.call)
-    ended = run.timeline.of("fail", "info")
-    return any((each.role, each.details["site"], each.details["nth"]) == call for each in ended)
+    return event.details["fault"] in ends.effective
 
 
 def _killed(run: Run, role: str) -> bool:
@@ -123,13 +131,15 @@ def _once(fault: Fault) -> bool:
     return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
 
 
-def _often_enough(run: Run, fault: Fault, count: int) -> bool:
-    """Once is once each time that RPC starts for the role which decides, since everything counts anew then."""
+def _often_enough(fault: Fault, count: int, starts: Mapping[str, int]) -> bool:
+    """Once is once each time that RPC starts for the role which decides, since everything counts anew then.
+
+    ``starts``: how often it has started, by role.
+    """
     if not _once(fault):
         return count >= 1
     roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])
-    starts = Counter(event.role for event in run.timeline.of("start"))
-    return 1 <= count <= max(1, *(starts[str(role)] for role in roles))
+    return 1 <= count <= max(1, *(starts.get(str(role), 0) for role in roles))
 
 
 def _wanted(fault: Fault) -> str:

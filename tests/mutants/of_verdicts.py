@@ -310,7 +310,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an-order-that-fails-is-innocent",
         "faults/proof.py",
-        "        found.update(dict.fromkeys(_orders(run, event), event))",
+        '        found.update(dict.fromkeys(orders.intersection(event.details.get("faults", ())), event))',
         "        found.update({})",
         (f"{_OF_ORIGIN}::test_an_order_holds_calls_before_it_fires_and_if_it_never_does",),
         "a program is wrong because calls that a plan holds end by the plan's own error, or by a time-out",
@@ -675,8 +675,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "doubts-excuse",
         _ORIGIN,
-        "    sure = _comes(run, _sure(pieces), time",
-        "    sure = _comes(run, pieces, time",
+        "    sure = _comes(run, bites, _sure(pieces), time",
+        "    sure = _comes(run, bites, pieces, time",
         (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
         "what an error may have nothing to do with excuses it",
     ),
