@@ -39,11 +39,21 @@ class _Loader(importlib.abc.Loader):
         if hidden := hiding():
             say(f"FAULTS_RUN does nothing here: {hidden}")
             return
+        if _importing():
+            say("FAULTS_RUN does nothing in this process: it imports `faults` itself, for plans of its own")
+            return
         _tell(self.folder)
         from faults import hook, uncaught
 
         hook.install(self.folder, record=True)
         uncaught.watch(Path(self.folder))
+
+
+def _importing() -> bool:
+    """Whether a module of this package is what imports RPC: the plan's own modules would need that one before it is
+    there."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("faults.")]
+    return any(getattr(module.__spec__, "_initializing", False) for module in modules)
 
 
 def tell_now() -> None:
@@ -87,3 +97,15 @@ def start() -> None:
     leaving.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
+
+
+def leave_alone() -> None:
+    """Undo `start`, and forget FAULTS_RUN: the commands of `faults` are not what a plan is to hurt, nor is what they
+    start, which gets a plan of its own."""
+    for variable in (VARIABLE, SAID):
+        os.environ.pop(variable, None)
+    for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:
+        sys.meta_path.remove(each)
+    from faults import asking
+
+    asking.leave_alone()
