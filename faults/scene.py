@@ -137,10 +137,10 @@ def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
 def place_for(folder: str | os.PathLike[str], test: str) -> Path:
     """A new folder for this test in that one. Raises OSError: it cannot be made."""
     name = re.sub(r"[^\w.-]+", "_", test)[-150:]
+    make_private(Path(folder))
     for number in itertools.count(1):
         place = Path(folder) / (name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):  # of an earlier run, or of another one that goes on beside this
-            make_private(place.parent)
             place.mkdir(mode=PRIVATE)
             return place
     raise AssertionError("unreachable")

@@ -590,6 +590,10 @@ def test_a_plan_is_the_same_in_another_locale_and_printed_there(tmp_path: Path) 
     environment = {**os.environ, **ascii_only, "PYTHONIOENCODING": ""}  # tox sets it
     subprocess.run([sys.executable, "-c", program, text, str(tmp_path)], env=environment, check=True)
     assert record.read(tmp_path).plan == plan
+    (tmp_path / "plan.txt").write_text(str(plan), encoding="utf-8")
+    again = [sys.executable, "-m", "faults", "prepare", str(tmp_path / "again"), "--plan", str(tmp_path / "plan.txt")]
+    subprocess.run(again, env=environment, check=True, capture_output=True)
+    assert record.read(tmp_path / "again").plan == plan
     check = [sys.executable, "-m", "faults", "check", str(tmp_path)]
     done = subprocess.run(check, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "")

@@ -308,4 +308,20 @@ MUTANTS: tuple[Mutant, ...] = (
         (f"{_STARTUP}::test_a_variable_that_is_left_exported_is_told_once",),
         "FAULTS_RUN was exported for another run, and hurts this one without a word",
     ),
+    Mutant(
+        "a-folder-that-nothing-can-be-kept-in",
+        _PLUGIN,
+        "    except OSError as error:\n        scene.keep = None",
+        "    except PermissionError as error:\n        scene.keep = None",
+        ("tests/test_private.py::test_a_failed_test_that_cannot_be_kept_says_why",),
+        "a whole run of tests ends in an internal error because one of them failed",
+    ),
+    Mutant(
+        "seeds-of-any-length",
+        _PLUGIN,
+        " or len(seed) > DIGITS:",
+        ":",
+        ("tests/test_pytest_plugin.py::test_options_that_mean_nothing",),
+        "a seed that Python does not read is a traceback in each test that uses it",
+    ),
 )
