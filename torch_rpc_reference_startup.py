@@ -5,6 +5,8 @@ imports those that come first on its path: `hiding` finds them.
 
 ``faults.pth`` and ``faults/startup`` import this module where FAULTS_RUN is set. They run in programs that know nothing
 of this project, so nothing here may break one: an error is one line on standard error.
+
+PYTEST_DONT_REWRITE: pytest would warn that this is imported before it can look for assertions in it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 PACKAGES = ("faults", "reference")
+
+# The longest line that is printed (characters). `reference.line` says it all better, but this must not import it.
+_LONGEST = 3900
 
 _said: list[str] = []
 
@@ -42,13 +47,15 @@ def _is_of_this_project(name: str, spec: ModuleSpec) -> bool:
     return os.path.basename(folder) == name and file == "__init__.py" and os.path.exists(beside)  # noqa: PTH110, PTH119
 
 
-def say(line: str) -> None:
-    """Write one line to standard error, once a process."""
+def say(text: str) -> None:
+    """Write one line to standard error, once a process; printable and bounded, which a file's name need not be."""
+    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
     if line in _said:
         return
     _said.append(line)
     with suppress(OSError):  # it is closed
-        os.write(2, f"torch-rpc-reference: {line}\n".encode(errors="replace"))
+        shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 4 :]}"
+        os.write(2, f"torch-rpc-reference: {shown}\n".encode(errors="backslashreplace"))
 
 
 class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -65,28 +72,31 @@ class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != "faults":
             return None
-        sys.meta_path.remove(self)
         if hidden := hiding():
+            sys.meta_path.remove(self)
             say(f"FAULTS_RUN does nothing here: {hidden}")
             return None
         return ModuleSpec(name, self, origin=self.kept[name].__file__, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        if self in sys.meta_path:  # not sooner: `python -m` only looks, and then imports
+            sys.meta_path.remove(self)
         sys.modules.update(self.kept)
         return self.kept[spec.name]
 
     def exec_module(self, module: ModuleType) -> None:
         """It has run already."""
-        from faults import autostart
-
-        autostart.import_rpc()
 
 
 def give_back() -> None:
-    """Put this project's modules back, for an importer that would not ask for them, but load them a second time."""
+    """Put this project's modules back, for an importer that would not ask for them, but load them a second time. Nor
+    would it ask `autostart`, which installs the plan before others of them are imported: so that is done now."""
     for each in [each for each in sys.meta_path if isinstance(each, _Keeper)]:
         sys.meta_path.remove(each)
-        each.exec_module(each.create_module(ModuleSpec("faults", each)))
+        sys.modules.update(each.kept)
+        from faults import autostart
+
+        autostart.import_rpc()
 
 
 def start() -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from reference.command import status_of
+from torch_rpc_reference_startup import hiding, say
 
 if __name__ == "__main__":
+    if hidden := hiding():
+        say(hidden)
+        sys.exit(2)
+    from faults import autostart
+    from reference.command import status_of
+
+    autostart.leave_alone()
     sys.exit(status_of("faults.cli", failed=2))

@@ -46,6 +46,14 @@ def watch(folder: Path) -> None:
     os.killpg = partial(_killpg, folder, os.killpg)
 
 
+def leave_alone() -> None:
+    """Undo `watch`."""
+    for name in ("kill", "killpg"):
+        watched = getattr(os, name)
+        if isinstance(watched, partial):
+            setattr(os, name, watched.args[1])
+
+
 def asked_to_end(folder: Path) -> dict[int, float]:
     """The processes that their own program has ended, or tried to, and when it last did (monotonic seconds)."""
     shift, found = time.monotonic() - time.time(), dict[int, float]()

@@ -48,9 +48,22 @@ class _Loader(importlib.abc.Loader):
         uncaught.watch(Path(self.folder))
 
 
+class _Found(importlib.abc.Loader):
+    """A module that was imported while somebody looked for it."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has run already."""
+        module.__spec__ = self.spec
+
+
 def import_rpc() -> None:
-    """Import RPC, and so install the plan, before other modules of this project: who imports one of these first would
-    have half of it there when it is needed to install the plan."""
+    """Import RPC, and so install the plan, where that has not happened."""
     if any(isinstance(each, _Finder) for each in sys.meta_path):
         with suppress(ImportError):  # there is no torch, and nothing to hurt
             importlib.import_module(_RPC)
@@ -75,6 +88,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.folder = folder
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.startswith("faults.") and name != "faults.__main__":
+            return self._after_rpc(name)
         if name != _RPC:
             return None
         sys.meta_path.remove(self)
@@ -82,6 +97,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, self.folder)
         return spec
+
+    def _after_rpc(self, name: str) -> ModuleSpec | None:
+        """RPC comes before a module of this project that the plan may need: who imports that one first would have half
+        of it there when the plan is installed."""
+        import_rpc()
+        return ModuleSpec(name, _Found(sys.modules[name])) if name in sys.modules else None
 
 
 def start() -> None:
@@ -97,3 +118,15 @@ def start() -> None:
     leaving.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
+
+
+def leave_alone() -> None:
+    """Undo `start`, and forget FAULTS_RUN: the commands of `faults` are not what a plan is to hurt, nor is what they
+    start, which gets a plan of its own."""
+    for variable in (VARIABLE, SAID):
+        os.environ.pop(variable, None)
+    for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:
+        sys.meta_path.remove(each)
+    from faults import asking
+
+    asking.leave_alone()

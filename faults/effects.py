@@ -27,10 +27,11 @@ class Effects:
         """Whether the fault of this event had its effect, or nothing can tell."""
         number = fired.details["fault"]
         fault = self._run.plan.faults[number]
-        call = (fired.details.get("caller"), *fired.call)
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
+            call = (fired.details["caller"], fired.details["site"], fired.details["nth"])
             return call not in (self._valued if fault.kind == "Raise" else self._answered)
-        if fault.place == "call" and fault.kind == "Delay" and call in self._ended:
+        given_up = (fired.details.get("caller"), *fired.call) in self._ended
+        if fault.place == "call" and fault.kind == "Delay" and given_up:
             return True  # the callee had no time left to say how late it was
         if fault.kind == "Crash" and self._killed(str(fault.role)):
             return True  # of who kills itself nobody writes down the effect

@@ -146,7 +146,7 @@ def check_value(kind: str, name: str, value: Any) -> Any:
 
 def _number(name: str, value: Any) -> int | float | None:
     low, high = _NUMBERS[name]
-    if isinstance(low, float) and type(value) is int and value <= high:
+    if isinstance(low, float) and type(value) is int and 0 <= value <= high:  # others may have no float
         value = float(value)
     holds = type(value) is type(low) and low <= value <= high and value > 0  # NaN fails every comparison
     return value if holds else None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from faults.causes import from_json
+from faults.causes import MEMBERS, PIECES, Piece, from_json
 from reference.line import shown
 
 Form = Callable[[Any], bool]
+
+# Groups within groups: Python prints ten of them, and each call over RPC may bring its own.
+DEPTH = 40
 
 
 def content_of(path: Path) -> bytes:
@@ -81,14 +84,16 @@ def mapping(value: Any) -> bool:
 def causes(value: Any) -> bool:
     """What `causes.to_json` gives, or nothing."""
     try:
-        return value is None or (isinstance(value, list) and all(piece.bases for piece in _every(from_json(value))))
+        return value is None or (isinstance(value, list) and _are_causes(from_json(value)))
     except (TypeError, LookupError, AttributeError, RecursionError):
         return False
 
 
-def _every(pieces: Iterable[Any]) -> Iterable[Any]:
-    """These pieces and the members of groups among them."""
-    for piece in pieces:
-        yield piece
-        for member in piece.members:
-            yield from _every(member)
+def _are_causes(pieces: Sequence[Piece], depth: int = 0) -> bool:
+    """Whether there are no more of them than `causes` writes: each member of a group is judged with all before it."""
+    return len(pieces) <= PIECES and depth <= DEPTH and all(_is_cause(piece, depth) for piece in pieces)
+
+
+def _is_cause(piece: Piece, depth: int) -> bool:
+    members = piece.members
+    return bool(piece.bases) and len(members) <= MEMBERS + 1 and all(_are_causes(each, depth + 1) for each in members)

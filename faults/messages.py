@@ -131,22 +131,27 @@ def _begun(call: Event) -> Event:
 
 
 def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[Event, str] | None]:
-    ended = timeline.of("ok", "fail", "info")
-    return {number: _proof(plan, fault, _concerned(fault, ended)) for number, fault in plan.at("message").items()}
+    alone, ended = _alone(plan), timeline.of("ok", "fail", "info")
+    by_role: dict[str | None, list[Event]] = {None: ended}
+    for each in ended:
+        by_role.setdefault(each.role, []).append(each)
+    return {
+        number: _proof(fault, _concerned(fault, by_role.get(fault.role, [])), alone)
+        for number, fault in plan.at("message").items()
+    }
 
 
 def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
-    """The calls whose message this fault hits. One to oneself is lost like any other, and never late."""
+    """The calls of its role whose message this fault hits. One to oneself is lost like any other, and never late."""
     return [
         each
         for each in ended
         if each.details.get("via") == _CALLS.get(str(fault.message), "nothing that is recorded")
-        and fault.role in (None, each.role)
         and (fault.kind == "Drop" or each.details.get("to") != each.role)
     ]
 
 
-def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> tuple[Event, str] | None:
+def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[Event, str] | None:
     if fault.kind == "Delay":
         seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
         if seconds and min(seconds) >= float(fault.seconds or 0):
@@ -154,6 +159,6 @@ def _proof(plan: Plan, fault: Fault, calls: list[Event]) -> tuple[Event, str] | 
         return None
     for each in calls:
         error = str(each.details.get("error", ""))
-        if LOST in error or UNREADABLE in error or (_alone(plan) and NOT_MADE in error):
+        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):
             return each, f"{each.role}: {error.splitlines()[0][:120]}"
     return None

@@ -18,6 +18,9 @@ from reference.quick import quick
 # Seconds that a tutorial's roles wait for each other here, where most runs lose somebody.
 TIMEOUT = 3.0
 
+# The longest plan that is read from a file (bytes).
+LONGEST = 2**26
+
 # The longest time that may be asked for (seconds).
 _LONGEST = 1e6
 
@@ -173,10 +176,19 @@ def read_plan(text: str) -> Plan:
     if is_text and not (text.strip() and _exists(text)):
         return Plan.parse(text)
     try:
-        return Plan.parse(Path(text).read_text())
+        return Plan.parse(_content(Path(text)).decode())
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {why}") from error
+
+
+def _content(file: Path) -> bytes:
+    """What it holds; it may be a pipe, but none that never ends. Raises PlanError: that is too much."""
+    with file.open("rb") as opened:
+        content = opened.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        raise PlanError(f"{shown(str(file))} has more than {LONGEST} bytes, wanted a plan")
+    return content
 
 
 def _exists(path: str) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from faults import proof
 from faults.causes import TEXT, UNREAD, Piece, from_json, paths
@@ -28,6 +28,9 @@ from faults.ledger import Event
 from faults.messages import UNREADABLE
 from faults.plan import Fault
 from faults.record import Run
+
+# What `proof.bites` gives, which is asked for once an error.
+Bites = Mapping[int, Event | None]
 
 GENTLE = ("Delay", "Order", "Pause", "Slow")
 
@@ -75,36 +78,45 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
 
     ``follows``: another role has ended, and that end is excused. A group comes from it if all that it holds does.
     """
-    found = {_known(run, path, time, follows=follows) for path in paths(pieces)}
+    bites = proof.bites(run)
+    found = {_known(run, bites, path, time, follows=follows) for path in paths(pieces)}
     return False if False in found else None if None in found else True
 
 
-def _known(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+def _known(run: Run, bites: Bites, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
     """`excused`, of pieces without groups: by what it may derive from it only may be."""
-    sure = _comes(run, _sure(pieces), time, follows=follows)
+    sure = _comes(run, bites, _sure(pieces), time, follows=follows)
     if sure is not False:
         return sure
-    return None if _comes(run, pieces, time, follows=follows) is not False else False
+    return None if _comes(run, bites, pieces, time, follows=follows) is not False else False
 
 
 def _sure(pieces: Sequence[Piece]) -> list[Piece]:
     return [piece for piece in pieces if not piece.doubtful]
 
 
-def _comes(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+def _comes(run: Run, bites: Bites, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
     """`excused`, of pieces without groups and doubts."""
     near = _silence(pieces) if follows else False
     if near:
         return True
-    bites = proof.bites(run)
     bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
     # An `Order` that some call waits for in vain raises, and has not fired.
     bitten |= {n for n, fault in enumerate(run.plan.faults) if fault.kind == "Order" and _out_of_turn(pieces)}
-    known = _best(_excuses(run, number, pieces) for number in bitten)
+    known = _best(_excuses(run, number, pieces) for number in _unlike(run, bitten))
     # A message's fault that left no evidence may have made it.
-    silent = [n for n, event in bites.items() if event is None and run.plan.faults[n].place == "message"]
+    silent = _unlike(run, (n for n, e in bites.items() if e is None and run.plan.faults[n].place == "message"))
     unclear = near is None or UNREAD in pieces or any(_excuses(run, n, pieces) is not False for n in silent)
     return None if known is False and unclear else known
+
+
+def _unlike(run: Run, numbers: Iterable[int]) -> Iterable[int]:
+    """One of all faults that excuse the same errors: a plan may have thousands."""
+    found: dict[tuple[object, ...], int] = {}
+    for number in numbers:
+        fault = run.plan.faults[number]
+        found[fault.kind, fault.error, fault.text, number if fault.kind == "Duplicate" else None] = number
+    return found.values()
 
 
 def _best(found: Iterable[bool | None]) -> bool | None:

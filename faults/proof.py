@@ -110,7 +110,7 @@ def _often_enough(starts: Mapping[str, int], fault: Fault, count: int) -> bool:
     if not _once(fault):
         return count >= 1
     roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])
-    return 1 <= count <= max(1, *(starts[str(role)] for role in roles))
+    return 1 <= count <= max(1, *(starts.get(str(role), 0) for role in roles))
 
 
 def _wanted(fault: Fault) -> str:

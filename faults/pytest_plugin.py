@@ -23,6 +23,7 @@ from faults.relatives import marked
 from faults.scene import Scene, place_for
 from faults.tally import Tally
 from faults.wanted import check_world, marks_of, of_option, wanted
+from reference.line import one_line, printable, shown
 
 if TYPE_CHECKING:
     from faults.idle import Idle
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 LEAKS = ("all", "fixtures", "off")
+DIGITS = 1000  # of a seed: Python reads no more than 4300
 MARKERS = (
     "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.launch`",
     "plan(*texts, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
@@ -72,8 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if keep is not None and (not keep or (os.path.lexists(keep) and not Path(keep).is_dir())):
         raise pytest.UsageError(f"--faults-keep must be a folder, got {keep!r}")
     seed = _seed_text(config)
-    if not (seed or "0").isdecimal():
-        raise pytest.UsageError(f"--faults-seed must be a whole number from 0, got {seed!r}")
+    if not (seed or "0").isdecimal() or len(seed) > DIGITS:
+        wanted = f"a whole number from 0, of at most {DIGITS} digits"
+        raise pytest.UsageError(f"--faults-seed must be {wanted}, got {shown(seed)}")
     if seed and getattr(config.option, "hypothesis_seed", "") is None:
         config.option.hypothesis_seed = seed
     config.stash[_idles] = []
@@ -389,11 +392,16 @@ def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:
     over = report.when == "teardown"
     report.sections += scene.sections(over=over)
     if item.config.option.faults_keep:
-        try:
-            scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
-        except OSError as error:  # it would end the whole session
-            report.sections.append(("faults: not kept", str(error)))
-            return
-        report.sections.append(("faults: kept", str(scene.keep)))
+        report.sections.append(("faults: kept", _keep(scene, item, over)))
+
+
+def _keep(scene: Scene, item: pytest.Item, over: bool) -> str:
+    """Where its files are, or will be when its worlds are over; or why they cannot be there."""
+    try:
+        scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
         if over:
             scene.save()
+    except OSError as error:
+        scene.keep = None
+        return one_line(f"nothing: {error}")
+    return printable(str(scene.keep))

@@ -31,6 +31,7 @@ import reference.case
 from reference.attendance import cause_of
 from reference.case import choice, number
 from reference.exactness import proven
+from reference.line import shown
 from reference.models import build_model
 from reference.progress import log_step
 from reference.seeding import generator
@@ -448,7 +449,8 @@ def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:
         return list(range(case.trainers))
     if replay is None:
         raise TraceError("the order of arrival decides bits: pass the run's trace as replay")
-    order = replay.tensors.get(f"{step:04d}/arrivals", torch.empty(0)).tolist()
-    if sorted(order) != list(range(case.trainers)):
-        raise TraceError(f"{step:04d}/arrivals: not every trainer once, got {order}")
-    return [int(index) for index in order]
+    arrivals = replay.tensors.get(f"{step:04d}/arrivals", torch.empty(0, dtype=torch.int64))
+    order: list[int] = arrivals.flatten().tolist()
+    if arrivals.dtype != torch.int64 or arrivals.dim() != 1 or sorted(order) != list(range(case.trainers)):
+        raise TraceError(f"{step:04d}/arrivals: wanted each of 0 to {case.trainers - 1} once, got {shown(arrivals)}")
+    return order

@@ -44,7 +44,7 @@ def source_towards(master: str) -> str | None:
     """The address from which this machine would talk to ``master``."""
     try:
         found = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)  # a datagram socket's connect sends nothing
-    except OSError:
+    except (OSError, UnicodeError):  # the latter of a name that no network can have
         return None
     for family, kind, protocol, _, address in found:
         try:

@@ -338,12 +338,21 @@ def recorded_order(case: Case, run: Trace) -> list[tuple[int, int]]:
     Raises:
         TraceError: none in it, or not every worker's pulls and pushes by turns.
     """
-    order = run.tensors.get("order/events", torch.empty(0, 2)).tolist()
+    events = run.tensors.get("order/events", torch.empty(0, 2, dtype=torch.int64))
+    if events.dtype != torch.int64 or events.dim() != 2 or events.shape[1] != 2:
+        got = f"{events.dtype} of shape {tuple(events.shape)}"
+        raise TraceError(f"order/events: wanted pairs of kind and worker in {torch.int64}, got {got}")
+    order = [(kind, worker) for kind, worker in events.tolist()]
+    kinds: dict[int, list[int]] = {}
+    for kind, worker in order:
+        kinds.setdefault(worker, []).append(kind)
     for index, name in enumerate(worker_names(case)):
-        kinds = [kind for kind, worker in order if worker == index]
-        if kinds != [PULL, PUSH] * case.steps:
+        turns = kinds.pop(index, [])
+        if len(turns) != 2 * case.steps or turns != [PULL, PUSH] * case.steps:
             raise TraceError(f"order/events: {name} did not pull and push by turns, {case.steps} times each")
-    return [(kind, worker) for kind, worker in order]
+    if kinds:
+        raise TraceError(f"order/events: there is no worker {min(kinds)}, wanted 0 to {case.workers - 1}")
+    return order
 
 
 def rehearse(case: Case) -> Trace:

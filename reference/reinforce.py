@@ -347,8 +347,12 @@ def play_locally(case: Case, env: gymnasium.Env[Any, Any], policy: Policy, recor
 
 
 def running_rewards(trace: Trace) -> list[float]:
-    """The running reward after each episode: the learning curve."""
-    return [trace.tensors[f"{episode:04d}/reward/running"].item() for episode in range(trace.case.steps)]
+    """The running reward after each episode: the learning curve. Raises TraceError: it is not in the trace."""
+    curve = [trace.tensors.get(f"{episode:04d}/reward/running") for episode in range(trace.case.steps)]
+    found = [float(reward) for reward in curve if reward is not None and reward.numel() == 1]
+    if len(found) < len(curve):
+        raise TraceError(f"a running reward in {len(found)} of {len(curve)} episodes, wanted one in each")
+    return found
 
 
 def goal(trace: Trace) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import forkserver, resource_tracker, util
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from reference import TUTORIALS, folders, isolation, wire
@@ -39,8 +39,11 @@ def check_main() -> None:
     """Every role imports the launching script again: it must be a file, and must not launch by being imported."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    if script is not None and sys.modules["__main__"].__spec__ is None and not Path(script).exists():
+    main = sys.modules["__main__"]
+    if not hasattr(main, "__spec__"):
+        main.__spec__ = None  # `python -m pdb` has taken it away (until Python 3.13), and multiprocessing asks for it
+    script = getattr(main, "__file__", None)
+    if script is not None and main.__spec__ is None and not Path(script).exists():
         raise WorldError(f"a script that launches must be a file that roles can import, got {script}")
 
 
@@ -107,15 +110,21 @@ class _OfFiles(wire.Pickler):
 
     def persistent_id(self, value: object) -> None:
         if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
-            raise pickle.PicklingError(f"{value.__qualname__} stands in no file, but in an interactive Python or in -c")
+            script = getattr(sys.modules["__main__"], "__file__", None)
+            place = "in no file, but in an interactive Python or in -c" if script is None else f"in {script}"
+            raise pickle.PicklingError(f"{value.__qualname__} stands {place}, which no role can import")
+
+
+def _can_be_imported(main: ModuleType) -> bool:
+    """Whether multiprocessing has each role import it: a file, or a module, but no package's ``__main__.py``."""
+    spec = main.__spec__
+    return getattr(main, "__file__", None) is not None if spec is None else not f".{spec.name}".endswith(".__main__")
 
 
 def packed(what: str, value: object) -> bytes:
     """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
-    script = sys.modules["__main__"]
-    is_file = getattr(script, "__file__", None) is not None or script.__spec__ is not None
     try:
-        return wire.dumps(value, wire.Pickler if is_file else _OfFiles)
+        return wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise WorldError(
             f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"

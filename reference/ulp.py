@@ -13,8 +13,8 @@ _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 def _bits(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """Elements as unsigned integers of their own bits."""
     width = tensor.element_size()
-    signed = tensor.detach().cpu().contiguous().view(_INTEGERS[width]).numpy().reshape(-1)
-    return signed.view(f"u{width}")
+    signed = tensor.detach().cpu().contiguous().view(_INTEGERS[width])
+    return signed.flatten().numpy().view(f"u{width}")  # numpy 1 has no more than 32 dimensions
 
 
 def _ordered(tensor: torch.Tensor, signed_zero: bool) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from reference.case import Case
 from reference.exactness import NotExact
+from reference.line import one_line
 from reference.natural import Undecided, natural_bound
 from reference.outcome import Outcome, Raised, Returned
 from reference.reordering import REORDERED, reordered
@@ -137,8 +138,11 @@ def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
 def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
     """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound.
 
-    A case that is called exact and is not is refused, whatever the run did.
+    A case that is called exact and is not is refused, whatever the run did. Where the twin of the case cannot be
+    computed, because memory or numbers are too small for it, the verdict is unknown.
     """
+    if run.case.steps > len(run.tensors):  # the twin of a file's case might never end
+        return f"{len(run.tensors)} tensors of {run.case.steps} steps, wanted one for each step at least", "wrong"
     try:
         twin = train_locally(run.case, run)
         try:
@@ -152,6 +156,8 @@ def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
         return str(error), "refused"
     except TraceError as error:
         return str(error), "wrong"
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        return one_line(f"the twin cannot be computed ({type(error).__name__}: {error})"), "unknown"
 
 
 def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace]) -> tuple[str, str]:

@@ -154,6 +154,12 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "test_startup.py::test_a_program_with_their_module_runs_under_the_variable",
         "test_startup.py::test_a_start_that_fails_leaves_the_program_alone",
     ),
+    "One that imports a module of\nthis project's `faults` has its plan installed by that already": (
+        "test_autostart.py::test_a_program_may_import_any_module_of_this_project_first",
+    ),
+    "`python -m faults` takes no notice of the variable": (
+        "test_startup.py::test_the_commands_take_no_notice_of_the_variable",
+    ),
     "`check` says `unknown` and gives 2 although every fault fired": (
         "test_autostart.py::test_torchrun_as_documented",
         "test_exit_statuses.py::test_check_of_what_is_unknown",

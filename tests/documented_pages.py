@@ -14,6 +14,10 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "has its tests run without the plugin, and one line says which file it is": (
         "test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
     ),
+    "the line comes where tests or a `conftest.py` fail": (
+        "test_startup.py::TestPytest::test_a_module_of_a_folder_of_tests_is_named_where_they_fail",
+        "test_startup.py::TestPytest::test_a_module_that_a_conftest_cannot_import_is_named",
+    ),
     "def test_sold_out(world):": ("test_pytest_plugin.py::test_the_examples_of_the_manual",),
     "If a role dies, or keeps RRefs, the next test finds a new world": (
         "test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",

@@ -210,6 +210,10 @@ README: dict[str, tuple[str, ...]] = {
         "test_hostile.py::test_what_no_trace_holds_is_refused_when_it_is_read",
         "test_hostile.py::test_a_file_is_a_trace_or_refused_in_one_line",
     ),
+    "It is `unknown` where the twin of the file's case cannot be computed here": (
+        "test_hostile.py::test_a_twin_that_cannot_be_computed_is_unknown",
+        "test_hostile.py::test_more_steps_than_tensors_are_wrong_at_once",
+    ),
     "a hundred times as many generated examples": (
         "test_documented.py::test_a_soak_makes_a_hundred_times_the_examples",
     ),

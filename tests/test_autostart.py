@@ -89,6 +89,9 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     loaded, _, finders = hurt.partition("[")
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.autostart._Finder" in finders
+    again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
+    modules = ("autostart", "asking", "leaving", "relatives")
+    assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 
 def test_the_line_costs_nothing() -> None:

@@ -7,12 +7,14 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from reference.outcome import Exited, Outcome, Raised
+from reference.start import check_main
 from reference.supervisor import BEFORE_ITS_ROLE
 from reference.world import WorldError, launch
 from tests import plays
@@ -74,6 +76,28 @@ def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "__main__", main)
     with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(typed stands in no file, but in an"):
         launch({"a": main.typed})
+
+
+@pytest.mark.parametrize("name", ["__main__", "shop.__main__"], ids=["folder", "package"])
+def test_a_function_of_a_packages_main_starts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """multiprocessing has no role import it."""
+    monkeypatch.setattr("reference.world.start", lambda post: pytest.fail("a process was started"))
+    main = ModuleType("__main__")
+    main.__spec__, main.__file__ = ModuleSpec(name, None), "/shop/__main__.py"
+    exec("def typed(): pass", vars(main))
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with pytest.raises(WorldError, match=r"\(typed stands in /shop/__main__\.py, which no role can import\)"):
+        launch({"a": main.typed})
+
+
+def test_a_main_without_a_spec_can_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m pdb` takes it away, and multiprocessing asks for it."""
+    main = ModuleType("__main__")
+    main.__file__ = plays.__file__
+    del main.__spec__
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    check_main()
+    assert main.__spec__ is None
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ The properties make forty inputs a format by default, ten thousand by ``--hypoth
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -137,6 +138,14 @@ def test_a_plan_of_ten_thousand_messages_is_made_soon() -> None:
         Plan((*lost, lost[0]))
 
 
+@pytest.mark.parametrize("value", [-(10**400), 10**400, -1, 0], ids=["below", "beyond", "negative", "nought"])
+def test_an_integer_that_is_no_time_is_refused(value: int) -> None:
+    """Not by the error of a float, which cannot hold all of them."""
+    with pytest.raises(PlanError, match="'seconds' must be a number above 0, at most 1000000, got ") as caught:
+        Plan.from_json(f'{{"faults": [{{"kind": "Delay", "site": "a:b", "side": "reply", "seconds": {value}}}]}}')
+    assert is_one_line(str(caught.value))
+
+
 # Cases
 
 CASES = st.sampled_from(list(TUTORIALS)).map(lambda name: json.loads(tutorial(name).Case().to_json()))
@@ -212,6 +221,10 @@ TENSORS = st.tuples(
     st.sampled_from(["F64", "F32", "F16", "BF16", "I64", "U64", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0", "C64", "F4"]),
     st.lists(st.sampled_from([0, 1, 1, 2, 2**62, 2**64]), max_size=4) | st.sampled_from([[1] * 65, [1] * 64]),
 )
+
+
+# Of two workers' order of events: a pull and a push by turns.
+TURNS = [[0, 0], [1, 0], [0, 1], [1, 1]]
 
 
 def _of_tensors(tensors: list[tuple[str, str, list[int]]]) -> bytes:
@@ -294,6 +307,66 @@ def test_a_tensor_of_many_dimensions_is_read_and_compared(dimensions: int, tmp_p
     (tmp_path / "t").write_bytes(one_tensor(shape=(1,) * dimensions))
     trace = Trace.load(tmp_path / "t")
     assert compare(trace, trace).distances == {"0000/x": 0}
+
+
+INT64 = torch.int64
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        *(torch.tensor(1), torch.tensor([0, 1]), torch.zeros(4, 3, dtype=INT64), torch.zeros(2, 2, 2, dtype=INT64)),
+        *(torch.tensor([*TURNS, [0, 2]]), torch.tensor([[7, 7], *TURNS]), torch.tensor([*TURNS, [0, -1]])),
+        *(torch.tensor(TURNS).double(), torch.tensor(TURNS).bool(), torch.tensor(TURNS).to(torch.uint8)),
+    ],
+    ids=["scalar", "flat", "triples", "cube", "worker", "kind", "negative", "float", "bool", "byte"],
+)
+def test_an_order_of_no_workers_is_wrong(events: torch.Tensor) -> None:
+    module = tutorial("parameter_server")
+    trace = Trace(module.Case(workers=2, steps=1), {"order/events": events})
+    difference, verdict = judge(trace, module.train_locally)
+    assert (verdict, difference.partition(":")[0]) == ("wrong", "order/events")
+    assert is_one_line(difference)
+
+
+@pytest.mark.parametrize(
+    "arrivals",
+    [torch.tensor(1), torch.tensor([[0, 1, 2]]), torch.tensor([0.0, 1.0, 2.0]), torch.zeros(10**5, dtype=INT64)],
+    ids=["scalar", "table", "float", "many"],
+)
+def test_arrivals_of_no_trainers_are_wrong(arrivals: torch.Tensor) -> None:
+    module = tutorial("batch_parameter_server")
+    case = module.Case(trainers=3, steps=1, accumulation="arrival", model="mlp", record="ends")
+    difference, verdict = judge(Trace(case, {"0000/arrivals": arrivals}), module.train_locally)
+    assert verdict == "wrong"
+    assert difference.startswith("0000/arrivals: wanted each of 0 to 2 once, got tensor(")
+    assert is_one_line(difference)
+
+
+def test_a_twin_that_cannot_be_computed_is_unknown() -> None:
+    """A learning rate that its dtype cannot hold; probabilities that are not numbers any more."""
+    for case in (tutorial("dist_autograd").Case(lr=1e300), tutorial("reinforce").Case(lr=1e30, steps=3)):
+        trace = Trace(case, {f"{step:04d}/loss/x": torch.zeros(()) for step in range(case.steps)})
+        difference, verdict = judge(trace, tutorial(case.tutorial()).train_locally)
+        assert (verdict, difference.partition(" (")[0]) == ("unknown", "the twin cannot be computed")
+        assert is_one_line(difference)
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_more_steps_than_tensors_are_wrong_at_once(name: str) -> None:
+    """The twin of a case that a file names may take for ever."""
+    kind = tutorial(name).Case
+    case = kind(steps=9999 if "reinforce" in name else 2**1000)
+    with soon():
+        difference, verdict = judge(Trace(case, {"0000/x": torch.zeros(1)}), tutorial(name).train_locally)
+    assert (verdict, difference[:13]) == ("wrong", "1 tensors of ")
+
+
+def test_a_learning_curve_that_is_not_in_the_trace_is_refused() -> None:
+    module = tutorial("reinforce")
+    for tensors in ({}, {"0000/reward/running": torch.zeros(2)}):
+        with pytest.raises(TraceError, match=r"^a running reward in 0 of 1 episodes, wanted one in each$"):
+            module.goal(Trace(module.Case(steps=1), tensors))
 
 
 @pytest.mark.parametrize(
@@ -459,6 +532,43 @@ def test_a_line_of_other_types_is_torn(details: dict[str, Any], run: Path, folde
     assert len(ledger.read(place).events) == len(ledger.read(run).events)
 
 
+MANY = 4000
+
+
+def _call(event: str, number: int, **more: Any) -> str:
+    return json.dumps({"event": event, "time": 1.0, **CALL, "nth": number + 2, "caller": "a", **more})
+
+
+def test_many_faults_that_fired_are_judged_soon(run: Path, folder: Path) -> None:
+    faults = [{"kind": "Drop", "site": "shop:pay", "side": "reply", "role": "a", "nth": n + 2} for n in range(MANY)]
+    place = _copied(run, folder, "plan.json", json.dumps({"faults": faults}).encode())
+    fired = [_call("fired", number, fault=number) for number in range(0, MANY, 2)]
+    calls = [_call(event, number) for event in ("invoke", "ok", "info") for number in range(1, MANY, 2)]
+    (place / "a.jsonl").write_text("\n".join([*fired, *calls]))
+    (place / "b.jsonl").unlink()
+    with soon():
+        _, lines = checked(place)
+    assert any(" fired: Drop site=shop:pay role=a nth=3 side=reply fired 0 times" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        [*(CAUSES * 2000), {**CAUSES[0], "members": [CAUSES] * 100}],
+        [{**CAUSES[0], "members": [CAUSES] * 200}],
+        functools.reduce(lambda held, _: [CAUSES[0], {**CAUSES[0], "members": [held]}], range(100), CAUSES),
+    ],
+    ids=["long", "wide", "deep"],
+)
+def test_more_causes_than_anybody_writes_are_torn(causes: list[Any], run: Path, folder: Path) -> None:
+    """Judging each member of a group with all that stands before it takes longer and longer."""
+    line = _call("raised", 1, bases=["RuntimeError"], error="", causes=causes)
+    place = _copied(run, folder, "b.jsonl", f"{line}\n".encode())
+    with soon():
+        checked(place)
+    assert ledger.read(place).torn == {"b": 1}
+
+
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "a.jsonl"])
 def test_a_pipe_in_a_runs_folder_is_refused_at_once(name: str, run: Path, folder: Path) -> None:
     """Whoever opens it waits for ever."""
@@ -488,6 +598,10 @@ def test_a_plan_is_the_same_in_another_locale_and_printed_there(tmp_path: Path) 
     environment = {**os.environ, **ascii_only, "PYTHONIOENCODING": ""}  # tox sets it
     subprocess.run([sys.executable, "-c", program, text, str(tmp_path)], env=environment, check=True)
     assert record.read(tmp_path).plan == plan
+    (tmp_path / "plan.txt").write_text(str(plan), encoding="utf-8")
+    again = [sys.executable, "-m", "faults", "prepare", str(tmp_path / "again"), "--plan", str(tmp_path / "plan.txt")]
+    subprocess.run(again, env=environment, check=True, capture_output=True)
+    assert record.read(tmp_path / "again").plan == plan
     check = [sys.executable, "-m", "faults", "check", str(tmp_path)]
     done = subprocess.run(check, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "")

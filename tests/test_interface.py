@@ -67,3 +67,9 @@ def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) 
 )
 def test_is_loopback(address: str, wanted: bool) -> None:
     assert is_loopback(address) is wanted
+
+
+@pytest.mark.parametrize("master", ["a" * 70, "..", "a..b", "\udcff", "\x1b", ""], ids=range(6))
+def test_a_name_that_no_network_has_is_on_no_interface(master: str) -> None:
+    """Not an error of the codec that is to encode it."""
+    assert interface_towards(master) is None

@@ -6,11 +6,14 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from faults.plan import Plan
-from faults.scene import place_for
+from faults.pytest_plugin import _keep
+from faults.scene import Scene, place_for
 from faults.scope import prepared
 from reference.private import make_private
 from reference.world import launch
@@ -49,11 +52,25 @@ def test_a_folder_that_is_there_stays_as_it_is(maker: str, tmp_path: Path) -> No
     assert mode(tmp_path / "old") == 0o755
 
 
+@pytest.mark.timeout(10)
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
-def test_what_is_no_folder_is_refused(place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("maker", ["make_private", "of a failed test"])
+def test_what_is_no_folder_is_refused(maker: str, place: str, tmp_path: Path) -> None:
+    """At once: no name within it would be free."""
     (tmp_path / "file").touch()
+    new = tmp_path / place / ("new" if maker == "of a failed test" else "")
     with pytest.raises((FileExistsError, NotADirectoryError)):
-        make_private(tmp_path / place)
+        MAKERS[maker](new)
+
+
+def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
+    """Its report has that line instead of the place; the run goes on."""
+    (tmp_path / "file\x1b").touch()
+    option = SimpleNamespace(faults_keep=str(tmp_path / "file\x1b"))
+    item: Any = SimpleNamespace(config=SimpleNamespace(option=option), nodeid="test_it.py::test")
+    text = _keep(Scene(), item, over=False)
+    assert text.startswith("nothing: [Errno 17] File exists: ")
+    assert text.isprintable()
 
 
 @pytest.mark.parametrize("place", ["file", "link"])

@@ -119,7 +119,11 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
             ["--faults-plan", ""],
             "ERROR: --faults-plan: a plan without a fault hurts nothing: wanted at least one, got ''",
         ),
-        (["--faults-seed", "-1"], "ERROR: --faults-seed must be a whole number from 0, got '-1'"),
+        (
+            ["--faults-seed", "-1"],
+            "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits, got '-1'",
+        ),
+        (["--faults-seed", "9" * 5000], "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits*"),
         (["--faults-keep", "/dev/null"], "ERROR: --faults-keep must be a folder, got '/dev/null'"),
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],

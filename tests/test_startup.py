@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from faults.autostart import SAID, VARIABLE, _tell
+from faults.cli import main
+from tests.hostile import is_one_line
 from tests.suite_runs import ROOT, installed
-from torch_rpc_reference_startup import hiding
+from torch_rpc_reference_startup import hiding, say
+
+TOLD = "tests that import the former need -p no:torch_rpc_reference_plugin"
 
 THEIRS = {"faults": "faults.py", "reference": "reference/__init__.py"}
 
@@ -65,8 +69,17 @@ class TestPytest:
         (pytester.path / "unit" / "test_theirs.py").write_text("from faults import HERE\n")
         result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
         assert result.ret == pytest.ExitCode.INTERRUPTED
-        told = "tests that import the former need -p no:torch_rpc_reference_plugin"
-        result.stdout.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {told}"])
+        result.stdout.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {TOLD}"])
+
+    @pytest.mark.parametrize("name", THEIRS)
+    def test_a_module_that_a_conftest_cannot_import_is_named(self, name: str, pytester: pytest.Pytester) -> None:
+        """pytest is started somewhere else, and ends before any summary."""
+        (pytester.path / "unit").mkdir()
+        file = theirs(pytester.path / "unit", name)
+        (pytester.path / "unit" / "conftest.py").write_text(f"from {name} import HERE\n")
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "unit", timeout=60)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {TOLD}", "ImportError while loading *"])
 
 
 @pytest.mark.parametrize("where", ["PYTHONPATH", "beside the program"])
@@ -100,6 +113,52 @@ def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -
     assert (done.returncode, done.stdout) == (0, "7\n")
     assert len(done.stderr.splitlines()) == (0 if end else 1)
     assert end or done.stderr.startswith("torch-rpc-reference: FAULTS_RUN does nothing here: FileNotFoundError: ")
+
+
+def test_the_command_says_which_module_hides_its_own(tmp_path: Path) -> None:
+    file = theirs(tmp_path, "reference")
+    words = [sys.executable, "-m", "faults", "list", "rpc_basics"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"torch-rpc-reference: {file} hides the package `reference` of torch-rpc-reference"
+    assert done.stderr.splitlines() == [said]
+
+
+def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) -> None:
+    """So does `python -m`: there are no two of them."""
+    text = "import importlib.util as u; print(u.find_spec('faults').origin); import faults.autostart as a; a.start()"
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": path}
+    check = f"{text}; import sys; print([type(each).__name__ for each in sys.meta_path].count('_Finder'))"
+    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [str(ROOT / "faults" / "__init__.py"), "1"]
+
+
+@pytest.mark.long
+def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
+    """It may be left exported for `check`."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, VARIABLE: str(tmp_path / "run"), "PYTHONPATH": path}
+    environment.pop(SAID, None)
+    before = sorted(tmp_path.rglob("*"))
+    for words in (["check", str(tmp_path / "run")], ["run", "rpc_basics", "--healthy"]):
+        command = [sys.executable, "-m", "faults", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+        assert "verdict: " in done.stdout
+        assert done.stderr == ""
+    assert [each for each in sorted(tmp_path.rglob("*")) if "__pycache__" not in each.parts] == before
+
+
+def test_what_is_said_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder's name may be anything, such as a verdict on a line of its own."""
+    say("\x1b[31m\nverdict: equal\udcff" + "x" * 10**5)
+    line = capfd.readouterr().err.removesuffix("\n")
+    assert line.startswith(r"torch-rpc-reference: \x1b[31m\nverdict: equal\udcff")
+    assert is_one_line(line)
 
 
 def test_a_variable_that_is_left_exported_is_told_once(

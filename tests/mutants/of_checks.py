@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "fired-once-or-more",
         _PROOF,
-        "    return 1 <= count <= max(1, *(starts[str(role)] for role in roles))",
+        "    return 1 <= count <= max(1, *(starts.get(str(role), 0) for role in roles))",
         "    return 1 <= count",
         (f"{_OF_CHECKS}::TestFired::test_exactly_once_where_one_call_is_named",),
         "a fault that is to fire once may fire again",

@@ -299,8 +299,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "storage-in-its-own-order",
         _ULP,
-        "tensor.detach().cpu().contiguous().view(_INTEGERS[width]).numpy().reshape(-1)",
-        "torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).view(_INTEGERS[width]).numpy()",
+        "tensor.detach().cpu().contiguous().view(_INTEGERS[width])",
+        "torch.as_strided(tensor.detach(), (tensor.numel(),), (1,)).view(_INTEGERS[width])",
         (f"{_OF_ULP}::test_one_wrong_element_counts_wherever_it_is",),
         "only contiguous tensors are read in their order",
     ),

@@ -402,7 +402,7 @@ MUTANTS = (
     Mutant(
         "any-error-is-evidence",
         "faults/messages.py",
-        "        if LOST in error or UNREADABLE in error or (_alone(plan) and NOT_MADE in error):",
+        "        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):",
         "        if error:",
         ("tests/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
         "any failure is taken for the planned one",

@@ -675,8 +675,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "doubts-excuse",
         _ORIGIN,
-        "    sure = _comes(run, _sure(pieces), time",
-        "    sure = _comes(run, pieces, time",
+        "    sure = _comes(run, bites, _sure(pieces), time",
+        "    sure = _comes(run, bites, pieces, time",
         (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
         "what an error may have nothing to do with excuses it",
     ),

@@ -321,7 +321,7 @@ MUTANTS = (
     Mutant(
         "functions-of-no-file-are-sent",
         "reference/start.py",
-        "wire.dumps(value, wire.Pickler if is_file else _OfFiles)",
+        'wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)',
         "wire.dumps(value)",
         (f"{_EARLY}::test_a_function_of_an_interactive_python_starts_nothing",),
         "roles are started for a function that none of them can find",
@@ -421,5 +421,29 @@ MUTANTS = (
         "os.O_WRONLY, 0o666))",
         ("tests/test_private.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",),
         "in a folder that others may read they read, or even write, in which store a world's roles meet",
+    ),
+    Mutant(
+        "a-packages-main-is-a-file",
+        "reference/start.py",
+        'not f".{spec.name}".endswith(".__main__")',
+        'spec.name != "__main__"',
+        ("tests/test_early.py::test_a_function_of_a_packages_main_starts_nothing[package]",),
+        "every role of `python -m shop` fails, because none can import shop/__main__.py",
+    ),
+    Mutant(
+        "a-debugger-takes-the-spec",
+        "reference/start.py",
+        '    if not hasattr(main, "__spec__"):',
+        '    if hasattr(main, "__spec__"):',
+        ("tests/test_early.py::test_a_main_without_a_spec_can_launch",),
+        "a script under `python -m pdb` cannot launch",
+    ),
+    Mutant(
+        "a-masters-name-is-encoded",
+        "reference/interface.py",
+        "    except (OSError, UnicodeError):",
+        "    except OSError:",
+        ("tests/test_interface.py::test_a_name_that_no_network_has_is_on_no_interface[0]",),
+        "a MASTER_ADDR that is no name is a traceback of the codec's",
     ),
 )
