@@ -38,7 +38,7 @@ def test_its_trace_is_judged() -> None:
 
 def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
     """An exact case whose twin proves that it is none: nothing is known of the run."""
-    sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
+    sizes = {"steps": 1, "trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
     kind = tutorial("batch_parameter_server").Case
     case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)
     judged = of_tutorial(quick("batch_parameter_server")).judge(
