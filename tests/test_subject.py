@@ -38,12 +38,11 @@ def test_its_trace_is_judged() -> None:
 
 def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
     """An exact case whose twin proves that it is none: nothing is known of the run."""
-    sizes = {"steps": 1, "trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
+    sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
     kind = tutorial("batch_parameter_server").Case
     case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)
-    judged = of_tutorial(quick("batch_parameter_server")).judge(
-        {"ps": Returned(Trace(case, {"initial/weight": torch.zeros(1)}))}
-    )
+    trace = Trace(case, {f"{step:04d}/loss/trainer1": torch.zeros(()) for step in range(case.steps)})
+    judged = of_tutorial(quick("batch_parameter_server")).judge({"ps": Returned(trace)})
     assert judged is not None
     assert judged[0] == "unknown"
 
