@@ -11,6 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -349,13 +350,12 @@ class TestLedger:
         with (
             scope(plan, tmp_path, "abc") as arguments,
             launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
+            _process(world.pids["c"]) as process,
         ):
-            process = os.pidfd_open(world.pids["c"])
-            world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
+            (lost,) = world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
+            assert lost.error
             world.call("a", shop.calls, "static", "c", 1, 5.0)
-            gone = select.select([process], [], [], 10)[0]  # its sockets are closed one after the other
-            os.close(process)
-            assert gone
+            assert select.select([process], [], [], 10)[0], "its sockets are closed one after the other"
             world.call("b", shop.calls, "of_class", "c", 1, 5.0)
             for role in "ab":
                 world.call(role, shop.await_ends)
@@ -364,6 +364,16 @@ class TestLedger:
         assert "eof" in found["function"][1].lower()
         assert found["Till.static"][1] == found["function"][1]  # torch remembers it
         assert "ECONNREFUSED" in found["Till.of_class"][1]
+
+
+@contextmanager
+def _process(pid: int) -> Iterator[int]:
+    """A descriptor that can be read when the process is gone."""
+    process = os.pidfd_open(pid)
+    try:
+        yield process
+    finally:
+        os.close(process)
 
 
 @pytest.mark.parametrize("way", ["str.upper", "operator", "partial", "script"])
