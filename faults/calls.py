@@ -19,13 +19,13 @@ from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.announcer import Announcer
+from faults.called_sites import sites_of
 from faults.causes import pieces_of, to_json
 from faults.certainty import first_line, is_definite
 from faults.delivery import Desk, Envelope, deliver
 from faults.ledger import Ledger
 from faults.occurrence import concerns, hits
 from faults.plan import Plan, PlanError
-from faults.site import sites_of
 
 # How long an ending process waits for a line that another thread writes (seconds): after a fork nobody may write it.
 WRITTEN = 1.0

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from faults import hook
 from faults.ledger import SUFFIX
 from faults.occupied import occupied
 from faults.plan import Plan, PlanError
+from faults.plan_file import PLAN
 from faults.record import RUN, RecordError, read
 from reference.private import make_private
 
@@ -50,7 +50,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
         _set_aside(place)
         try:
             (place / MARK).touch()
-            (place / hook.PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
+            (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
             yield place
         except BaseException:
             _end(place)
@@ -94,7 +94,7 @@ def _stranger(place: Path) -> Path | None:
     for each in _signs(place):
         if not _SIGN.fullmatch(each.name):
             return each
-    if (place / MARK).exists() or (ledgers and (place / hook.PLAN).exists()) or _is_run(place):
+    if (place / MARK).exists() or (ledgers and (place / PLAN).exists()) or _is_run(place):
         return None
     return next(iter(_files(place)), None)
 
@@ -115,7 +115,7 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """What a run has written there, and what its roles have printed."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    named = [place / name for name in (hook.PLAN, RUN, "network.json")]
+    named = [place / name for name in (PLAN, RUN, "network.json")]
     return [each for each in (*named, *ledgers, *_printed(ledgers), *_signs(place)) if each.is_file()]
 
 
@@ -145,7 +145,7 @@ def _set_aside(place: Path) -> None:
 
 def _end(place: Path) -> None:
     """Put the earlier run's files back, unless a role of the new run has begun."""
-    plan, earlier = place / hook.PLAN, place / EARLIER
+    plan, earlier = place / PLAN, place / EARLIER
     aside = list(earlier.iterdir()) if earlier.is_dir() else []
     if plan.exists() and (aside or not earlier.is_dir()):  # else it is the earlier run's: nothing was set aside
         if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: of the network, which is there before any role

@@ -76,7 +76,7 @@ class Ledger:
         self._lock = threading.RLock()
         if self._file is not None and self._known.st_size:
             os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
-        self.write("start", pid=self.process, wall=time.time(), boot=_boot(), world=world)
+        self.write("start", pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""
@@ -116,7 +116,7 @@ class Ledger:
             self._file = None
 
 
-def _boot() -> str:
+def boot_id() -> str:
     """Which machine, since when: monotonic clocks with the same one are the same clock."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from faults import proof
 from faults.causes import TEXT, UNREAD, Piece, from_json, paths
 from faults.ledger import Event
-from faults.messages import UNREADABLE
+from faults.message_evidence import UNREADABLE
 from faults.plan import Fault
 from faults.record import Run
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from faults import hook, proof
 from faults.ledger import Timeline, read
-from faults.messages import unseen
+from faults.message_evidence import unseen
 from faults.plan import Plan, PlanError
 from faults.record import Run
 from faults.scope import check_roles, prepared, scope

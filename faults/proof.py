@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from faults.effects import Effects
 from faults.ledger import Event
-from faults.messages import bites as of_messages
-from faults.messages import evidence
+from faults.message_evidence import bites as of_messages
+from faults.message_evidence import evidence
 from faults.plan import Fault
 from faults.record import Run
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from faults import forms, ledger
 from faults.causes import Piece, from_json
-from faults.hook import read_plan
 from faults.plan import Plan, PlanError
+from faults.plan_file import read_plan
 from reference.line import OneLine, shown
 
 RUN = "run.json"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from reference import load
 from reference.case import Case
 from reference.outcome import Outcome, Returned
 from reference.trace import Trace
-from reference.verify import changes, judge, prove, tutorial
+from reference.verify import changes, judge, prove
 
 # What a judgement of `reference.verify` says of a trace. A refused case's twin is no measure of the run.
 _TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
@@ -38,7 +39,7 @@ def of_tutorial(case: Case) -> Subject:
         CaseError: an exact case with a sum that rounds.
     """
     prove(case)
-    module = tutorial(case.tutorial())
+    module = load(case.tutorial())
 
     def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
         traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]

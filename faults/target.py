@@ -8,7 +8,7 @@ import select
 import time
 from pathlib import Path
 
-from faults.ledger import SUFFIX, _boot
+from faults.ledger import SUFFIX, boot_id
 
 # How long an effect may take to be seen (seconds); a guardian has `guardian.STOP_SECONDS` of its own within it.
 EFFECT_SECONDS = 10.0
@@ -34,7 +34,7 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
         pid, written, boot = int(start["pid"]), float(start["time"]), start["boot"]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise CannotFireError(f"{role} has no process here: it has no ledger that says how it started") from error
-    if boot != _boot():
+    if boot != boot_id():
         raise CannotFireError(f"{role} runs on another machine")
     try:
         handle = os.pidfd_open(pid)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.case import Case, CaseError
 from reference.line import OneLine, escape_output, is_file_name, one_line, printable, shown
 from reference.outcome import Outcome, Overdue, Raised
@@ -29,7 +29,7 @@ from reference.picture import SUFFIXES, drawable
 from reference.start import check_deadline
 from reference.sweep import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
 from reference.trace import Trace, TraceError
-from reference.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, tutorial, verify
+from reference.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, verify
 from reference.watch import watch
 from reference.whole import place_of
 from reference.world import WorldError, launch, number_in, run_rank
@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
         scaled = fitted(name, given, world_size()) if under_torchrun else given
-        given = {**tutorial(name).Case.EXACT, **scaled}  # what fits, where nothing is given
+        given = {**load(name).Case.EXACT, **scaled}  # what fits, where nothing is given
     plan = _plan(name, given, swept, save, deadline)
     if plan is not None:
         return _run_sweep(name, plan, swept["picture"] or f"{name}.png", deadline)
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
         given.setdefault("record", "ends")  # nobody will see the steps in between
     if under_torchrun:
         given = fitted(name, given, world_size())
-    case = tutorial(name).Case(**given)
+    case = load(name).Case(**given)
     check_device(case)
     if save is not None:
         check_writable(save)
@@ -140,7 +140,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run_parser(name: str) -> Parser:
     parser = Parser(
         prog=f"python -m reference run {name}",
-        description=(tutorial(name).__doc__ or "").strip(),
+        description=(load(name).__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_case_options(parser, name, saves=True)
@@ -154,7 +154,7 @@ def _run_parser(name: str) -> Parser:
 
 def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
     """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
-    for item in fields(tutorial(name).Case):
+    for item in fields(load(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
         if item.name == "record" and saves:
@@ -178,7 +178,7 @@ def _plan(
     """The table that is asked for, its every case made; None for a plain run."""
     if name not in SWEEPS:
         return None
-    plan = SWEEPS[name].plan(tutorial(name).Case, {"record": "ends", **given}, swept)
+    plan = SWEEPS[name].plan(load(name).Case, {"record": "ends", **given}, swept)
     picture = swept["picture"]
     if plan is None:
         if picture is not None:
@@ -226,7 +226,7 @@ def known(name: str) -> str:
 
 def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
-    module = tutorial(name)
+    module = load(name)
     for item in fields(module.Case):
         if item.metadata.get("scales") and item.name not in given:
             others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
@@ -268,7 +268,7 @@ def check_writable(path: str) -> None:
 
 
 def _run_here(case: Case, save: str | None, deadline: float) -> int:
-    roles = tutorial(case.tutorial()).roles(case)
+    roles = load(case.tutorial()).roles(case)
     start = time.monotonic()
     with (
         watch(case.tutorial()) as progress,
@@ -315,7 +315,7 @@ def _run_rank(case: Case, save: str | None, deadline: float) -> int:
     """Leaves without the interpreter's own shutdown if a rank fails: a live RPC agent may never let it end."""
     try:
         with watch(f"rank {os.environ['RANK']}", logged=True):
-            _, value = run_rank(tutorial(case.tutorial()).roles(case), deadline=deadline)
+            _, value = run_rank(load(case.tutorial()).roles(case), deadline=deadline)
     except WorldError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the forkserver imports first, so that every role starts with it. Import this nowhere else."""
+"""What the forkserver imports first, before torch: its signals, its threads, its memory. Import this nowhere else."""
 
 from __future__ import annotations
 
@@ -36,11 +36,3 @@ def keep_freed_memory() -> bool:
 
 if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
     keep_freed_memory()
-
-import numpy.random  # noqa: E402, F401 (numpy itself imports it late: 7 ms a role)
-import torch.distributed.rpc  # noqa: E402, F401
-
-import reference.early  # noqa: E402
-import reference.role  # noqa: E402
-
-reference.early.watch()

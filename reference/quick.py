@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reference import load
 from reference.case import Case
-from reference.verify import tutorial
 
 _IMAGES = {"model": "convnet", "trainers": 2, "batch_size": 4, "image_w": 8, "image_h": 8, "steps": 2}
 _PIPELINE = {"model": "mlp", "steps": 2, "batch_size": 4, "num_split": 2, "image_w": 8, "image_h": 8, "num_classes": 10}
@@ -25,7 +25,7 @@ QUICK: Mapping[str, Mapping[str, Any]] = {
 
 def quick(name: str, **different: Any) -> Case:
     """Raises CaseError: ``different`` is not valid."""
-    kind = tutorial(name).Case
+    kind = load(name).Case
     small = {"steps": min(2, kind().steps), **QUICK.get(name, {})}
     if different.get("arithmetic") == "exact":
         small |= kind.EXACT  # what fits

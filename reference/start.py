@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from reference import TUTORIALS, folders, isolation, wire
+from reference import folders, isolation, loaded, wire
 from reference.interrupts import held
 from reference.outcome import WorldError
 from reference.private import make_private
@@ -141,9 +141,10 @@ def preloaded() -> list[str]:
     ``torch._dynamo`` takes a second of these; torch imports it when a process makes its first optimizer, or logs its
     first error with a traceback.
     """
-    tutorials = [f"reference.{name}" for name in TUTORIALS if f"reference.{name}" in sys.modules]
+    tutorials = loaded()
     optimizing = ["torch._dynamo"] if tutorials else []
-    return ["reference.preload", *optimizing, *tutorials, *also_preloaded, "reference.preloaded", "__main__"]
+    first = ["reference.preload", "reference.preload_roles"]
+    return [*first, *optimizing, *tutorials, *also_preloaded, "reference.preloaded", "__main__"]
 
 
 _server: Any = forkserver._forkserver

@@ -14,11 +14,12 @@ from typing import Any
 
 from rich.table import Table
 
+from reference import load
 from reference.case import Case
 from reference.outcome import Outcome, Returned
 from reference.picture import draw
 from reference.supervisor import Progress
-from reference.verify import culprits, tutorial
+from reference.verify import culprits
 from reference.world import launch
 
 Values = Mapping[str, Any]
@@ -177,7 +178,7 @@ def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
         CellFailed: a role did not return.
     """
     clock = Clock(report)
-    roles = tutorial(case.tutorial()).roles(case)
+    roles = load(case.tutorial()).roles(case)
     start = time.monotonic()
     with launch(roles, deadline=deadline, on_progress=clock, isolated=True) as world:
         outcomes = world.wait()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from reference import TUTORIALS, load
 from reference.case import Case
 from reference.entry import misnamed, step_of, unreadable
 from reference.line import OneLine, is_file_name, one_line, shown
@@ -119,11 +119,9 @@ def _loss(name: str, tensor: torch.Tensor) -> float:
 
 
 def _case_type(tutorial: str) -> type[Case]:
-    from reference import TUTORIALS  # the table of contents; it imports no tutorial by itself
-
     if tutorial not in TUTORIALS:
         raise TraceError(f"unknown tutorial {shown(tutorial)}, wanted one of {', '.join(TUTORIALS)}")
-    case_type: type[Case] = import_module(f"reference.{tutorial}").Case
+    case_type: type[Case] = load(tutorial).Case
     return case_type
 
 

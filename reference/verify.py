@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
+from reference import load
 from reference.case import Case
 from reference.exactness import NotExact
 from reference.line import one_line
@@ -78,14 +78,9 @@ class Row:
         return self.verdict in ("equal", "within bound")
 
 
-def tutorial(name: str) -> Any:
-    """The tutorial's module: `Case`, `roles`, `train_locally`."""
-    return import_module(f"reference.{name}")
-
-
 def case_of(name: str, given: Mapping[str, Any]) -> Case:
     """A tutorial's case with these fields. The others have their defaults, or in exact arithmetic what fits it."""
-    kind = tutorial(name).Case
+    kind = load(name).Case
     exact = given.get("arithmetic") == "exact"
     case: Case = kind.exact(**given) if exact else kind(**given)
     return case
@@ -99,7 +94,7 @@ def prove(case: Case) -> None:
     """
     if not case.is_exact:
         return
-    module = tutorial(case.tutorial())
+    module = load(case.tutorial())
     try:
         getattr(module, "rehearse", module.train_locally)(case)
     except NotExact as error:
@@ -188,7 +183,7 @@ def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> t
 def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
     """A judgement, and what the run has reached: missing its goal is a failure, however equal the twin."""
     try:
-        return f"{judged[0]}; {tutorial(run.case.tutorial()).goal(run)}", judged[1]
+        return f"{judged[0]}; {load(run.case.tutorial()).goal(run)}", judged[1]
     except TraceError as error:
         return f"{judged[0]}; {error}", "missed"
 
@@ -198,7 +193,7 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
 
     An exact case that is none is refused before anything runs.
     """
-    module = tutorial(case.tutorial())
+    module = load(case.tutorial())
     roles = module.roles(case)
     try:
         prove(case)

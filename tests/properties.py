@@ -19,9 +19,10 @@ from faults import hook
 from faults.ledger import Timeline, read
 from faults.plan import Plan
 from faults.scope import prepared
+from reference import load
 from reference.case import Case
 from reference.trace import Trace, TraceError
-from reference.verify import judge, tutorial
+from reference.verify import judge
 from reference.world import World, launch
 from tests import cases, idle_plays
 from tests.runs import against_twin, run_in
@@ -108,7 +109,7 @@ def on(name: str) -> pytest.MarkDecorator:
 
 def judged(trace: Trace) -> tuple[str, str]:
     """(verdict, difference) against the twin: equal, within bound, or wrong."""
-    difference, verdict = judge(trace, tutorial(trace.case.tutorial()).train_locally)
+    difference, verdict = judge(trace, load(trace.case.tutorial()).train_locally)
     return verdict, difference
 
 
@@ -155,7 +156,7 @@ def _same_bits(trace: Trace) -> bool:
 
 def run_under(world: World, case: Case, plan: Plan, folder: Path) -> tuple[Trace, Timeline]:
     """A run under a plan, in a world that goes on; ``folder`` is for its ledgers, and may be used again."""
-    place, names = prepared(plan, folder), list(tutorial(case.tutorial()).roles(case))
+    place, names = prepared(plan, folder), list(load(case.tutorial()).roles(case))
     world.run({name: partial(idle_plays.activate, str(place), name) for name in names})
     try:
         trace = run_in(world, case)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from reference import load
 from reference.case import Case
 from reference.natural import NaturalBound, natural_bound
 from reference.outcome import Outcome
 from reference.trace import Comparison, Trace, compare
-from reference.verify import trace_of, tutorial, twins_for
+from reference.verify import trace_of, twins_for
 from reference.world import World, launch
 from tests.processes import left_after
 
 
 def play(case: Case, deadline: float = 60, **arguments: Any) -> dict[str, Outcome]:
     """The outcomes of a world of its own."""
-    with launch(tutorial(case.tutorial()).roles(case), deadline=deadline, **arguments) as world:
+    with launch(load(case.tutorial()).roles(case), deadline=deadline, **arguments) as world:
         return world.wait()
 
 
@@ -37,12 +38,12 @@ def run(case: Case, **arguments: Any) -> Trace:
 
 def run_in(world: World, case: Case) -> Trace:
     """The trace of a run on the idle roles of a world that goes on."""
-    outcomes: Mapping[str, Outcome] = world.run(tutorial(case.tutorial()).roles(case))
+    outcomes: Mapping[str, Outcome] = world.run(load(case.tutorial()).roles(case))
     return trace_of(outcomes)
 
 
 def twin(case: Case, replay: Trace | None = None) -> Trace:
-    trace: Trace = tutorial(case.tutorial()).train_locally(case, replay)
+    trace: Trace = load(case.tutorial()).train_locally(case, replay)
     return trace
 
 
@@ -53,4 +54,4 @@ def against_twin(trace: Trace) -> Comparison:
 def bound_of(run: Trace, case: Case | None = None) -> NaturalBound:
     """How far the run is off, by the twins of ``case``, where that is another than its own."""
     other = case or run.case
-    return natural_bound(run, *twins_for(twin(other, run), run, tutorial(other.tutorial()).train_locally))
+    return natural_bound(run, *twins_for(twin(other, run), run, load(other.tutorial()).train_locally))

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.case import Case, CaseError, choice, flag, number, power_of_two, text
 from reference.models import PARAMETERS
-from reference.verify import CASES, case_of, tutorial
+from reference.verify import CASES, case_of
 
 # The machine may be shared: how long an example takes says nothing.
 unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -41,7 +41,7 @@ class Sample(Case):
             self.require(self.size > 1, "size", "at least 2 where word is 'green'")
 
 
-CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
+CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
 
 KNOWN = "seed, steps, record, timeout, size, free, rate, word, label, fast"
 

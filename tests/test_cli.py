@@ -16,16 +16,16 @@ import torch
 
 import reference.cli
 import reference.verify
-from reference import TUTORIALS, parameter_server, rpc_basics
+from reference import TUTORIALS, load, parameter_server, rpc_basics
 from reference.case import Case
 from reference.cli import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
 from reference.trace import Trace, compare
-from reference.verify import Row, tutorial
+from reference.verify import Row
 from tests.disk import files_of
 
-CASE_TYPES: dict[str, type[Case]] = {name: tutorial(name).Case for name in TUTORIALS}
+CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
 
 ROOT = Path(reference.__file__).parent.parent
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -367,7 +367,7 @@ def test_help_of_a_tutorial_names_every_field(
         assert f"{option} {item.metadata['help']} (default: {item.default})" in text
     assert "--save FILE write the trace there" in text
     assert "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)" in text
-    assert " ".join((tutorial(name).__doc__ or "").split()) in text
+    assert " ".join((load(name).__doc__ or "").split()) in text
 
 
 # run
@@ -648,7 +648,7 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
     done = torchrun(4, "run", "hybrid_ddp", "--steps", "2", "--save", str(file))
     assert done.returncode == 0, done.stderr
     trace = Trace.load(file)
-    module = tutorial("hybrid_ddp")
+    module = load("hybrid_ddp")
     assert trace.case == module.Case(steps=2, trainers=3)
     assert str(compare(trace, module.train_locally(trace.case, trace))) == f"bits equal in {len(trace.tensors)} tensors"
     losses = trace.losses()

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.case import Case
 from reference.interface import VARIABLES
 from reference.quick import quick
 from reference.trace import Trace
-from reference.verify import judge, tutorial
+from reference.verify import judge
 from tests.hosts import Host, NoHosts, two_hosts
 
 SECONDS = 150
@@ -71,7 +71,7 @@ def environment(**more: str) -> dict[str, str]:
 
 def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: str) -> list[subprocess.Popen[str]]:
     """One torchrun on each host, with half of the roles each; an odd one is on the second. All output is a pipe's."""
-    roles = len(tutorial(case.tutorial()).roles(case))
+    roles = len(load(case.tutorial()).roles(case))
     port = str(hosts[0].free_port())
     started = []
     for rank, (host, count) in enumerate(zip(hosts, (roles // 2, roles - roles // 2), strict=True)):
@@ -104,7 +104,7 @@ def test_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> No
     assert statuses == [0, 0], said
     trace = Trace.load(save)
     assert trace.case == case
-    assert judge(trace, tutorial(name).train_locally) == (f"bits equal in {len(trace.tensors)} tensors", "equal")
+    assert judge(trace, load(name).train_locally) == (f"bits equal in {len(trace.tensors)} tensors", "equal")
 
 
 def test_the_hosts_are_two(hosts: tuple[Host, Host]) -> None:

@@ -29,9 +29,8 @@ from faults.fields import KINDS
 from faults.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
 from faults.plan import Plan
 from faults.sweep import HURTS, ORDER
-from reference import TUTORIALS, grace
+from reference import TUTORIALS, grace, load
 from reference.outcome import Overdue, RoleFailed
-from reference.verify import tutorial
 from reference.world import launch
 from tests import networks, plays
 from tests.documented import DOCUMENTED
@@ -101,7 +100,7 @@ def test_every_option_is_in_the_table(document: str) -> None:
     name = document.split()[4] if len(document.split()) > 4 else ""
     case = set[str]()
     if name in TUTORIALS:
-        options_of_fields = [item.name.replace("_", "-") for item in fields(tutorial(name).Case)]
+        options_of_fields = [item.name.replace("_", "-") for item in fields(load(name).Case)]
         case = {f"--{dashes}{each}" for each in options_of_fields for dashes in ("", "no-")}
     _, _, listed = text_of(document).partition("options: ")
     options = set(re.findall(r"--[a-z-]+", listed)) - case - {"--help", "--script"}

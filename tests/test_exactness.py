@@ -13,12 +13,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference import batch_parameter_server, parameter_server
+from reference import batch_parameter_server, load, parameter_server
 from reference.case import Case, CaseError
 from reference.exactness import Exactly, NotExact
 from reference.grid import Grid, grid_of_values
 from reference.trace import Trace
-from reference.verify import CASES, cases, judge, prove, tutorial, verify
+from reference.verify import CASES, cases, judge, prove, verify
 from tests.permuted import Permuted
 from tests.twins import turns, unproven
 
@@ -159,7 +159,7 @@ def test_arrival_order_is_proved_before_the_run() -> None:
 def test_a_loss_that_rounds_is_refused() -> None:
     """All that the parameters come from is exact here, and so is each term of the loss."""
     with pytest.raises(NotExact, match=r"^dist_autograd: step 10: sum of \(3, 3\) needs 55 bits, and 53 are exact; "):
-        prove(tutorial("dist_autograd").Case.exact(lr=0.5, steps=20))
+        prove(load("dist_autograd").Case.exact(lr=0.5, steps=20))
 
 
 def test_verify_refuses_before_anything_runs() -> None:

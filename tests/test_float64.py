@@ -10,12 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.natural import natural_bound
 from reference.noticed import result_of
 from reference.reordering import REORDERED, Reordered, reordered
 from reference.trace import Trace
-from reference.verify import tutorial, twins_for
+from reference.verify import twins_for
 
 _IMAGES = {"image_w": 4, "image_h": 4, "batch_size": 2, "num_classes": 2, "trainers": 2, "steps": 2}
 _PIPELINE = {"model": "mlp", "batch_size": 4, "num_split": 2, "image_w": 4, "image_h": 4, "num_classes": 3, "steps": 2}
@@ -87,12 +87,12 @@ def off(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def test_every_tutorial_with_a_dtype_has_its_case_here() -> None:
-    assert set(SMALL) == {name for name in TUTORIALS if hasattr(tutorial(name).Case(), "dtype")}
+    assert set(SMALL) == {name for name in TUTORIALS if hasattr(load(name).Case(), "dtype")}
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_is_rounded_to_float32_in_float64(name: str) -> None:
-    module = tutorial(name)
+    module = load(name)
     with Watched() as watched:
         module.train_locally(module.Case(dtype="float64", **SMALL[name]))
     assert watched.rounded == {torch.float64}
@@ -108,7 +108,7 @@ def test_what_comes_from_outside_torchs_operators_is_not_rounded(name: str) -> N
 
     An agent's returns are discounted outside (`cartpole.discounted`): other forms of that are within the bound.
     """
-    module = tutorial(name)
+    module = load(name)
     case = module.Case(dtype="float64", **{**SMALL[name], **(_UNROUNDED if "n_steps" in SMALL[name] else {})})
     with Outside() as mode:
         trace = module.train_locally(case)
@@ -121,7 +121,7 @@ def test_what_comes_from_outside_torchs_operators_is_not_rounded(name: str) -> N
 @pytest.mark.parametrize("name", SMALL)
 def test_an_error_of_1e_12_in_any_last_parameter_is_outside(name: str) -> None:
     """And a run in another order is within."""
-    module = tutorial(name)
+    module = load(name)
     train, case = module.train_locally, module.Case(dtype="float64", **SMALL[name])
     plain = train(case)
     others, exact = twins_for(plain, plain, train)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import reference.pipeline
 import tests.formulas.pipeline
+from reference import load
 
 few = settings(max_examples=max(1, settings().max_examples * 12 // 100))  # of 100 that a profile asks for
 
@@ -119,7 +120,7 @@ def plain_kernels(lstm: bool) -> Iterator[None]:
 
 def compare(tutorial: str, numbers: Mapping[str, Any]) -> Mapping[str, torch.Tensor]:
     """Every tensor of the twin's trace, which is returned: its dtype, its shape and its bits, but for a zero's sign."""
-    twin, formula = import_module(f"reference.{tutorial}"), import_module(f"tests.formulas.{tutorial}")
+    twin, formula = load(tutorial), import_module(f"tests.formulas.{tutorial}")
     case = twin.Case(**numbers)
     with plain_kernels(lstm=tutorial == "rnn"):
         got = twin.train_locally(case).tensors
@@ -230,7 +231,7 @@ def test_both_halves_of_a_resnet50_are_drawn_by_the_formula() -> None:
 
 def values(tutorial: str) -> Iterator[tuple[str, set[Any]]]:
     """Each field of the tutorial's case that decides something, with all values that it has in the table."""
-    kind = import_module(f"reference.{tutorial}").Case
+    kind = load(tutorial).Case
     for option in {item.name for item in fields(kind)} - FIELDS_WITHOUT_A_FORMULA:
         yield option, {getattr(kind(**numbers), option) for numbers in TABLE[tutorial].values()}
 

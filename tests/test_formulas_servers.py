@@ -16,6 +16,7 @@ from reference import (
     batch_parameter_server,
     dist_autograd,
     hybrid_ddp,
+    load,
     parameter_server,
     rpc_basics,
     rref_dataflow,
@@ -58,7 +59,7 @@ def events(case: Any) -> Tensors:
 def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
     """Hold the twin's trace against the formula's: names, dtypes, shapes and numbers; and return it."""
     given = events(case)
-    got = import_module(f"reference.{case.tutorial()}").train_locally(case, Trace(case, given)).tensors
+    got = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
     wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
     assert list(got) == sorted(wanted)
     for name, tensor in got.items():

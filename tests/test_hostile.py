@@ -29,12 +29,12 @@ from faults.ledger import Ledger
 from faults.plan import Fault, Plan, PlanError
 from faults.record import End, RecordError
 from faults.scope import prepared
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.case import CaseError
 from reference.cli import BadInput, _run_parser, main
 from reference.entry import REAL
 from reference.trace import Trace, TraceError, compare
-from reference.verify import judge, tutorial
+from reference.verify import judge
 from reference.world import WorldError, run_rank
 from tests.hostile import (
     changed,
@@ -149,12 +149,12 @@ def test_an_integer_that_is_no_time_is_refused(value: int) -> None:
 
 # Cases
 
-CASES = st.sampled_from(list(TUTORIALS)).map(lambda name: json.loads(tutorial(name).Case().to_json()))
+CASES = st.sampled_from(list(TUTORIALS)).map(lambda name: json.loads(load(name).Case().to_json()))
 
 
 @inputs(name=st.sampled_from(list(TUTORIALS)), text=texts(documents(CASES)))
 def test_a_json_is_a_case_or_refused_in_one_line(name: str, text: str) -> None:
-    kind = tutorial(name).Case
+    kind = load(name).Case
     with refused(CaseError):
         case = kind.from_json(text)
         assert kind.from_json(case.to_json()) == case
@@ -162,14 +162,14 @@ def test_a_json_is_a_case_or_refused_in_one_line(name: str, text: str) -> None:
 
 def test_a_case_says_each_field_once() -> None:
     with pytest.raises(CaseError, match=r"^rpc_basics: 'seed' is given twice$"):
-        tutorial("rpc_basics").Case.from_json('{"seed": 1, "seed": 2}')
+        load("rpc_basics").Case.from_json('{"seed": 1, "seed": 2}')
 
 
 def test_a_number_that_cannot_be_written_is_refused() -> None:
     for value in (10**5000, 2**1024):
         with refused(CaseError), pytest.raises(CaseError, match="steps must be a number of at most 1024 bits"):
-            tutorial("rpc_basics").Case(steps=value)
-    assert "steps" in tutorial("rpc_basics").Case(steps=2**1024 - 1).to_json()
+            load("rpc_basics").Case(steps=value)
+    assert "steps" in load("rpc_basics").Case(steps=2**1024 - 1).to_json()
 
 
 # Options
@@ -185,7 +185,7 @@ WORDS = st.sampled_from(["--workers", "--lr", "--seed", "--record", "--text", "-
 def test_options_are_a_case_or_refused_in_one_line(name: str, words: list[str]) -> None:
     with refused(BadInput, CaseError), contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         given = vars(_run_parser(name).parse_args(words))
-        kind = tutorial(name).Case
+        kind = load(name).Case
         kind(**{key: value for key, value in given.items() if value is not None and key in kind.__dataclass_fields__})
 
 
@@ -257,7 +257,7 @@ def _use(trace: Trace, folder: Path) -> None:
     trace.losses()
     with refused(TraceError):
         assert compare(trace, trace).equal
-    judge(trace, tutorial("rpc_basics").train_locally)
+    judge(trace, load("rpc_basics").train_locally)
     trace.save(folder / "again")
     assert Trace.load(folder / "again").tensors.keys() == trace.tensors.keys()
 
@@ -300,7 +300,7 @@ def test_complex_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"real numbers \(torch.complex64|not a safetensors file"):
         Trace.load(tmp_path / "t")
     with pytest.raises(TraceError, match=r"0000/x: not a plain tensor of real numbers \(torch.complex64"):
-        Trace(tutorial("rpc_basics").Case(), {"0000/x": torch.zeros(1, dtype=torch.complex64)}).save(tmp_path / "t")
+        Trace(load("rpc_basics").Case(), {"0000/x": torch.zeros(1, dtype=torch.complex64)}).save(tmp_path / "t")
 
 
 @pytest.mark.parametrize("dimensions", [0, 3, 32])
@@ -323,7 +323,7 @@ INT64 = torch.int64
     ids=["scalar", "flat", "triples", "cube", "worker", "kind", "negative", "float", "bool", "byte"],
 )
 def test_an_order_of_no_workers_is_wrong(events: torch.Tensor) -> None:
-    module = tutorial("parameter_server")
+    module = load("parameter_server")
     trace = Trace(module.Case(workers=2, steps=1), {"order/events": events})
     difference, verdict = judge(trace, module.train_locally)
     assert (verdict, difference.partition(":")[0]) == ("wrong", "order/events")
@@ -336,7 +336,7 @@ def test_an_order_of_no_workers_is_wrong(events: torch.Tensor) -> None:
     ids=["scalar", "table", "float", "many"],
 )
 def test_arrivals_of_no_trainers_are_wrong(arrivals: torch.Tensor) -> None:
-    module = tutorial("batch_parameter_server")
+    module = load("batch_parameter_server")
     case = module.Case(trainers=3, steps=1, accumulation="arrival", model="mlp", record="ends")
     difference, verdict = judge(Trace(case, {"0000/arrivals": arrivals}), module.train_locally)
     assert verdict == "wrong"
@@ -349,10 +349,10 @@ def replayed(draw: st.DrawFn) -> Trace:
     """A trace whose twin has to replay an order: one that can be, in which some numbers are others, or none."""
     server, steps = draw(st.booleans()), draw(st.integers(1, 2))
     if server:
-        case = tutorial("parameter_server").Case(workers=2, steps=steps)
+        case = load("parameter_server").Case(workers=2, steps=steps)
         found = {"order/events": draw(st.permutations([[kind, worker] for kind, worker in TURNS * steps]))}
     else:
-        case = tutorial("batch_parameter_server").Case(
+        case = load("batch_parameter_server").Case(
             trainers=3, steps=steps, accumulation="arrival", model="mlp", record="ends"
         )
         found = {f"{step:04d}/arrivals": draw(st.permutations(range(3))) for step in range(steps)}
@@ -368,16 +368,16 @@ def replayed(draw: st.DrawFn) -> Trace:
 
 @inputs(trace=replayed())
 def test_an_order_is_replayed_or_refused_in_one_line(trace: Trace) -> None:
-    difference, verdict = judge(trace, tutorial(trace.case.tutorial()).train_locally)
+    difference, verdict = judge(trace, load(trace.case.tutorial()).train_locally)
     assert verdict == "wrong"  # it lacks all else
     assert is_one_line(difference)
 
 
 def test_a_twin_that_cannot_be_computed_is_unknown() -> None:
     """A learning rate that its dtype cannot hold; probabilities that are not numbers any more."""
-    for case in (tutorial("dist_autograd").Case(lr=1e300), tutorial("reinforce").Case(lr=1e30, steps=3)):
+    for case in (load("dist_autograd").Case(lr=1e300), load("reinforce").Case(lr=1e30, steps=3)):
         trace = Trace(case, {f"{step:04d}/loss/x": torch.zeros(()) for step in range(case.steps)})
-        difference, verdict = judge(trace, tutorial(case.tutorial()).train_locally)
+        difference, verdict = judge(trace, load(case.tutorial()).train_locally)
         assert (verdict, difference.partition(" (")[0]) == ("unknown", "the twin cannot be computed")
         assert is_one_line(difference)
 
@@ -385,15 +385,15 @@ def test_a_twin_that_cannot_be_computed_is_unknown() -> None:
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_more_steps_than_tensors_are_wrong_at_once(name: str) -> None:
     """The twin of a case that a file names may take for ever."""
-    kind = tutorial(name).Case
+    kind = load(name).Case
     case = kind(steps=9999 if "reinforce" in name else 2**1000)
     with soon():
-        difference, verdict = judge(Trace(case, {"0000/x": torch.zeros(1)}), tutorial(name).train_locally)
+        difference, verdict = judge(Trace(case, {"0000/x": torch.zeros(1)}), load(name).train_locally)
     assert (verdict, difference[:13]) == ("wrong", "1 tensors of ")
 
 
 def test_a_learning_curve_that_is_not_in_the_trace_is_refused() -> None:
-    module = tutorial("reinforce")
+    module = load("reinforce")
     for tensors in ({}, {"0000/reward/running": torch.zeros(2)}):
         with pytest.raises(TraceError, match=r"^a running reward in 0 of 1 episodes, wanted one in each$"):
             module.goal(Trace(module.Case(steps=1), tensors))

@@ -13,7 +13,7 @@ import pytest
 import torch
 import torch.distributed.rpc as rpc
 
-from faults import messages
+from faults import message_evidence, messages
 from faults.certainty import first_line
 from faults.fields import MESSAGES
 from faults.ledger import Event, Timeline
@@ -274,7 +274,7 @@ def timeline(*events: tuple[str, str, dict[str, Any]]) -> Timeline:
 
 
 def proofs(text: str, *events: tuple[str, str, dict[str, Any]]) -> list[str | None]:
-    return list(messages.evidence(Plan.parse(text), timeline(*events)).values())
+    return list(message_evidence.evidence(Plan.parse(text), timeline(*events)).values())
 
 
 class TestEvidence:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import torch
 
-from reference import TUTORIALS, batch_parameter_server, parameter_server, reinforce, rpc_basics, rref_dataflow
+from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
 from reference.exactness import Exactly
 from reference.natural import Undecided, natural_bound
 from reference.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
-from reference.verify import judge, tutorial
+from reference.verify import judge
 
 CASE = Case()
 EPS32 = 2.0**-23
@@ -390,7 +390,7 @@ def test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form(seed: int) 
 @pytest.mark.parametrize("case", [rpc_basics.Case(steps=2), rref_dataflow.Case(side=128)], ids=lambda c: c.tutorial())
 def test_what_has_no_dtype_to_choose_rounds_nowhere(case: Any) -> None:
     with Exactly():
-        tutorial(case.tutorial()).train_locally(case)
+        load(case.tutorial()).train_locally(case)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -525,8 +525,8 @@ def test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too() 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["reinforce", "batch_reinforce"])
 def test_an_agents_run_in_another_order_is_within_the_bound(name: str, dtype: str, record: str) -> None:
-    case = tutorial(name).Case(steps=2, n_steps=40, dtype=dtype, record=record)
-    train = tutorial(name).train_locally
+    case = load(name).Case(steps=2, n_steps=40, dtype=dtype, record=record)
+    train = load(name).train_locally
     difference, verdict = judge(reordered(train, case, None, 1000), train)
     assert verdict == "within bound", difference
 
@@ -558,7 +558,7 @@ def two_threads() -> Iterator[None]:
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_twins_compute_with_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As roles do: the number of threads decides the order of sums. The caller's number comes back."""
-    module, seen, trace = tutorial(name), [], Recorder.trace
+    module, seen, trace = load(name), [], Recorder.trace
 
     def watched(self: Recorder) -> Trace:
         seen.append(torch.get_num_threads())

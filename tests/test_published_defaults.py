@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reference import TUTORIALS
-from reference.verify import CASES, case_of, changes, tutorial
+from reference import TUTORIALS, load
+from reference.verify import CASES, case_of, changes
 from tests.published_defaults import PUBLISHED
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +23,7 @@ def test_every_tutorial_has_its_table() -> None:
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_every_field_of_a_case_has_the_default_of_the_table(name: str) -> None:
     """So a new field needs an entry. By `repr`, because 1, 1.0 and True are equal and are three defaults."""
-    got = {field: repr(value) for field, value in asdict(tutorial(name).Case()).items()}
+    got = {field: repr(value) for field, value in asdict(load(name).Case()).items()}
     assert got == {field: repr(default.value) for field, default in PUBLISHED[name].items()}
 
 
@@ -48,4 +48,4 @@ def test_the_readmes_table_has_rows_that_verify_runs() -> None:
     assert [name for name, *_ in found] == list(TUTORIALS)
     for name, changed, roles, steps in found:
         cases = {changes(case) or "defaults": case for case in (case_of(name, given) for given in CASES[name])}
-        assert (len(tutorial(name).roles(cases[changed])), cases[changed].steps) == (int(roles), int(steps)), name
+        assert (len(load(name).roles(cases[changed])), cases[changed].steps) == (int(roles), int(steps)), name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.case import CaseError
 from reference.quick import QUICK, quick
-from reference.verify import judge, tutorial
+from reference.verify import judge
 from tests.runs import run
 
 
@@ -16,12 +16,12 @@ def test_it_runs_equal(name: str) -> None:
     case = quick(name)
     trace = run(case)
     assert trace.case == case
-    difference, verdict = judge(trace, tutorial(name).train_locally)
+    difference, verdict = judge(trace, load(name).train_locally)
     assert verdict in ("equal", "within bound"), difference
 
 
 def test_fields_may_differ() -> None:
-    assert quick("reinforce", observers=3, steps=5) == tutorial("reinforce").Case(observers=3, steps=5, n_steps=20)
+    assert quick("reinforce", observers=3, steps=5) == load("reinforce").Case(observers=3, steps=5, n_steps=20)
     assert quick("rnn", timeout=2.0).timeout == 2.0
     with pytest.raises(CaseError, match="steps must be at least 1"):
         quick("rnn", steps=0)

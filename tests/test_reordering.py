@@ -10,11 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.operators import EXACT, ROUNDED
 from reference.reordering import Reordered
 from reference.sums import SUMS
-from reference.verify import tutorial
 
 Tensor = torch.Tensor
 Terms = Callable[..., Tensor]
@@ -223,7 +222,7 @@ _LARGE = {"model": "resnet50", "steps": 1, "batch_size": 2, "image_w": 32, "imag
 
 def assert_all_known(name: str, **fields: Any) -> None:
     """The twin of this case computes with operators that are classified, and its trace in float64 stays the same."""
-    module = tutorial(name)
+    module = load(name)
     case = module.Case(dtype="float64", **fields)
     with Reordered(0) as mode:
         trace = module.train_locally(case)
@@ -235,7 +234,7 @@ def assert_all_known(name: str, **fields: Any) -> None:
 
 
 def test_every_tutorial_that_rounds_has_its_forms_here() -> None:
-    assert set(_FORMS) == {name for name in TUTORIALS if hasattr(tutorial(name).Case(), "dtype")}
+    assert set(_FORMS) == {name for name in TUTORIALS if hasattr(load(name).Case(), "dtype")}
 
 
 @pytest.mark.parametrize(("name", "fields"), [(n, f) for n, forms in _FORMS.items() for f in forms])

@@ -10,6 +10,8 @@ from faults import hook
 from faults.folder import MARK
 from faults.ledger import Ledger
 from faults.plan import Plan, PlanError
+from faults.plan_file import PLAN as PLAN_FILE
+from faults.plan_file import read_plan
 from faults.planned import together
 from faults.scope import check_roles, prepared, scope
 from reference.grace import SECONDS
@@ -26,8 +28,8 @@ def test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run(tmp_path: Path)
     (place / "a.stacks").touch()
     (place / "b.log").write_text("kept")
     assert prepared(PLAN, place) == place.resolve()
-    assert sorted(each.name for each in place.iterdir()) == [MARK, "b.log", hook.PLAN]
-    assert hook.read_plan(place) == PLAN
+    assert sorted(each.name for each in place.iterdir()) == [MARK, "b.log", PLAN_FILE]
+    assert read_plan(place) == PLAN
 
 
 def test_arguments_of_launch(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.distributed.rpc import rref_proxy
 
-from faults.site import name_of, sites_of
+from faults.called_sites import sites_of
+from faults.site import name_of
 from tests import fault_plays as shop
 
 HERE = shop.HERE

@@ -7,10 +7,10 @@ from dataclasses import replace
 import torch
 
 from faults.subject import of_tutorial
+from reference import load
 from reference.outcome import Raised, Returned
 from reference.quick import quick
 from reference.trace import Trace
-from reference.verify import tutorial
 
 CASE = quick("dist_autograd")
 
@@ -18,13 +18,13 @@ CASE = quick("dist_autograd")
 def test_a_tutorial() -> None:
     subject = of_tutorial(CASE)
     assert subject.name == "dist_autograd" if type(CASE)() == CASE else subject.name.startswith("dist_autograd ")
-    assert list(subject.roles) == list(tutorial("dist_autograd").roles(CASE))
+    assert list(subject.roles) == list(load("dist_autograd").roles(CASE))
     assert subject.timeout == CASE.timeout
     assert of_tutorial(replace(CASE, timeout=2.5)).name.endswith("timeout=2.5")
 
 
 def test_its_trace_is_judged() -> None:
-    subject, trace = of_tutorial(CASE), tutorial("dist_autograd").train_locally(CASE)
+    subject, trace = of_tutorial(CASE), load("dist_autograd").train_locally(CASE)
     judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})
     assert judged is not None
     assert judged[0] == "equal"
@@ -39,7 +39,7 @@ def test_its_trace_is_judged() -> None:
 def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
     """An exact case whose twin proves that it is none: nothing is known of the run."""
     sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
-    kind = tutorial("batch_parameter_server").Case
+    kind = load("batch_parameter_server").Case
     case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)
     trace = Trace(case, {f"{step:04d}/loss/trainer1": torch.zeros(()) for step in range(case.steps)})
     judged = of_tutorial(quick("batch_parameter_server")).judge({"ps": Returned(trace)})

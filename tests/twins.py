@@ -7,15 +7,14 @@ from collections.abc import Callable
 
 import torch
 
-from reference import parameter_server
+from reference import load, parameter_server
 from reference.case import Case
 from reference.trace import Trace
-from reference.verify import tutorial
 
 
 def unproven(case: Case, replay: Trace | None = None) -> Trace:
     """The twin without its proof."""
-    twin: Callable[..., Trace] = inspect.unwrap(tutorial(case.tutorial()).train_locally)
+    twin: Callable[..., Trace] = inspect.unwrap(load(case.tutorial()).train_locally)
     return twin(case, replay)
 
 

@@ -495,7 +495,7 @@ _OF_FOLDERS = (
         "any-plan-is-a-runs",
         _FOLDER,
         "    if (place / MARK).exists() or (ledgers",
-        "    if (place / hook.PLAN).exists() or (ledgers",
+        "    if (place / PLAN).exists() or (ledgers",
         (f"{_KEPT}::test_a_plan_that_the_user_has_written_is_never_replaced",),
         "a plan that somebody has written by hand is overwritten",
     ),

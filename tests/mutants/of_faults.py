@@ -401,7 +401,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-error-is-evidence",
-        "faults/messages.py",
+        "faults/message_evidence.py",
         "        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):",
         "        if error:",
         ("tests/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
@@ -457,7 +457,7 @@ MUTANTS = (
     ),
     Mutant(
         "helper-hides-its-function",
-        "faults/site.py",
+        "faults/called_sites.py",
         "*map(name_of, handed[:1])]",
         "]",
         ("tests/test_site.py::test_a_function_that_is_handed_on_is_called_too",),

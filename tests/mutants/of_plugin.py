@@ -214,7 +214,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-message-is-shown",
-        "faults/messages.py",
+        "faults/message_evidence.py",
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
         ("tests/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
