@@ -22,11 +22,10 @@ from typing import Any
 import torch
 
 from reference import load
-from reference.case import Case
-from reference.natural import Undecided, natural_bound
-from reference.reordering import REORDERED, reordered
-from reference.trace import Trace, TraceError
-from reference.verify import changes, twins_for
+from reference.rounding.bound import Undecided, natural_bound
+from reference.rounding.reordering import REORDERED, reordered
+from reference.trace import Case, Trace, TraceError
+from reference.verify.verify import changes, twins_for
 
 _IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4, "num_classes": 10, "steps": 3}
 _CONVNET = {"model": "convnet", **_IMAGES}

@@ -27,17 +27,14 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.attendance import cause_of
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.line import shown
-from reference.models import build_model
-from reference.progress import log_step
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
-from reference.update import (
+import reference.trace.case
+from reference.exact.exactness import proven
+from reference.rpc.liveness import cause_of
+from reference.system.printable import shown
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.gradients import (
     Tensors,
     accumulate,
     average,
@@ -46,10 +43,13 @@ from reference.update import (
     keep_apart,
     weighted_sum,
 )
+from reference.training.models import build_model
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The tutorial's numbers: ResNet50, 5 trainers, 6 rounds of 20 images of 64 × 64, 30 classes."""
 
     steps: int = number(6, "rounds: updates of the model", at_least=1)

@@ -32,10 +32,11 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.agent import Roles
-from reference.attendance import Attendance, ParticipantFailed
-from reference.cartpole import (
+import reference.trace.case
+from reference.rpc.liveness import Attendance, ParticipantFailed
+from reference.trace.case import choice, flag, number, text
+from reference.trace.trace import Recorder, Trace
+from reference.training.cartpole import (
     HIDDEN,
     Chance,
     discounted,
@@ -46,16 +47,15 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, flag, number, text
-from reference.seeding import seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.training.seeding import seed_for
+from reference.training.threads import one_thread
+from reference.world.rpc_agent import Roles
 
 State = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
     seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)

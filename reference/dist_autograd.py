@@ -24,18 +24,18 @@ from torch import optim
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+import reference.trace.case
+from reference.exact.exactness import proven
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 
 OWNERS = ("worker1", "worker2")
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
 
     steps: int = number(5, "optimizer steps of each context", at_least=1)

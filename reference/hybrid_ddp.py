@@ -35,24 +35,24 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
-import reference.case
-from reference.attendance import cause_of
-from reference.backward import backward
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.patience import rpc_timeout
-from reference.progress import log_step
-from reference.rpc_store import process_group
-from reference.seeding import generator
-from reference.streams import build
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+import reference.trace.case
+from reference.exact.exactness import proven
+from reference.rpc.dist_backward import backward
+from reference.rpc.liveness import cause_of
+from reference.rpc.rpc_store import process_group
+from reference.rpc.timeouts import rpc_timeout
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace
+from reference.training.rng import build
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 
 Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The talk names no sizes; these are small."""
 
     steps: int = number(20, "updates of the model", at_least=1)

@@ -23,13 +23,13 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.case import choice, number
-from reference.exactness import BITS, WANTED, NotExact, proven
-from reference.grid import Grid, grid_of_values
-from reference.seeding import generator, seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
+import reference.trace.case
+from reference.exact.exactness import BITS, WANTED, NotExact, proven
+from reference.exact.grid import Grid, grid_of_values
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.seeding import generator, seed_for
+from reference.training.threads import one_thread
 
 PULL, PUSH = 0, 1
 
@@ -37,7 +37,7 @@ Gradients = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
 
     steps: int = number(100, "updates that each worker sends", at_least=1)

@@ -21,22 +21,22 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 
-import reference.case
-from reference.agent import Roles
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator, seed_for
-from reference.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
-from reference.update import weighted_sum
-from reference.vision import Bottleneck
+import reference.trace.case
+from reference.exact.exactness import proven
+from reference.rpc.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.gradients import weighted_sum
+from reference.training.seeding import generator, seed_for
+from reference.training.threads import one_thread
+from reference.training.vision import Bottleneck
+from reference.world.rpc_agent import Roles
 
 WORKERS = ("worker1", "worker2")
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The tutorial's numbers: 3 batches of 120 images of 128 × 128, 1000 classes; it tries 1, 2, 4 and 8 splits."""
 
     steps: int = number(3, "batches, each with one optimizer step", at_least=1)

@@ -27,10 +27,11 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.agent import Roles
-from reference.attendance import Attendance
-from reference.cartpole import (
+import reference.trace.case
+from reference.rpc.liveness import Attendance
+from reference.trace.case import choice, number, text
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.cartpole import (
     HIDDEN,
     Chance,
     Draws,
@@ -42,16 +43,15 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, number, text
-from reference.seeding import seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
+from reference.training.seeding import seed_for
+from reference.training.threads import one_thread
+from reference.world.rpc_agent import Roles
 
 EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
 
     steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)

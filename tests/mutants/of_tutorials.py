@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_BATCH, _UPDATE, _SHARD = "reference/batch_parameter_server.py", "reference/update.py", "reference/shard.py"
-_QUICK = "tests/test_quick.py::test_it_runs_equal"
-_OF_BATCH = "tests/test_batch_parameter_server.py"
+_BATCH, _UPDATE, _SHARD = (
+    "reference/batch_parameter_server.py",
+    "reference/training/gradients.py",
+    "reference/rpc/shard.py",
+)
+_QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal"
+_OF_BATCH = "tests/reference/test_batch_parameter_server.py"
 _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
 
 MUTANTS = (
@@ -31,7 +35,7 @@ MUTANTS = (
         _BATCH,
         "            m = rpc.rpc_sync(\n                self.ps_rref.owner(),",
         "            rpc.rpc_sync(\n                self.ps_rref.owner(),",
-        ("tests/test_promises.py::test_healthy[batch_parameter_server]",),
+        ("tests/project/test_promises.py::test_healthy[batch_parameter_server]",),
         "a trainer goes on with the model that it had",
     ),
     Mutant(
@@ -126,7 +130,7 @@ MUTANTS = (
         _BATCH,
         "                raise event",
         '                raise AssertionError("a round has failed")',
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
+        ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
         "a failure that does not say what it comes from",
     ),
     Mutant(
@@ -150,7 +154,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "            if not self._note(PUSH, worker, number):\n                return True\n",
         "            self._note(PUSH, worker, number)\n",
-        ("tests/test_promises.py::test_what_loses_nothing_changes_nothing[twice]",),
+        ("tests/project/test_promises.py::test_what_loses_nothing_changes_nothing[twice]",),
         "gradients that arrive twice are applied twice",
     ),
     Mutant(
@@ -158,7 +162,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "        self.order.append((kind, rank))",
         "        self.order.append((kind, 0))",
-        ("tests/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order[0]",),
+        ("tests/reference/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order[0]",),
         "the trace does not say which worker it was",
     ),
     Mutant(
@@ -166,7 +170,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "RRef(parameter.detach().clone())",
         "RRef(parameter.detach())",
-        ("tests/test_parameter_server.py::test_pulled_parameters_are_copies_of_one_moment",),
+        ("tests/reference/test_parameter_server.py::test_pulled_parameters_are_copies_of_one_moment",),
         "a worker fetches parameters of different moments",
     ),
     Mutant(
@@ -174,7 +178,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "                parameter.copy_(rref.to_here(timeout=limit))",
         "                rref.to_here(timeout=limit)",
-        ("tests/test_promises.py::test_healthy[parameter_server]",),
+        ("tests/project/test_promises.py::test_healthy[parameter_server]",),
         "a worker trains the weights that it began with, as published (S1.14)",
     ),
     Mutant(
@@ -182,7 +186,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "for name, n in busy.items() if self.heard[name] <= since",
         "for name, n in busy.items() if since",
-        ("tests/test_parameter_server.py::test_only_the_silent_are_named",),
+        ("tests/reference/test_parameter_server.py::test_only_the_silent_are_named",),
         "who is missing is named together with who is not",
     ),
     Mutant(
@@ -190,7 +194,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "                self.changed.wait(due - time.monotonic())",
         "                self.changed.wait()",
-        ("tests/test_promises.py::test_who_is_silent_ends_nobodys_patience_but_the_cases",),
+        ("tests/project/test_promises.py::test_who_is_silent_ends_nobodys_patience_but_the_cases",),
         "a server that waits for a dead worker without a limit",
     ),
     Mutant(
@@ -198,7 +202,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "        finally:\n            global_ps_rref.set(None)",
         "        finally:\n            pass",
-        ("tests/test_parameter_server.py::test_the_module_forgets_its_server",),
+        ("tests/reference/test_parameter_server.py::test_the_module_forgets_its_server",),
         "a module keeps an RRef beyond its world",
     ),
     Mutant(
@@ -206,7 +210,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "        return recorder.trace()\n\n    def train_in_context",
         "        dist_autograd._new_context()\n        return recorder.trace()\n\n    def train_in_context",
-        ("tests/test_promises.py::test_healthy[dist_autograd]",),
+        ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
     Mutant(
@@ -214,7 +218,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values()), lr",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values())[:1], lr",
-        ("tests/test_dist_autograd.py::test_exact",),
+        ("tests/reference/test_dist_autograd.py::test_exact",),
         "the optimizer knows one of two parameters",
     ),
     Mutant(
@@ -222,7 +226,7 @@ MUTANTS = (
         _SHARD,
         "        return self._turnstile.run(number, lambda: self._compute(here, number))",
         "        return self._compute(here, number)",
-        ("tests/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
+        ("tests/reference/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
         "micro-batches are computed in the order of their arrival",
     ),
     Mutant(
@@ -230,15 +234,15 @@ MUTANTS = (
         _SHARD,
         "        if number % self.num_split == 0:",
         "        if number == 0:",
-        ("tests/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
+        ("tests/reference/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
         "a batch's graph hangs on that of the batch before",
     ),
     Mutant(
         "chain-dropped",
-        "reference/chain.py",
+        "reference/rpc/parameter_chain.py",
         "        self.links = {name: link.view_as(link) for name, link in self.links.items()}",
         "        self.links = dict(self.links)",
-        ("tests/test_chain.py::test_bits_of_a_plain_backward_pass",),
+        ("tests/reference/test_parameter_chain.py::test_bits_of_a_plain_backward_pass",),
         "gradients of micro-batches add up in the order in which threads are done",
     ),
     Mutant(
@@ -246,23 +250,23 @@ MUTANTS = (
         _SHARD,
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
-        ("tests/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
+        ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
         "parts of so many images instead of so many parts (S4.3)",
     ),
     Mutant(
         "turns-go-on",
-        "reference/turnstile.py",
+        "reference/rpc/ordered_executor.py",
         '                self._fail(f"number {number} failed: {type(error).__name__}: {error}")',
         "                del error",
-        ("tests/test_turnstile.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
+        ("tests/reference/test_ordered_executor.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
         "after a failure the later ones wait for a turn that never comes",
     ),
     Mutant(
         "undiscounted",
-        "reference/cartpole.py",
+        "reference/training/cartpole.py",
         "rewards[step] + gamma * following",
         "rewards[step] + following",
-        ("tests/test_cartpole.py::test_returns_by_hand",),
+        ("tests/reference/test_cartpole.py::test_returns_by_hand",),
         "returns without their discount, in the tutorial and its twin alike",
     ),
     Mutant(
@@ -274,7 +278,7 @@ MUTANTS = (
         "            if terminated or truncated:\n"
         "                break\n"
         "            self._ask(Agent.report_reward, agent_rref, float(reward))",
-        ("tests/test_promises.py::test_healthy[reinforce]", f"{_QUICK}[reinforce]"),
+        ("tests/project/test_promises.py::test_healthy[reinforce]", f"{_QUICK}[reinforce]"),
         "the last step's reward is not reported",
     ),
     Mutant(
@@ -282,7 +286,7 @@ MUTANTS = (
         "reference/batch_reinforce.py",
         "    return (-log_probs * rewards / observers).sum()",
         "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
-        ("tests/test_batch_reinforce.py::test_the_published_broadcast_is_seen",),
+        ("tests/reference/test_batch_reinforce.py::test_the_published_broadcast_is_seen",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),
     Mutant(
@@ -314,7 +318,7 @@ MUTANTS = (
         "reference/hybrid_ddp.py",
         "    return total.div_(len(gradients))",
         "    return total",
-        ("tests/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
+        ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
         "sums instead of means, in the tutorial and its twin alike",
     ),
     Mutant(
@@ -329,19 +333,19 @@ MUTANTS = (
     ),
     Mutant(
         "failure-is-no-result",
-        "reference/attendance.py",
+        "reference/rpc/liveness.py",
         '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
         "                results[name] = cause_of(error)",
-        ("tests/test_attendance.py::test_a_failure_ends_the_wait_although_others_go_on",),
+        ("tests/reference/test_liveness.py::test_a_failure_ends_the_wait_although_others_go_on",),
         "a participant's error is taken for its result",
         hangs=True,
     ),
     Mutant(
         "failure-is-silence",
-        "reference/attendance.py",
+        "reference/rpc/liveness.py",
         '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
         "                running.add(name)",
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
+        ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
         "who has failed is waited for until it was silent for too long",
     ),
     Mutant(
@@ -349,15 +353,15 @@ MUTANTS = (
         "reference/batch_parameter_server.py",
         "        if self.round >= self.case.steps:",
         "        if self.round > 10**6:",
-        ("tests/test_batch_parameter_server.py::test_a_report_after_the_last_round_is_refused",),
+        ("tests/reference/test_batch_parameter_server.py::test_a_report_after_the_last_round_is_refused",),
         "trainers that train twice make a trace of more rounds than were asked for",
     ),
     Mutant(
         "failure-before-the-end",
-        "reference/backward.py",
+        "reference/rpc/dist_backward.py",
         "        ended.wait(timeout)",
         "        ended.is_set()",
-        ("tests/test_backward.py::test_a_failure_comes_after_all_that_ran_here",),
+        ("tests/reference/test_dist_backward.py::test_a_failure_comes_after_all_that_ran_here",),
         "who lets go of a model that DDP's hook still works on hangs",
     ),
     Mutant(
@@ -365,15 +369,15 @@ MUTANTS = (
         "reference/hybrid_ddp.py",
         "        if self.step >= self.case.steps:",
         "        if self.step > 10**6:",
-        ("tests/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
+        ("tests/reference/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
         "trainers that train twice make a trace of more steps than were asked for",
     ),
     Mutant(
         "all-are-named",
-        "reference/attendance.py",
+        "reference/rpc/liveness.py",
         "from {', '.join(silent)}",
         "from {', '.join(running)}",
-        ("tests/test_attendance.py::test_who_waits_for_others_is_not_silent",),
+        ("tests/reference/test_liveness.py::test_who_waits_for_others_is_not_silent",),
         "who is silent is named together with who is not",
     ),
 )
