@@ -32,7 +32,6 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
 from reference.agent import Roles
 from reference.attendance import Attendance, ParticipantFailed
 from reference.cartpole import (
@@ -46,16 +45,17 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, flag, number, text
+from reference.case import flag, number, text
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
+from reference.training.training_case import TrainingCase
 
 State = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
     seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
@@ -67,7 +67,6 @@ class Case(reference.case.Case):
     gamma: float = number(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         require_environment(self, self.env)

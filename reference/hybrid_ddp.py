@@ -35,7 +35,6 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
-import reference.case
 from reference.attendance import cause_of
 from reference.backward import backward
 from reference.case import choice, number
@@ -47,12 +46,13 @@ from reference.seeding import generator
 from reference.streams import build
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
+from reference.training.training_case import ExactableCase
 
 Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(ExactableCase):
     """The talk names no sizes; these are small."""
 
     steps: int = number(20, "updates of the model", at_least=1)
@@ -65,8 +65,6 @@ class Case(reference.case.Case):
     bag: int = number(5, "rows that are summed for one example", at_least=1, at_most=1024)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
     accumulation: str = choice("rank", "allreduce", help="how DDP adds the dense gradients")
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.5, "steps": 3, "trainers": 4} | {
         "batch_size": 4,

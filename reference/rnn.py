@@ -29,19 +29,20 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 import reference.case
-from reference.case import choice, number
+from reference.case import number
 from reference.corpus import Corpus, read_text
 from reference.patience import rpc_timeout
 from reference.streams import build, drawn
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
+from reference.training.training_case import TrainingCase
 
 Hidden = tuple[torch.Tensor, torch.Tensor]
 Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
     steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
@@ -54,7 +55,6 @@ class Case(reference.case.Case):
     nlayers: int = number(4, "layers of the LSTM", at_least=1, at_most=64)
     dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         try:
