@@ -275,9 +275,7 @@ def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence
 
     Buffers are part of the result, so those of the last round are kept whatever ``record`` says.
     """
-    parameters = dict(model.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
-    recorder.step(round_, {}, gradients, parameters)
+    recorder.step(round_, {}, model)
     if recorder.case.record == "every" or round_ == recorder.steps - 1:
         recorder.put(f"{round_:04d}/buffer", dict(model.named_buffers()))
     if isinstance(recorder.case, Case) and recorder.case.accumulation == "arrival":

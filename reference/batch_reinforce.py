@@ -113,15 +113,13 @@ class Episode:
     def record(self, recorder: Recorder, episode: int, policy: nn.Module) -> None:
         """Put it into the trace; ``record="ends"`` keeps the loss, the two averages and the actions: two runs that act
         otherwise are not two roundings of one result."""
-        parameters = dict(policy.named_parameters())
-        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         averages = {"episode": self.ep_reward, "running": self.running_reward}
         recorder.put(f"{episode:04d}/reward", {n: torch.tensor(a, dtype=torch.float64) for n, a in averages.items()})
         steps = {"actions": self.actions}
         if recorder.case.record == "every":
             steps |= {"rewards": self.rewards, "log_probs": self.log_probs}
         recorder.put(f"{episode:04d}/steps", steps)
-        recorder.step(episode, {"policy": self.loss}, gradients, parameters)
+        recorder.step(episode, {"policy": self.loss}, policy)
 
 
 def act(

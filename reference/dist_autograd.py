@@ -110,7 +110,7 @@ class Trainer:
                     for c, done in enumerate(passes)
                     for name, tensor in done.gradients.items()
                 }
-                recorder.step(step, losses, gradients, self.values())
+                recorder.step(step, losses, self.values(), gradients)
                 for turn in self.turns:
                     turn.clear()
         return recorder.trace()
@@ -180,5 +180,5 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             for c, each in enumerate(gradients)
             for name, tensor in zip(OWNERS, each, strict=True)
         }
-        recorder.step(step, losses, named, parameters)
+        recorder.step(step, losses, parameters, named)
     return recorder.trace()

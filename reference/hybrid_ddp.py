@@ -43,7 +43,7 @@ from reference.patience import rpc_timeout
 from reference.progress import log_step
 from reference.rpc_store import process_group
 from reference.seeding import generator
-from reference.streams import build
+from reference.streams import build_seeded
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
 from reference.training.training_case import ExactableCase
@@ -83,7 +83,7 @@ def trainer_names(case: Case) -> list[str]:
 
 
 def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
-    module = build(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
+    module = build_seeded(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
     if case.arithmetic == "exact":
         draws = generator(case.seed, name)
         for parameter in module.parameters():
@@ -218,7 +218,7 @@ class EmbeddingServer:
     def _update(self) -> None:
         self.weight.grad = mean([self.held[name] for name in self.trainers])
         self.optimizer.step()
-        self.recorder.step(self.step, {}, {"ps/weight": self.weight.grad}, {"ps/weight": self.weight})
+        self.recorder.step(self.step, {}, {"ps/weight": self.weight})
         self.step += 1
         self.held = {}
         self.future_step = torch.futures.Future()
@@ -408,7 +408,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
-        recorder.step(step, {}, {"ps/weight": weight.grad}, {"ps/weight": weight})
+        recorder.step(step, {}, {"ps/weight": weight})
         means = {key: p.grad for key, p in dense.named_parameters() if p.grad is not None} if every else {}
         now = values(dense) if every or step == case.steps - 1 else {}
         for name, loss in zip(names, losses, strict=True):

@@ -156,7 +156,7 @@ class ParameterServer:
             for parameter, gradient in gradients.items():
                 parameter.grad = gradient.to(parameter.device)
             self.optimizer.step()
-            self.recorder.step(self.updates, {worker: loss}, gradients_dict, parameters)
+            self.recorder.step(self.updates, {worker: loss}, parameters)
             self.updates += 1
         return True
 
@@ -411,7 +411,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         for name, parameter in parameters.items():
             parameter.grad = gradients[name]
         optimizer.step()
-        recorder.step(pushes, {names[index]: loss}, gradients, parameters)
+        recorder.step(pushes, {names[index]: loss}, parameters)
         pushes += 1
     recorder.put("order", {"events": torch.tensor(order, dtype=torch.int64)})
     return recorder.trace()

@@ -207,7 +207,7 @@ def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Te
 
 def record(recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: tuple[Named, Named]) -> None:
     """Put one step into the trace: batch norm's buffers as well."""
-    recorder.step(step, {"master": loss}, gradients, values[0])
+    recorder.step(step, {"master": loss}, values[0], gradients)
     recorder.put(f"{step:04d}/buffer", values[1])
 
 
@@ -233,7 +233,7 @@ class RunMaster:
             if wanted:
                 record(recorder, step, loss, gradients, model.values())
             else:
-                recorder.step(step, {"master": loss}, {}, {})
+                recorder.step(step, {"master": loss}, {})
         return recorder.trace()
 
 
@@ -274,7 +274,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             named = joined((gradients[0], {}), (gradients[1], {}))[0]
             record(recorder, step, loss, named, values_of(shards))
         else:
-            recorder.step(step, {"master": loss}, {}, {})
+            recorder.step(step, {"master": loss}, {})
     return recorder.trace()
 
 

@@ -260,8 +260,6 @@ def record_episode(
     rewards: tuple[float, float],
 ) -> None:
     """Put one episode into the trace; ``rewards`` are the worst observer's sum and the running average."""
-    parameters = dict(policy.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     worst, running = (torch.tensor(value, dtype=torch.float64) for value in rewards)
     recorder.put(f"{episode:04d}/reward", {"episode": worst, "running": running})
     # In "ends" too: two runs that act otherwise are not two roundings of one result.
@@ -269,7 +267,7 @@ def record_episode(
     if recorder.case.record == "every":
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
         recorder.put(f"{episode:04d}/rewards", given)
-    recorder.step(episode, {"policy": loss}, gradients, parameters)
+    recorder.step(episode, {"policy": loss}, policy)
 
 
 @dataclass(frozen=True)
