@@ -16,10 +16,11 @@ from typing import Any
 
 from faults import farewell
 from faults.causes import pieces_of, to_json
-from faults.certainty import first_line, raised_there, text_of
+from faults.certainty import first_line, raised_there
 from faults.delivery import Desk
 from faults.failures import COMMAND, OF_ANOTHER
 from faults.ledger import Ledger
+from reference.rpc.error_text import text_of
 
 # The processes that have written down what ends them: this one, and those that it was forked from.
 _told: set[int] = set()

@@ -27,12 +27,12 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.attendance import cause_of
 from reference.case import choice, number
 from reference.exactness import proven
 from reference.line import shown
 from reference.models import build_model
 from reference.progress import log_step
+from reference.rpc.error_text import cause_of
 from reference.seeding import generator
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError

@@ -33,7 +33,6 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.agent import Roles
-from reference.attendance import Attendance, ParticipantFailed
 from reference.cartpole import (
     HIDDEN,
     Chance,
@@ -46,6 +45,7 @@ from reference.cartpole import (
     sizes_of,
 )
 from reference.case import flag, number, text
+from reference.rpc.liveness import Liveness, ParticipantFailed
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
@@ -238,7 +238,7 @@ class Agent:
         self.states = np.zeros((case.observers, 1, sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
         self.failure: AgentFailed | None = None
-        self.attendance = Attendance(self.observers, case.timeout, excused=self._waiting)
+        self.liveness = Liveness(self.observers, case.timeout, waiting=self._waiting)
         self.episode = 0
         self._reset()
         _agents[self.number] = self
@@ -285,7 +285,7 @@ class Agent:
             if len(self.came) == len(self.observers):
                 result = self._act()
                 for name in self.observers:
-                    self.attendance.heard(name)  # their silence, until now excused, begins now
+                    self.liveness.heartbeat(name)  # they need not wait any longer, so their silence begins now
                 self._next_step()
         if result is not None:
             # Outside the lock: this makes every waiting observer's reply (S2.32).
@@ -308,7 +308,7 @@ class Agent:
             for name, ob_rref in self.ob_rrefs.items()
         }
         try:
-            rets = self.attendance.collect(futs).values()
+            rets = self.liveness.gather(futs).values()
         except ParticipantFailed as error:
             raise self.fail(str(error)) from error
         rewards = torch.stack([returns for returns, _ in rets], dim=1)
@@ -350,7 +350,7 @@ class Agent:
             raise self.failure
         if ob_id in self.came:
             raise AgentFailed(f"{self.observers[ob_id]} calls twice in one step")  # S2.31
-        self.attendance.heard(self.observers[ob_id])
+        self.liveness.heartbeat(self.observers[ob_id])
 
     def _act(self) -> list[int] | AgentFailed:
         """All observers' actions for one step."""

@@ -35,12 +35,12 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
-from reference.attendance import cause_of
 from reference.backward import backward
 from reference.case import choice, number
 from reference.exactness import proven
 from reference.patience import rpc_timeout
 from reference.progress import log_step
+from reference.rpc.error_text import cause_of
 from reference.rpc_store import process_group
 from reference.seeding import generator
 from reference.streams import build_seeded

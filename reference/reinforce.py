@@ -28,7 +28,6 @@ from torch import nn, optim
 from torch.distributed.rpc import RRef
 
 from reference.agent import Roles
-from reference.attendance import Attendance
 from reference.cartpole import (
     HIDDEN,
     Chance,
@@ -42,6 +41,7 @@ from reference.cartpole import (
     sizes_of,
 )
 from reference.case import number, text
+from reference.rpc.liveness import Liveness
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
@@ -197,13 +197,13 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.attendance = Attendance(self.observers, case.timeout)
+        self.liveness = Liveness(self.observers, case.timeout)
         self.records: list[Record] = []
         self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
+        self.liveness.heartbeat(self.observers[ob_id - 1])
         record = self.records[ob_id - 1]
         if len(record.actions) > len(record.rewards):
             return record.actions[-1]  # still without its reward: the same call came twice
@@ -214,7 +214,7 @@ class Agent:
 
     def report_reward(self, ob_id: int, reward: float) -> None:
         """The reward of that observer's last action; a call that came twice counts once. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
+        self.liveness.heartbeat(self.observers[ob_id - 1])
         record = self.records[ob_id - 1]
         if len(record.rewards) < len(record.actions):
             record.rewards.append(reward)
@@ -233,7 +233,7 @@ class Agent:
             name: _remote_method(Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps, timeout=0)
             for name, ob_rref in self.ob_rrefs.items()
         }
-        self.attendance.collect(futs)
+        self.liveness.gather(futs)
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""

@@ -27,7 +27,6 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference import batch_parameter_server
-from reference.attendance import cause_of
 from reference.batch_parameter_server import (
     BatchUpdateParameterServer,
     RoundFailed,
@@ -38,6 +37,7 @@ from reference.case import choice, number
 from reference.models import PARAMETERS
 from reference.placement import only, partition
 from reference.progress import log_step
+from reference.rpc.error_text import cause_of
 from reference.trace import Recorder, Trace
 
 Named = Mapping[str, torch.Tensor]

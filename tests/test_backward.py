@@ -12,8 +12,8 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
 from faults.idle import Idle
-from reference.attendance import cause_of
 from reference.backward import backward
+from reference.rpc.error_text import cause_of
 from tests.plays import name
 
 PATIENCE = 10.0

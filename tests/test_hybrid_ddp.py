@@ -16,11 +16,11 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference import hybrid_ddp
-from reference.attendance import cause_of
 from reference.case import CaseError
 from reference.exactness import NotExact
 from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
+from reference.rpc.error_text import cause_of
 from reference.trace import compare
 from reference.ulp import ulps
 from reference.verify import judge

@@ -26,7 +26,7 @@ from reference.world import launch
 from tests.runs import against_twin, play, run, twin
 
 SMALL = Case(steps=3, timeout=20.0)
-FAILED = "reference.attendance.ParticipantFailed"
+FAILED = "reference.rpc.liveness.ParticipantFailed"
 
 
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])

@@ -360,23 +360,6 @@ MUTANTS = (
         "a trainer takes the new tensors of one server only",
     ),
     Mutant(
-        "failure-is-no-result",
-        "reference/attendance.py",
-        '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
-        "                results[name] = cause_of(error)",
-        ("tests/test_attendance.py::test_a_failure_ends_the_wait_although_others_go_on",),
-        "a participant's error is taken for its result",
-        hangs=True,
-    ),
-    Mutant(
-        "failure-is-silence",
-        "reference/attendance.py",
-        '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
-        "                running.add(name)",
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
-        "who has failed is waited for until it was silent for too long",
-    ),
-    Mutant(
         "rounds-without-end",
         "reference/batch_parameter_server.py",
         "        if self.round >= self.case.steps:",
@@ -399,13 +382,5 @@ MUTANTS = (
         "        if self.step > 10**6:",
         ("tests/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
         "trainers that train twice make a trace of more steps than were asked for",
-    ),
-    Mutant(
-        "all-are-named",
-        "reference/attendance.py",
-        "from {', '.join(silent)}",
-        "from {', '.join(running)}",
-        ("tests/test_attendance.py::test_who_waits_for_others_is_not_silent",),
-        "who is silent is named together with who is not",
     ),
 )
