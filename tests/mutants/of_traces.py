@@ -269,7 +269,7 @@ MUTANTS = (
     ),
     Mutant(
         "workers-that-are-not-there",
-        "reference/parameter_server.py",
+        "reference/training/worker_order.py",
         "    if kinds:\n",
         "    if kinds and min(kinds) < 0:\n",
         (f"{_HOSTILE}::test_an_order_of_no_workers_is_wrong[worker]",),
