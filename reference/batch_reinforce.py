@@ -32,7 +32,6 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
 from reference.agent import Roles
 from reference.cartpole import (
     HIDDEN,
@@ -45,17 +44,18 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, flag, number, text
+from reference.case import flag, number, text
 from reference.rpc.liveness import Liveness, ParticipantFailed
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace
+from reference.training.training_case import TrainingCase
 
 State = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
     seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
@@ -67,7 +67,6 @@ class Case(reference.case.Case):
     gamma: float = number(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         require_environment(self, self.env)
@@ -114,15 +113,13 @@ class Episode:
     def record(self, recorder: Recorder, episode: int, policy: nn.Module) -> None:
         """Put it into the trace; ``record="ends"`` keeps the loss, the two averages and the actions: two runs that act
         otherwise are not two roundings of one result."""
-        parameters = dict(policy.named_parameters())
-        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         averages = {"episode": self.ep_reward, "running": self.running_reward}
         recorder.put(f"{episode:04d}/reward", {n: torch.tensor(a, dtype=torch.float64) for n, a in averages.items()})
         steps = {"actions": self.actions}
         if recorder.case.record == "every":
             steps |= {"rewards": self.rewards, "log_probs": self.log_probs}
         recorder.put(f"{episode:04d}/steps", steps)
-        recorder.step(episode, {"policy": self.loss}, gradients, parameters)
+        recorder.step(episode, {"policy": self.loss}, policy)
 
 
 def act(

@@ -23,13 +23,13 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
 from reference.case import choice, number
 from reference.exactness import BITS, WANTED, NotExact, proven
 from reference.grid import Grid, grid_of_values
 from reference.seeding import generator, seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
+from reference.training.training_case import ExactableCase
 
 PULL, PUSH = 0, 1
 
@@ -37,7 +37,7 @@ Gradients = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(ExactableCase):
     """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
 
     steps: int = number(100, "updates that each worker sends", at_least=1)
@@ -47,8 +47,6 @@ class Case(reference.case.Case):
     outputs: int = number(1, "features of the model's output", at_least=1, at_most=65536)
     lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
     staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
     device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU", result=False)
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
@@ -158,7 +156,7 @@ class ParameterServer:
             for parameter, gradient in gradients.items():
                 parameter.grad = gradient.to(parameter.device)
             self.optimizer.step()
-            self.recorder.step(self.updates, {worker: loss}, gradients_dict, parameters)
+            self.recorder.step(self.updates, {worker: loss}, parameters)
             self.updates += 1
         return True
 
@@ -413,7 +411,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         for name, parameter in parameters.items():
             parameter.grad = gradients[name]
         optimizer.step()
-        recorder.step(pushes, {names[index]: loss}, gradients, parameters)
+        recorder.step(pushes, {names[index]: loss}, parameters)
         pushes += 1
     recorder.put("order", {"events": torch.tensor(order, dtype=torch.int64)})
     return recorder.trace()

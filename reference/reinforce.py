@@ -27,7 +27,6 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
 from reference.agent import Roles
 from reference.cartpole import (
     HIDDEN,
@@ -41,17 +40,18 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, number, text
+from reference.case import number, text
 from reference.rpc.liveness import Liveness
 from reference.seeding import seed_for
 from reference.threads import one_thread
 from reference.trace import Recorder, Trace, TraceError
+from reference.training.training_case import TrainingCase
 
 EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
 
     steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
@@ -61,7 +61,6 @@ class Case(reference.case.Case):
     gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         require_environment(self, self.env)
@@ -261,8 +260,6 @@ def record_episode(
     rewards: tuple[float, float],
 ) -> None:
     """Put one episode into the trace; ``rewards`` are the worst observer's sum and the running average."""
-    parameters = dict(policy.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     worst, running = (torch.tensor(value, dtype=torch.float64) for value in rewards)
     recorder.put(f"{episode:04d}/reward", {"episode": worst, "running": running})
     # In "ends" too: two runs that act otherwise are not two roundings of one result.
@@ -270,7 +267,7 @@ def record_episode(
     if recorder.case.record == "every":
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
         recorder.put(f"{episode:04d}/rewards", given)
-    recorder.step(episode, {"policy": loss}, gradients, parameters)
+    recorder.step(episode, {"policy": loss}, policy)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from reference.case import Case
+from reference.case import Case, listed
 from reference.exactness import NotExact
 from reference.line import one_line
 from reference.natural import Undecided, natural_bound
@@ -108,7 +108,7 @@ def prove(case: Case) -> None:
 
 def changes(case: Case) -> str:
     """The fields in which a case differs from its tutorial's defaults."""
-    differing = [(item.name, getattr(case, item.name)) for item in fields(case)]
+    differing = [(item.name, getattr(case, item.name)) for item in listed(type(case))]
     plain = type(case)()
     return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
 

@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 
 _TEST = "tests/test_formulas_servers.py"
 _UPDATE, _MODELS, _TRACE = "reference/update.py", "reference/models.py", "reference/trace.py"
+_STREAMS = "reference/streams.py"
 
 
 def _shared(
@@ -295,16 +296,16 @@ _ROUNDS = (
     ),
     _shared(
         "drawn-from-the-last",
-        *(_MODELS, _IN_EXACT),
-        "for parameter in model.parameters():",
-        "for parameter in reversed(list(model.parameters())):",
+        *(_STREAMS, _IN_EXACT),
+        "for parameter in module.parameters():",
+        "for parameter in reversed(list(module.parameters())):",
         "initial parameters are drawn in another order",
     ),
     _shared(
         "models-alike",
         *(_MODELS, _IN_MLP),
-        'seed_for(seed, "model")',
-        'seed_for(0, "model")',
+        'seed=seed, name="model"',
+        'seed=0, name="model"',
         "the initial model does not depend on the seed",
     ),
 )
@@ -612,8 +613,8 @@ _RESNET = (
     Mutant(
         "resnets-seed-by-another-name",
         _MODELS,
-        'seed_for(seed, "model")',
-        'seed_for(seed, "resnet50" if kind == "resnet50" else "model")',
+        'name="model"',
+        'name="resnet50" if kind == "resnet50" else "model"',
         _DRAWN,
         "one of the models is drawn by another name",
     ),

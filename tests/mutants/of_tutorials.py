@@ -11,6 +11,38 @@ _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
 
 MUTANTS = (
     Mutant(
+        "parameters-in-the-processs-order",
+        "reference/streams.py",
+        "        torch.default_generator.manual_seed(seed_for(seed, name))\n",
+        "        torch.default_generator.manual_seed(seed)\n",
+        ("tests/test_streams.py::test_build_depends_on_seed_and_name_only",),
+        "two modules of one seed have the same parameters",
+    ),
+    Mutant(
+        "largest-integer-left-out",
+        "reference/streams.py",
+        "torch.randint(-integers, integers + 1, parameter.shape)",
+        "torch.randint(-integers, integers, parameter.shape)",
+        ("tests/test_streams.py::test_integers_replace_the_parameters_in_their_order",),
+        "an exact case begins with other numbers than are said",
+    ),
+    Mutant(
+        "labels-of-one-class",
+        "reference/training/images.py",
+        "torch.randint(num_classes, (shape[0], 1), generator=draws)",
+        "torch.randint(num_classes, (1, 1), generator=draws).expand(shape[0], 1)",
+        ("tests/test_images.py::test_every_step_has_other_images_and_the_same_labels",),
+        "all images of a batch have one label",
+    ),
+    Mutant(
+        "images-drawn-in-the-cases-dtype",
+        "reference/training/images.py",
+        "torch.randn(shape, generator=draws)",
+        "torch.randn(shape, generator=draws, dtype=case.torch_dtype)",
+        ("tests/test_images.py::test_images_depend_on_seed_and_name_only",),
+        "a float64 twin trains on other images",
+    ),
+    Mutant(
         "lost-gradient",
         _UPDATE,
         "                parameter.grad += grad",

@@ -1,0 +1,1 @@
+"""Training without RPC: cases, models, data, random draws, gradients."""
