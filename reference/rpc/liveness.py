@@ -142,7 +142,8 @@ class _Calls:
         if on_failure is not None:
             on_failure(failure.reason)
         late = self._stay(stay, failure.silent)
-        reasons = dict.fromkeys([failure.reason, *self._reasons(), *([silence(stay, late)] if stay and late else [])])
+        others = [reason for reason in self._reasons() if failure.reason not in reason]  # not who passes it on
+        reasons = [failure.reason, *others, *([silence(stay, late)] if stay and late else [])]
         raise ParticipantFailed("; ".join(reasons)) from next(iter(self.failures.values()), None)
 
     def _stay(self, seconds: float, silent: Collection[str]) -> list[str]:

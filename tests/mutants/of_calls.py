@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _ONCE, _OF_ONCE = "reference/rpc/once.py", "tests/test_once.py"
 _LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/test_liveness.py"
+_BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/test_round_barrier.py"
 
 MUTANTS = (
     Mutant(
@@ -88,5 +89,101 @@ MUTANTS = (
         'if "WorkerInfo(On" not in line',
         ("tests/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),
         "an error that came over RPC says on which role it was raised, and not what it was",
+    ),
+    Mutant(
+        "strangers-join",
+        _BARRIER,
+        "        if name not in self.names:",
+        "        if not name:",
+        (f"{_OF_BARRIER}::TestJoin::test_a_stranger_is_refused",),
+        "a report by somebody unknown counts",
+    ),
+    Mutant(
+        "doubled-report",
+        _BARRIER,
+        "        if name in self.joined:",
+        "        if name in self.ended:",
+        (f"{_OF_BARRIER}::TestJoin::test_a_second_report_is_refused_and_the_round_goes_on",),
+        "a second report of one trainer counts as another trainer's",
+    ),
+    Mutant(
+        "late-report-counts",
+        _BARRIER,
+        "        if number is not None and number < now:",
+        "        if number is not None and number < 0:",
+        (f"{_OF_BARRIER}::TestJoin::test_a_report_of_an_earlier_round_is_refused_by_its_number",),
+        "a report that arrives again counts for the next round",
+    ),
+    Mutant(
+        "rounds-without-end",
+        _BARRIER,
+        "        if now >= self.rounds:",
+        "        if now > 10**6:",
+        (f"{_OF_BARRIER}::TestJoin::test_a_report_after_the_last_round_is_refused[None]",),
+        "trainers that train twice make a trace of more rounds than were asked for",
+    ),
+    Mutant(
+        "failure-forgotten",
+        _BARRIER,
+        "        if self.failure is not None:\n            raise self.failure",
+        "        if self.failure is not None:\n            pass",
+        (f"{_OF_BARRIER}::TestFailure::test_ends_every_wait_and_refuses_later_reports_with_its_first_reason",),
+        "a report after a failure waits for a round that never completes",
+    ),
+    Mutant(
+        "last-reason-counts",
+        _BARRIER,
+        "        if self.failure is None:\n            self.failure, self._why",
+        "        if True:\n            self.failure, self._why",
+        (f"{_OF_BARRIER}::TestFailure::test_ends_every_wait_and_refuses_later_reports_with_its_first_reason",),
+        "what a failure has caused is taken for its reason",
+    ),
+    Mutant(
+        "clock-not-restarted",
+        _BARRIER,
+        "            self._due = time.monotonic() + self.timeout\n        future.set_result(result)",
+        "        future.set_result(result)",
+        (f"{_OF_BARRIER}::TestFailure::test_each_round_has_the_whole_time",),
+        "all rounds together have the time of one",
+    ),
+    Mutant(
+        "all-are-missing",
+        _BARRIER,
+        "        return [name for name in self.names if name not in here]",
+        "        return self.names if len(here) < len(self.names) else []",
+        (f"{_OF_BARRIER}::TestFailure::test_a_round_that_is_not_complete_in_time_names_who_is_missing",),
+        "who has reported is named together with who has not",
+    ),
+    Mutant(
+        "swallowed-exception",
+        _BARRIER,
+        '            raise self.fail(f"the report of {name} failed: {type(error).__name__}: {error}") from error',
+        "            raise self.error(str(error)) from error",
+        (f"{_OF_BARRIER}::TestFailure::test_a_block_that_fails_fails_the_round",),
+        "a report that fails is dropped, and everybody waits for it",
+    ),
+    Mutant(
+        "told-in-the-callers-thread",
+        _BARRIER,
+        "            self._changed.notify()\n        return self.failure",
+        "            self._future.set_result(self.failure)\n        return self.failure",
+        (f"{_OF_BARRIER}::TestFailure::test_may_be_told_under_a_lock_that_the_waiting_take",),
+        "replies are made under the lock of whoever tells of a failure",
+    ),
+    Mutant(
+        "result-after-failure",
+        _BARRIER,
+        "            if self.failure is not None:\n                return\n            future, self._future",
+        "            future, self._future",
+        (f"{_OF_BARRIER}::TestFailure::test_a_failure_while_the_last_report_is_worked_on_is_the_result",),
+        "a round that has failed is completed all the same",
+    ),
+    Mutant(
+        "end-without-a-limit",
+        _BARRIER,
+        "        here = self.joined if self.number < self.rounds else self.ended",
+        "        here = self.joined if self.number < self.rounds else self.names",
+        (f"{_OF_BARRIER}::TestGather::test_after_the_last_round_who_does_not_end_is_named",),
+        "who hangs after the last round is waited for without a limit",
     ),
 )

@@ -100,17 +100,6 @@ MUTANTS = (
         "the next round adds into tensors that are still being sent",
     ),
     Mutant(
-        "swallowed-exception",
-        _BATCH,
-        '                result = self._fail(f"the report of {trainer} failed: {type(error).__name__}: {error}")',
-        "                del error",
-        (
-            f"{_OF_BATCH}::test_a_failing_last_arrival_ends_every_wait_at_once[count-round 0: the report of trainer2 "
-            "failed: ValueError: 4 tensors, wanted 5]",
-        ),
-        "a report that fails is dropped, and everybody waits for it",
-    ),
-    Mutant(
         "replies-under-the-lock",
         _BATCH,
         "                self._next_round()\n"
@@ -168,14 +157,6 @@ MUTANTS = (
         "        del error",
         (f"{_OF_BATCH}::test_a_killed_trainer_is_named_at_once",),
         "a trainer's death is known, and nobody is told whose it was",
-    ),
-    Mutant(
-        "doubled-report",
-        _BATCH,
-        "        if trainer in self.arrivals:",
-        "        if trainer in self.held:",
-        (f"{_OF_BATCH}::test_strangers_and_doubled_reports_are_refused_and_harm_nobody",),
-        "a second report of one trainer counts as another trainer's",
     ),
     Mutant(
         "doubled-update",
@@ -386,14 +367,6 @@ MUTANTS = (
         "        self.model.load_state_dict(tensors, strict=False)",
         (f"{_QUICK}[sharded_parameter_server]",),
         "a trainer takes the new tensors of one server only",
-    ),
-    Mutant(
-        "rounds-without-end",
-        "reference/batch_parameter_server.py",
-        "        if self.round >= self.case.steps:",
-        "        if self.round > 10**6:",
-        ("tests/test_batch_parameter_server.py::test_a_report_after_the_last_round_is_refused",),
-        "trainers that train twice make a trace of more rounds than were asked for",
     ),
     Mutant(
         "failure-before-the-end",
