@@ -27,9 +27,8 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.trace.case
 from reference.exact.exactness import proven
-from reference.rpc.liveness import cause_of
+from reference.system.error_text import cause_of
 from reference.system.printable import shown
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
@@ -46,10 +45,11 @@ from reference.training.gradients import (
 from reference.training.models import build_model
 from reference.training.seeding import generator
 from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
 
 
 @dataclass(frozen=True)
-class Case(reference.trace.case.Case):
+class Case(ExactableCase):
     """The tutorial's numbers: ResNet50, 5 trainers, 6 rounds of 20 images of 64 × 64, 30 classes."""
 
     steps: int = number(6, "rounds: updates of the model", at_least=1)
@@ -62,8 +62,6 @@ class Case(reference.trace.case.Case):
     lr: float = number(0.001, "learning rate of SGD", at_least=0.0)
     momentum: float = number(0.9, "momentum of SGD", at_least=0.0)
     accumulation: str = choice("rank", "arrival", help="in which order a round's gradients are added")
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
     device: str = choice("cpu", "cuda", help="where trainers compute; the server stays on the CPU", result=False)
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5} | {
@@ -277,9 +275,7 @@ def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence
 
     Buffers are part of the result, so those of the last round are kept whatever ``record`` says.
     """
-    parameters = dict(model.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
-    recorder.step(round_, {}, gradients, parameters)
+    recorder.step(round_, {}, model)
     if recorder.case.record == "every" or round_ == recorder.steps - 1:
         recorder.put(f"{round_:04d}/buffer", dict(model.named_buffers()))
     if isinstance(recorder.case, Case) and recorder.case.accumulation == "arrival":

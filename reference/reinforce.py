@@ -27,9 +27,9 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.trace.case
-from reference.rpc.liveness import Attendance
-from reference.trace.case import choice, number, text
+from reference.roles import Roles
+from reference.rpc.liveness import Liveness
+from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace, TraceError
 from reference.training.cartpole import (
     HIDDEN,
@@ -45,13 +45,13 @@ from reference.training.cartpole import (
 )
 from reference.training.seeding import seed_for
 from reference.training.threads import one_thread
-from reference.world.rpc_agent import Roles
+from reference.training.training_case import TrainingCase
 
 EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
 
 
 @dataclass(frozen=True)
-class Case(reference.trace.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
 
     steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
@@ -61,7 +61,6 @@ class Case(reference.trace.case.Case):
     gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         require_environment(self, self.env)
@@ -198,13 +197,13 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.attendance = Attendance(self.observers, case.timeout)
+        self.liveness = Liveness(self.observers, case.timeout)
         self.records: list[Record] = []
         self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
+        self.liveness.heartbeat(self.observers[ob_id - 1])
         record = self.records[ob_id - 1]
         if len(record.actions) > len(record.rewards):
             return record.actions[-1]  # still without its reward: the same call came twice
@@ -215,7 +214,7 @@ class Agent:
 
     def report_reward(self, ob_id: int, reward: float) -> None:
         """The reward of that observer's last action; a call that came twice counts once. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
+        self.liveness.heartbeat(self.observers[ob_id - 1])
         record = self.records[ob_id - 1]
         if len(record.rewards) < len(record.actions):
             record.rewards.append(reward)
@@ -234,7 +233,7 @@ class Agent:
             name: _remote_method(Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps, timeout=0)
             for name, ob_rref in self.ob_rrefs.items()
         }
-        self.attendance.collect(futs)
+        self.liveness.gather(futs)
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""
@@ -261,8 +260,6 @@ def record_episode(
     rewards: tuple[float, float],
 ) -> None:
     """Put one episode into the trace; ``rewards`` are the worst observer's sum and the running average."""
-    parameters = dict(policy.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
     worst, running = (torch.tensor(value, dtype=torch.float64) for value in rewards)
     recorder.put(f"{episode:04d}/reward", {"episode": worst, "running": running})
     # In "ends" too: two runs that act otherwise are not two roundings of one result.
@@ -270,7 +267,7 @@ def record_episode(
     if recorder.case.record == "every":
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
         recorder.put(f"{episode:04d}/rewards", given)
-    recorder.step(episode, {"policy": loss}, gradients, parameters)
+    recorder.step(episode, {"policy": loss}, policy)
 
 
 @dataclass(frozen=True)

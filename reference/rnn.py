@@ -30,18 +30,19 @@ from torch.distributed.rpc import RRef
 
 import reference.trace.case
 from reference.rpc.timeouts import rpc_timeout
-from reference.trace.case import choice, number
+from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.corpus import Corpus, read_text
-from reference.training.rng import build, drawn
+from reference.training.rng import build_seeded, drawn
 from reference.training.threads import one_thread
+from reference.training.training_case import TrainingCase
 
 Hidden = tuple[torch.Tensor, torch.Tensor]
 Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.trace.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
     steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
@@ -54,7 +55,6 @@ class Case(reference.trace.case.Case):
     nlayers: int = number(4, "layers of the LSTM", at_least=1, at_most=64)
     dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         try:
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
 
 
 def parts(case: Case, ntoken: int) -> dict[str, tuple[Any, ...]]:
-    """The three parts of the model: what `build` is called with."""
+    """The three parts of the model: what `build_seeded` is called with."""
     inner = case.dropout if case.nlayers > 1 else 0.0  # an LSTM drops between its layers only
     return {
         "emb_table": (EmbeddingTable, ntoken, case.ninp, case.dropout),
@@ -140,9 +140,9 @@ class RNNModel(nn.Module):
         self.seed = case.seed
         made = parts(case, ntoken)
         seeded: dict[str, Any] = {name: {"seed": case.seed, "name": name, "dtype": case.dtype} for name in made}
-        self.emb_table_rref = rpc.remote(ps, build, args=made["emb_table"], kwargs=seeded["emb_table"])
-        self.rnn: nn.LSTM = build(*made["rnn"], **seeded["rnn"])
-        self.decoder_rref = rpc.remote(ps, build, args=made["decoder"], kwargs=seeded["decoder"])
+        self.emb_table_rref = rpc.remote(ps, build_seeded, args=made["emb_table"], kwargs=seeded["emb_table"])
+        self.rnn: nn.LSTM = build_seeded(*made["rnn"], **seeded["rnn"])
+        self.decoder_rref = rpc.remote(ps, build_seeded, args=made["decoder"], kwargs=seeded["decoder"])
         self.parts = {"emb_table": self.emb_table_rref, "rnn": RRef(self.rnn), "decoder": self.decoder_rref}
 
     def forward(self, input: torch.Tensor, hidden: Hidden, step: int) -> tuple[torch.Tensor, Hidden]:
@@ -217,7 +217,7 @@ def run_trainer(case: Case, corpus: Corpus) -> Trace:
                 gradients = model.gradients(context_id)  # the context, and with it they, end with this block
                 opt.step(context_id)
             hidden = (hidden[0].detach(), hidden[1].detach())
-            recorder.step(step, {"trainer": loss}, gradients, model.values())
+            recorder.step(step, {"trainer": loss}, model.values(), gradients)
         return recorder.trace()
 
 
@@ -246,7 +246,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     corpus = Corpus(read_text(case.text))
     made = parts(case, corpus.ntoken)
     model: Any = nn.ModuleDict(
-        {name: build(*part, seed=case.seed, name=name, dtype=case.dtype) for name, part in made.items()}
+        {name: build_seeded(*part, seed=case.seed, name=name, dtype=case.dtype) for name, part in made.items()}
     )
     optimizer = optim.SGD(model.parameters(), lr=case.lr)
     recorder = Recorder(case, named(model))
@@ -260,10 +260,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         loss = loss_of(decoded, target)
         optimizer.zero_grad()
         loss.backward()
-        gradients = {name: parameter.grad for name, parameter in named(model).items()}
         optimizer.step()
         hidden = (hidden[0].detach(), hidden[1].detach())
-        recorder.step(step, {"trainer": loss}, gradients, named(model))
+        recorder.step(step, {"trainer": loss}, named(model))
     return recorder.trace()
 
 

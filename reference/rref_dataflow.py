@@ -21,12 +21,12 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
 import reference.trace.case
+from reference.roles import Roles
 from reference.rpc.traffic import Traffic, traffic
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.seeding import generator
 from reference.training.threads import one_thread
-from reference.world.rpc_agent import Roles
 
 WORKERS = tuple(f"worker{index}" for index in range(5))
 

@@ -33,7 +33,7 @@ from reference.batch_parameter_server import (
     initial_model,
     trainer_names,
 )
-from reference.rpc.liveness import cause_of
+from reference.system.error_text import cause_of
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace

@@ -17,9 +17,10 @@ from typing import Any
 from faults.inject.call.delivery import Desk
 from faults.ledger.ledger import Ledger
 from faults.script import exit_record
-from faults.tracebacks.certainty import first_line, raised_there, text_of
+from faults.tracebacks.certainty import first_line, raised_there
 from faults.tracebacks.error_chain import pieces_of, to_json
 from faults.verdict.failures import COMMAND, OF_ANOTHER
+from reference.system.error_text import text_of
 
 # The processes that have written down what ends them: this one, and those that it was forked from.
 _told: set[int] = set()

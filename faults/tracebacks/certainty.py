@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 
+from reference.system.error_text import telling_line, text_of
+
 # An exception of the function itself, directly or through `Future.then`: torch says where it was raised.
 _RAISED_THERE = ("On WorkerInfo(", "error when running the callback")
 # The message never left, or was refused: no execution. In small letters, since transports differ in that too.
@@ -28,17 +30,6 @@ def raised_there(error: str) -> str | None:
     return name if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
-def text_of(error: BaseException) -> str:
-    """What it says; the program's own `__str__` may fail."""
-    try:
-        return str(error)
-    except Exception:
-        return ""
-
-
 def first_line(error: BaseException, limit: int = 200) -> str:
-    """An error in one line for a ledger: what it says, not where it comes from."""
-    text = text_of(error).replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = next((line for line in lines if "On WorkerInfo(" not in line), (lines or [""])[0])
-    return f"{type(error).__name__}: {telling[:limit]}"
+    """An error in one line for a ledger: its type, and what it says, not where it comes from."""
+    return f"{type(error).__name__}: {telling_line(error)[:limit]}"

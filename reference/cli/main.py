@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,7 +27,7 @@ from reference.cli.timing import SWEEPS, CellFailed, Measured, Plan, SweepError,
 from reference.outcome import Outcome, Overdue, Raised
 from reference.system.atomic_file import place_of
 from reference.system.printable import OneLine, escape_output, is_file_name, one_line, printable, shown
-from reference.trace.case import Case, CaseError
+from reference.trace.case import Case, CaseError, listed
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, verify
 from reference.world.start import check_deadline
@@ -154,7 +153,7 @@ def _run_parser(name: str) -> Parser:
 
 def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
     """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
-    for item in fields(load(name).Case):
+    for item in listed(load(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
         if item.name == "record" and saves:
@@ -227,7 +226,7 @@ def known(name: str) -> str:
 def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
     """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
     module = load(name)
-    for item in fields(module.Case):
+    for item in listed(module.Case):
         if item.metadata.get("scales") and item.name not in given:
             others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
             return {**given, item.name: size - others}

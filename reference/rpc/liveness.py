@@ -1,78 +1,161 @@
-"""Waiting for everybody who takes part: a failing or silent participant ends the wait, and is named."""
+"""Wait for the results of all participants; end the wait when one fails or is silent, and name it."""
 
 from __future__ import annotations
 
 import queue
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
+
+from reference.system.error_text import cause_of
+
+Futures = Mapping[str, torch.futures.Future[Any]]
+
+# How long a role that has failed stays, so that the others get its last answers. These say why.
+FAREWELL_SECONDS = 2.0
 
 
 class ParticipantFailed(RuntimeError):
     """A participant failed, or was silent for too long. Says who, and why."""
 
 
-def cause_of(error: Exception) -> str:
-    """What an error that came over RPC says, in one line: its first one may only say from where it came."""
-    # A KeyError quotes its text: line ends and quotes are escaped in it.
-    text = str(error).replace("\\n", "\n").replace("\\'", "'")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return next((line for line in lines if "On WorkerInfo(" not in line), type(error).__name__)
+@dataclass(frozen=True)
+class Failure:
+    """Why a wait ended before everybody had a result. ``silent``: from whom nothing more is expected."""
+
+    reason: str
+    silent: Collection[str] = ()
 
 
-class Attendance:
-    """Runs where calls arrive: `heard` in RPC threads, `collect` in the one that waits."""
+def silence(seconds: float, names: Collection[str]) -> str:
+    """The reason of a wait for these participants that took too long."""
+    return f"nothing for {seconds} s from {', '.join(names)}"
 
-    def __init__(self, names: Collection[str], timeout: float, excused: Callable[[], Collection[str]] = tuple) -> None:
-        """``timeout``: seconds of silence; ``excused``: who waits for an answer just now, so has to be silent."""
+
+def gather(
+    futures: Futures,
+    on_failure: Callable[[str], object] | None = None,
+    *,
+    failed: torch.futures.Future[Failure] | None = None,
+    stay: float = 0.0,
+) -> dict[str, Any]:
+    """Every participant's result, in the order of ``futures``. Has no limit of its own.
+
+    Args:
+        on_failure: called with the first failure's reason; it has to end the others' waits.
+        failed: completed by somebody else who notices a failure, such as a `Barrier` that is not complete in time.
+        stay: seconds to wait after a failure until the others, too, have ended, so have heard of it.
+
+    Raises:
+        ParticipantFailed: a participant failed, or ``failed`` is completed. Names everybody who failed within ``stay``.
+    """
+    calls = _Calls(futures)
+    if failed is None:
+        failed = torch.futures.Future()
+    failed.add_done_callback(calls.wake)
+    while calls.running and not calls.failures and not failed.done():
+        calls.next(None)
+    return calls.end(failed.value() if failed.done() else None, on_failure, stay)
+
+
+class Liveness:
+    """When each participant was last heard. `heartbeat` runs in RPC threads, `gather` in the thread that waits."""
+
+    def __init__(self, names: Collection[str], timeout: float, waiting: Callable[[], Collection[str]] = tuple) -> None:
+        """``timeout``: seconds of silence; ``waiting``: who waits for an answer just now, so has to be silent."""
         self.timeout = timeout
-        self.excused = excused
+        self.waiting = waiting
         self.last = dict.fromkeys(names, time.monotonic())
 
-    def heard(self, name: str) -> None:
+    def heartbeat(self, name: str) -> None:
         """A participant has called."""
         self.last[name] = time.monotonic()
 
-    def collect(self, futures: Mapping[str, torch.futures.Future[Any]]) -> dict[str, Any]:
-        """Everybody's result, in the order of ``futures``.
+    def gather(
+        self, futures: Futures, on_failure: Callable[[str], object] | None = None, *, stay: float = 0.0
+    ) -> dict[str, Any]:
+        """As the function `gather`, and nobody may be silent for longer than ``timeout``.
 
         Raises:
-            ParticipantFailed: at once when one fails, and when one was silent for ``timeout`` seconds.
+            ParticipantFailed: at once when a participant fails, and when one was silent for ``timeout`` seconds.
         """
-        ended: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for name, future in futures.items():
-            self.heard(name)
-            future.add_done_callback(partial(_put, ended, name))
-        running, results = set(futures), {}
-        while running:
-            name = self._next(ended, running)
-            running.remove(name)
-            try:
-                results[name] = futures[name].value()
-            except Exception as error:
-                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error
-        return {name: results[name] for name in futures}
-
-    def _next(self, ended: queue.SimpleQueue[str], running: Collection[str]) -> str:
-        while True:
-            expected = [name for name in running if name not in self.excused()]
-            oldest = min((self.last[name] for name in expected), default=time.monotonic())
-            try:
-                return ended.get(timeout=max(0.001, oldest + self.timeout - time.monotonic()))
-            except queue.Empty:
-                silent = self.silent(running, time.monotonic())
-                if silent:
-                    raise ParticipantFailed(f"nothing for {self.timeout} s from {', '.join(silent)}") from None
+        calls, failure = _Calls(futures), None
+        for name in futures:
+            self.heartbeat(name)
+        while calls.running and not calls.failures and failure is None:
+            if not calls.next(self._seconds_left(calls.running)):
+                silent = self.silent(calls.running, time.monotonic())
+                failure = Failure(silence(self.timeout, silent), silent) if silent else None
+        return calls.end(failure, on_failure, stay)
 
     def silent(self, running: Collection[str], now: float) -> list[str]:
         """Who of ``running`` should have called by ``now`` (`time.monotonic`)."""
         late = [name for name, last in self.last.items() if name in running and last <= now - self.timeout]
-        excused = self.excused()
-        return [name for name in late if name not in excused]
+        waiting = self.waiting()
+        return [name for name in late if name not in waiting]
+
+    def _seconds_left(self, running: Collection[str]) -> float:
+        expected = [name for name in running if name not in self.waiting()]
+        oldest = min((self.last[name] for name in expected), default=time.monotonic())
+        return max(0.001, oldest + self.timeout - time.monotonic())
 
 
-def _put(ended: queue.SimpleQueue[str], name: str, future: torch.futures.Future[Any]) -> None:
+class _Calls:
+    """Calls of participants, and how those that have ended did end."""
+
+    def __init__(self, futures: Futures) -> None:
+        self.futures = futures
+        self.running = dict.fromkeys(futures)
+        self.results: dict[str, Any] = {}
+        self.failures: dict[str, Exception] = {}
+        self._ended: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        for name, future in futures.items():
+            future.add_done_callback(partial(_put, self._ended, name))
+
+    def wake(self, _: object) -> None:
+        """Let `next` return."""
+        self._ended.put(None)
+
+    def next(self, seconds: float | None) -> bool:
+        """Wait until a call has ended, or `wake` was called; False if neither came in time."""
+        try:
+            name = self._ended.get(timeout=seconds)
+        except queue.Empty:
+            return False
+        if name is not None:
+            del self.running[name]
+            try:
+                self.results[name] = self.futures[name].value()
+            except Exception as error:
+                self.failures[name] = error
+        return True
+
+    def end(self, failure: Failure | None, on_failure: Callable[[str], object] | None, stay: float) -> dict[str, Any]:
+        """All results, if there was no failure."""
+        if failure is None and not self.failures:
+            return {name: self.results[name] for name in self.futures}
+        failure = failure or Failure(self._reasons()[0])
+        if on_failure is not None:
+            on_failure(failure.reason)
+        late = self._stay(stay, failure.silent)
+        others = [reason for reason in self._reasons() if failure.reason not in reason]  # not who passes it on
+        reasons = [failure.reason, *others, *([silence(stay, late)] if stay and late else [])]
+        raise ParticipantFailed("; ".join(reasons)) from next(iter(self.failures.values()), None)
+
+    def _stay(self, seconds: float, silent: Collection[str]) -> list[str]:
+        """Wait until the others have ended, too; who has not."""
+        until = time.monotonic() + seconds
+        while self.running.keys() - silent and (left := until - time.monotonic()) > 0:
+            self.next(left)
+        return [name for name in self.running if name not in silent]
+
+    def _reasons(self) -> list[str]:
+        return [f"{name} failed: {cause_of(error)}" for name, error in self.failures.items()]
+
+
+def _put(ended: queue.SimpleQueue[str | None], name: str, future: torch.futures.Future[Any]) -> None:
     ended.put(name)

@@ -13,6 +13,8 @@ from reference.system.strict_json import Twice, once
 
 # The largest integer that a case takes, in bits: it is written in JSON, and Python writes no more than 4300 digits.
 BITS = 1024
+# Fields that say how and where a case computes.
+_LAST = ("dtype", "arithmetic", "device", "transfer")
 
 
 class CaseError(OneLine, ValueError):
@@ -103,24 +105,6 @@ class Case:
         """Whether every order of sums has the same bits."""
         return getattr(self, "arithmetic", None) == "exact"
 
-    def require_exact(self, *powers: str, **words: str) -> None:
-        """In exact arithmetic, refuse fields with which a step would round, all of them in one line.
-
-        ``powers``: fields that must be powers of two; ``words``: what other fields must be. The dtype must be float64.
-        """
-        if not self.is_exact:
-            return
-        words = {"dtype": "float64", **words}
-        wanted = [(name, repr(word), getattr(self, name) == word) for name, word in words.items()]
-        wanted += [(name, "a power of two", power_of_two(getattr(self, name))) for name in powers]
-        misfits = [
-            f"{name} must be {text} in exact arithmetic, got {shown(getattr(self, name))}"
-            for name, text, fits in wanted
-            if not fits
-        ]
-        if misfits:
-            raise CaseError(f"{self.tutorial()}: {'; '.join(misfits)}")
-
     def same_result_as(self, other: Case) -> bool:
         """Whether both say the same of what comes out: equal but for fields that decide only where or how fast."""
         if type(self) is not type(other):
@@ -171,11 +155,19 @@ class Case:
             raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}") from error
         if not isinstance(values, dict):
             raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}")
-        known = [item.name for item in fields(cls)]
+        known = [item.name for item in listed(cls)]
         for name in values:
             if name not in known:
                 raise CaseError(f"{cls.tutorial()}: unknown field {shown(name)}, wanted one of {', '.join(known)}")
         return cls(**values)
+
+
+def listed(kind: type[Case]) -> list[Field[Any]]:
+    """The fields in the order in which users see them: those that `_LAST` names follow the tutorial's own.
+
+    A dataclass puts the fields of its bases first.
+    """
+    return sorted(fields(kind), key=lambda item: item.name in _LAST)
 
 
 def power_of_two(value: float) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import nn
 
 from reference import TUTORIALS, load
 from reference.system.atomic_file import whole
@@ -24,6 +25,8 @@ from reference.trace.progress import STEP, log_step
 from reference.trace.ulp import ulps
 
 Named = Mapping[str, torch.Tensor]
+# What a recorder takes parameters from: a module, or parameters by name.
+Model = nn.Module | Named
 
 
 class TraceError(OneLine, ValueError):
@@ -128,24 +131,37 @@ def _case_type(tutorial: str) -> type[Case]:
 class Recorder:
     """Collects one run's trace as it goes, and logs one line a step."""
 
-    def __init__(self, case: Case, initial: Named, steps: int | None = None) -> None:
+    def __init__(self, case: Case, initial: Model, steps: int | None = None) -> None:
+        """``initial``: a model before its first step; ``steps``: how many there are, the case's unless given."""
         self.case = case
         self.steps = case.steps if steps is None else steps
         self.tensors: dict[str, torch.Tensor] = {}
-        self.put("initial", initial)
+        self.put("initial", parameters_of(initial))
 
     def put(self, prefix: str, named: Named) -> None:
         """Keep copies of ``named`` under ``prefix``."""
         for name, tensor in named.items():
             self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
 
-    def step(self, step: int, losses: Named, gradients: Named, parameters: Named) -> None:
-        """Record step ``step`` (from 0). Gradients, and parameters but the last, are dropped by ``ends``."""
+    @property
+    def every(self) -> bool:
+        """Whether every step's gradients and parameters are recorded."""
+        return self.case.record == "every"
+
+    def wants(self, step: int) -> bool:
+        """Whether the parameters after ``step`` (from 0) are recorded: those of the last step always are."""
+        return self.every or step == self.steps - 1
+
+    def step(self, step: int, losses: Named, model: Model, gradients: Named | None = None) -> None:
+        """Record step ``step`` (from 0); log the mean of its losses, if it has any.
+
+        ``model`` may be what `wants` says is not recorded. ``gradients`` are those in ``.grad`` unless they are given.
+        """
         self.put(f"{step:04d}/loss", losses)
-        every, last = self.case.record == "every", step == self.steps - 1
-        if every:
-            self.put(f"{step:04d}/gradient", gradients)
-        if every or last:
+        parameters = parameters_of(model)
+        if self.every:
+            self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
+        if self.wants(step):
             self.put(f"{step:04d}/parameter", parameters)
         STEP.set(step + 1)
         if losses:
@@ -154,6 +170,16 @@ class Recorder:
     def trace(self) -> Trace:
         """The trace so far; tensors in the order of their names."""
         return Trace(self.case, dict(sorted(self.tensors.items())))
+
+
+def parameters_of(model: Model) -> Named:
+    """A module's parameters by name, or the mapping itself."""
+    return dict(model.named_parameters()) if isinstance(model, nn.Module) else model
+
+
+def gradients_of(parameters: Named) -> Named:
+    """The ``.grad`` of each parameter that has one."""
+    return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
+from functools import partial
+
 from torch import nn
 
-from reference.training.seeding import seed_for
+from reference.training.rng import build_seeded
 from reference.training.vision import resnet50
 
 HIDDEN = 8  # units of the mlp's hidden layer, channels of the convnet
@@ -39,13 +41,9 @@ def build_model(
     ``kind`` is resnet50, convnet or mlp; ``exact`` replaces the parameters by integers from -1 to 1. The same
     seed gives the same float32 numbers whatever the dtype.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_for(seed, "model"))
-        if kind == "resnet50":
-            model: nn.Module = resnet50(num_classes=num_classes)
-        else:
-            model = _mlp(image_w, image_h, num_classes) if kind == "mlp" else _convnet(num_classes)
-        if exact:
-            for parameter in model.parameters():
-                parameter.data.copy_(torch.randint(-1, 2, parameter.shape))
-    return model.to(getattr(torch, dtype))
+    kinds: dict[str, Callable[[], nn.Module]] = {
+        "resnet50": partial(resnet50, num_classes=num_classes),
+        "convnet": partial(_convnet, num_classes),
+        "mlp": partial(_mlp, image_w, image_h, num_classes),
+    }
+    return build_seeded(kinds[kind], seed=seed, name="model", dtype=dtype, integers=int(exact))

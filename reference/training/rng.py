@@ -26,7 +26,17 @@ def drawn(seed: int, name: str) -> Iterator[None]:
         yield
 
 
-def build(kind: Callable[..., M], *args: object, seed: int, name: str, dtype: str) -> M:
-    """``kind(*args)`` with parameters drawn in float32 for ``name``; the default generator stays as it was."""
+def build_seeded(
+    kind: Callable[..., M], *args: object, seed: int, name: str, dtype: str, integers: int = 0, **numbers: object
+) -> M:
+    """``kind(*args, **numbers)``, a module whose parameters depend on ``seed`` and ``name`` only.
+
+    They are drawn in float32 and then converted to ``dtype``. With ``integers`` n they are replaced, in their order, by
+    whole numbers from -n to n. The default generator stays as it was.
+    """
     with drawn(seed, name):
-        return kind(*args).to(getattr(torch, dtype))
+        module = kind(*args, **numbers)
+        if integers:
+            for parameter in module.parameters():
+                parameter.data.copy_(torch.randint(-integers, integers + 1, parameter.shape))
+        return module.to(getattr(torch, dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -14,7 +14,7 @@ from reference.outcome import Outcome, Raised, Returned
 from reference.rounding.bound import Undecided, natural_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.system.printable import one_line
-from reference.trace.case import Case
+from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError, compare
 from reference.world.supervisor import Progress
 from reference.world.world import launch
@@ -103,7 +103,7 @@ def prove(case: Case) -> None:
 
 def changes(case: Case) -> str:
     """The fields in which a case differs from its tutorial's defaults."""
-    differing = [(item.name, getattr(case, item.name)) for item in fields(case)]
+    differing = [(item.name, getattr(case, item.name)) for item in listed(type(case))]
     plain = type(case)()
     return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch.distributed.rpc as rpc
 
 from reference.outcome import WorldError
+from reference.roles import Roles as Roles  # older programs import it from here
 
 # Sockets for messages, and large tensors straight from the sender's memory, where the kernel lets siblings read
 # each other's (else by socket as well). Starts in half the time of torch's default, also with 64 roles, for which
@@ -24,23 +25,6 @@ KNOWN = [
     for option in inspect.signature(rpc.TensorPipeRpcBackendOptions).parameters
     if option not in ("self", "init_method")
 ]
-
-
-class Roles(dict[str, Callable[[], object]]):
-    """Roles that need RPC options of their own, which `world.launch` reads here.
-
-    ``options`` are for every role; ``each`` has more by name of the role.
-    """
-
-    def __init__(
-        self,
-        roles: Mapping[str, Callable[[], object]],
-        options: Mapping[str, Any] | None = None,
-        each: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> None:
-        super().__init__(roles)
-        self.options = options or {}
-        self.each = each or {}
 
 
 def chosen_options(roles: object, name: str, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -173,7 +173,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "target-in-float32",
-        "reference/parameter_server.py",
+        "reference/training/linear_task.py",
         "target = data.to(dtype) @ teacher.to(dtype)",
         "target = data @ teacher",
         (

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _PROOF, _RULES, _GRID = "reference/exact/exactness.py", "reference/exact/operator_rules.py", "reference/exact/grid.py"
 _TESTS, _CASES = "tests/reference/test_exactness.py", "tests/reference/test_case.py"
+_TRAINING_CASE, _OF_TRAINING_CASE = "reference/training/training_case.py", "tests/reference/test_training_case.py"
 _FLAT, _OF_GRID = "tests/reference/test_exactness_flat.py", "tests/reference/test_grid.py"
 _ULP, _TRACE = "reference/trace/ulp.py", "reference/trace/trace.py"
 _OF_ULP, _OF_TRACE = "tests/reference/test_ulp.py", "tests/reference/test_trace.py"
@@ -216,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "losses-of-the-first-weights",
-        "reference/parameter_server.py",
+        "reference/training/worker_order.py",
         '        if place == "initial" or place.endswith("/gradient"):',
         '        if place == "initial":',
         (f"{_TESTS}::test_no_order_of_workers_has_a_larger_loss_than_is_proved",),
@@ -245,6 +246,38 @@ MUTANTS: tuple[Mutant, ...] = (
         'if item.metadata.get("result", True) and item.name != "lr"]',
         (f"{_CASES}::test_cases_have_the_same_result_if_all_fields_that_decide_it_are_equal",),
         "runs of different learning rates are compared",
+    ),
+    Mutant(
+        "one-misfit-at-a-time",
+        _TRAINING_CASE,
+        "        if misfits:\n",
+        "        if len(misfits) > 1:\n",
+        (f"{_OF_TRAINING_CASE}::test_fields_with_which_a_step_would_round_are_refused_in_one_line",),
+        "an exact case with a single field that rounds is accepted",
+    ),
+    Mutant(
+        "exact-in-float32",
+        _TRAINING_CASE,
+        '        words = {"dtype": "float64", **words}\n',
+        "",
+        (f"{_OF_TRAINING_CASE}::test_fields_with_which_a_step_would_round_are_refused_in_one_line",),
+        "an exact case computes in float32",
+    ),
+    Mutant(
+        "caller-gives-up-first",
+        _TRAINING_CASE,
+        "        return self.timeout + 5",
+        "        return self.timeout - 5",
+        (f"{_OF_TRAINING_CASE}::test_a_caller_waits_longer_than_the_server",),
+        "a caller's own time-out hides the server's error, which says who is missing",
+    ),
+    Mutant(
+        "bases-fields-first",
+        "reference/trace/case.py",
+        "    return sorted(fields(kind), key=lambda item: item.name in _LAST)",
+        "    return list(fields(kind))",
+        (f"{_OF_TRAINING_CASE}::test_a_tutorials_own_fields_come_before_those_of_every_training_case",),
+        "help and verdicts name the dtype before what the tutorial is about",
     ),
     Mutant(
         "timeout-is-a-result",

@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 
 _TEST = "tests/reference/test_formulas_servers.py"
 _UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
+_STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
 
 
 def _shared(
@@ -131,22 +132,22 @@ _AUTOGRAD = (
 _SINGLE = (
     _shared(
         "teacher-of-each-worker",
-        *("parameter_server", "parameter_server-workers"),
+        *(_LINEAR, "parameter_server-workers"),
         'generator=generator(case.seed, "teacher")',
-        'generator=generator(case.seed, f"teacher/{worker}")',
+        'generator=generator(case.seed, f"teacher/{name}")',
         "workers learn different things",
     ),
     _shared(
         "teacher-transposed",
-        *("parameter_server", "parameter_server-waiting"),
-        'teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))',
-        'teacher = torch.randn(case.outputs, case.inputs, generator=generator(case.seed, "teacher")).T',
+        *(_LINEAR, "parameter_server-waiting"),
+        'teacher = torch.randn(inputs, outputs, generator=generator(case.seed, "teacher"))',
+        'teacher = torch.randn(outputs, inputs, generator=generator(case.seed, "teacher")).T',
         "numbers are drawn column by column",
     ),
     _shared(
         "workers-see-the-same",
-        *("parameter_server", "parameter_server-workers"),
-        "draws = generator(case.seed, worker)",
+        *(_LINEAR, "parameter_server-workers"),
+        "draws = generator(case.seed, name)",
         'draws = generator(case.seed, "worker")',
         "all workers draw the same batches",
     ),
@@ -167,26 +168,24 @@ _SINGLE = (
     _shared(
         "several-never-compute-on",
         *("parameter_server", "parameter_server-workers"),
-        "if pending is not None and self.case.staleness == 0:",
-        "if pending is not None and (self.case.staleness == 0 or self.case.workers > 1):",
+        "        loss, gradients_to_send = gradients_of(case",
+        "        if step > 0 and case.workers > 1:\n            worker.pull()\n"
+        "        loss, gradients_to_send = gradients_of(case",
         "staleness is forgotten where there are several workers",
-        (
-            "if self.pulled and self.case.staleness == 1:",
-            "if self.pulled and self.case.staleness == 1 and self.case.workers == 1:",
-        ),
+        ("deque(maxlen=1 + case.staleness)", "deque(maxlen=1 + case.staleness * (case.workers == 1))"),
     ),
     _shared(
         "data-integers-from-0",
-        *("parameter_server", "parameter_server-exact"),
+        *(_LINEAR, "parameter_server-exact"),
         "data = torch.randint(-2, 3, ",
         "data = torch.randint(0, 3, ",
         "exact data are never negative",
     ),
     _shared(
         "linear-integers-from-0",
-        *("parameter_server", "parameter_server-exact"),
-        "parameter.data.copy_(torch.randint(-2, 3, parameter.shape))",
-        "parameter.data.copy_(torch.randint(0, 3, parameter.shape))",
+        *(_STREAMS, "parameter_server-exact"),
+        "torch.randint(-integers, integers + 1, parameter.shape)",
+        "torch.randint(0, integers + 1, parameter.shape)",
         "exact parameters are never negative",
     ),
 )
@@ -295,16 +294,16 @@ _ROUNDS = (
     ),
     _shared(
         "drawn-from-the-last",
-        *(_MODELS, _IN_EXACT),
-        "for parameter in model.parameters():",
-        "for parameter in reversed(list(model.parameters())):",
+        *(_STREAMS, _IN_EXACT),
+        "for parameter in module.parameters():",
+        "for parameter in reversed(list(module.parameters())):",
         "initial parameters are drawn in another order",
     ),
     _shared(
         "models-alike",
         *(_MODELS, _IN_MLP),
-        'seed_for(seed, "model")',
-        'seed_for(0, "model")',
+        'seed=seed, name="model"',
+        'seed=0, name="model"',
         "the initial model does not depend on the seed",
     ),
 )
@@ -418,9 +417,9 @@ _BEYOND = (
     ),
     _shared(
         "workers-name-cut",
-        *("parameter_server", "parameter_server-many"),
-        "draws = generator(case.seed, worker)",
-        "draws = generator(case.seed, worker[:7])",
+        *(_LINEAR, "parameter_server-many"),
+        "draws = generator(case.seed, name)",
+        "draws = generator(case.seed, name[:7])",
         "workers 1, 10 and 11 draw the same batches",
     ),
     _shared(
@@ -560,11 +559,10 @@ _BEYOND = (
     ),
     _shared(
         "workers-numbered-in-a-byte",
-        *("parameter_server", "parameter_server-crowd"),
-        "torch.tensor(self.order, dtype=torch.int64)",
-        "torch.tensor(self.order).to(torch.int8).long()",
+        *("reference/training/worker_order.py", "parameter_server-crowd"),
+        "torch.tensor(order, dtype=torch.int64)",
+        "torch.tensor(order).to(torch.int8).long()",
         "the order of events has negative numbers for workers beyond 128",
-        ("torch.tensor(order, dtype=torch.int64)", "torch.tensor(order).to(torch.int8).long()"),
     ),
     _shared(
         "arrivals-numbered-in-a-byte",
@@ -612,8 +610,8 @@ _RESNET = (
     Mutant(
         "resnets-seed-by-another-name",
         _MODELS,
-        'seed_for(seed, "model")',
-        'seed_for(seed, "resnet50" if kind == "resnet50" else "model")',
+        'name="model"',
+        'name="resnet50" if kind == "resnet50" else "model"',
         _DRAWN,
         "one of the models is drawn by another name",
     ),

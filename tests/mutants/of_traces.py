@@ -99,6 +99,22 @@ MUTANTS = (
         "a file keeps floating point tensors only",
     ),
     Mutant(
+        "gradients-of-the-caller-ignored",
+        _TRACE,
+        "gradients_of(parameters) if gradients is None else gradients)",
+        "gradients_of(parameters))",
+        (f"{_OF_TRACE}::test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name",),
+        "gradients that lie in an autograd context are not recorded",
+    ),
+    Mutant(
+        "last-parameters-not-wanted",
+        _TRACE,
+        "        return self.every or step == self.steps - 1",
+        "        return self.every",
+        (f"{_OF_TRACE}::test_recorder_says_for_which_steps_it_wants_parameters",),
+        "a trace of both ends lacks the result",
+    ),
+    Mutant(
         "recorder-shares-memory",
         _TRACE,
         '.to("cpu", copy=True).contiguous()',
@@ -253,7 +269,7 @@ MUTANTS = (
     ),
     Mutant(
         "workers-that-are-not-there",
-        "reference/parameter_server.py",
+        "reference/training/worker_order.py",
         "    if kinds:\n",
         "    if kinds and min(kinds) < 0:\n",
         (f"{_HOSTILE}::test_an_order_of_no_workers_is_wrong[worker]",),

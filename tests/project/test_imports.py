@@ -27,7 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "reference.roles": set(),
     "reference.trace": {"reference.system"},
     "reference.exact": {"reference.system", "reference.trace"},
-    "reference.training": {"reference.system", "reference.trace"},
+    "reference.training": {"reference.system", "reference.trace", "reference.exact"},
     "reference.rpc": {"reference.system", "reference.outcome", "reference.trace", "reference.training"},
     "tutorials": {*_LESSON, "tutorials"},
     "reference.world": {"reference.system", "reference.outcome", "reference.roles", "reference.training"},

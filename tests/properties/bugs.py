@@ -80,8 +80,8 @@ def record_another_order(role: str) -> None:
 
     def wrong(self: Any) -> Any:
         trace = right(self)
-        turns = [(kind, worker) for kind in (single.PULL, single.PUSH) for worker in range(self.case.workers)]
-        trace.tensors["order/events"] = torch.tensor(turns * self.case.steps)
+        turns = [(kind, worker) for kind in (single.PULL, single.PUSH) for worker in range(len(self.calls.workers))]
+        trace.tensors["order/events"] = torch.tensor(turns * self.calls.steps)
         return trace
 
     single.ParameterServer.wait_for_workers = wrong  # type: ignore[method-assign]
@@ -190,10 +190,10 @@ REORDERED = [
 
 def apply_again(role: str) -> None:
     """A server that takes an update that is sent again for another one."""
-    right: Any = single.ParameterServer._note
+    right: Any = single.WorkerCalls.count
 
     def wrong(self: Any, kind: int, worker: str, number: int) -> bool:
         right(self, kind, worker, number)
         return True
 
-    single.ParameterServer._note = wrong  # type: ignore[method-assign]
+    single.WorkerCalls.count = wrong  # type: ignore[method-assign]

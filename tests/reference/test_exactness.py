@@ -130,7 +130,11 @@ def test_no_order_of_workers_has_a_larger_loss_than_is_proved(order: Any, seed: 
     order.shuffle(names)
     events = [(names[:place].count(worker) % 2, worker) for place, worker in enumerate(names)]
     trace = unproven(case, Trace(case, {"order/events": torch.tensor(events)}))
-    proved = parameter_server.most_in_any_order(case, unproven(case, turns(case)))
+    proved = parameter_server.most_in_any_order(
+        unproven(case, turns(case)),
+        case.lr,
+        [b for name in parameter_server.worker_names(case) for b in parameter_server.batches(case, name)],
+    )
     for name, tensor in trace.tensors.items():
         if "/loss/" in name:
             assert abs(tensor.item()) <= proved.most
@@ -143,7 +147,7 @@ def test_an_order_that_only_the_run_knows_is_asked_for() -> None:
     assert large.bits == 54
     case = parameter_server.Case.exact(workers=3, steps=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parameter_server, "most_in_any_order", lambda case, trace: large)
+        patch.setattr(parameter_server, "most_in_any_order", lambda *_: large)
         told = r"^parameter_server: the loss of some order of the workers needs 54 bits, and 53 are exact; wanted "
         with pytest.raises(NotExact, match=told):
             prove(case)

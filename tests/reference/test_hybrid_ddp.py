@@ -19,7 +19,7 @@ from reference import hybrid_ddp
 from reference.exact.exactness import NotExact
 from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
-from reference.rpc.liveness import cause_of
+from reference.system.error_text import cause_of
 from reference.trace import CaseError, compare
 from reference.trace.ulp import ulps
 from reference.verify import judge

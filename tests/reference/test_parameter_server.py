@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
 
@@ -17,15 +18,15 @@ from reference import parameter_server
 from reference.outcome import Raised
 from reference.parameter_server import (
     Case,
-    MissingWorker,
     ParameterServer,
-    RunWorker,
     Worker,
     batches,
     build_model,
     roles,
     train_locally,
+    worker_names,
 )
+from reference.rpc.worker_calls import MissingWorker
 from reference.trace import TraceError, compare
 from reference.world import launch
 from tests.support.runs import against_twin, end_of, run, run_in, twin
@@ -121,24 +122,25 @@ def test_a_twin_of_several_workers_needs_their_order() -> None:
         twin(Case(workers=2))
 
 
-def apply_many(calls: int) -> tuple[float, float]:
-    """Runs on ps: ``calls`` calls at once from the RPC threads of this very role."""
-    case = Case(steps=calls, lr=1.0, record="ends", arithmetic="exact", dtype="float64")
+def apply_many(workers: int, rounds: int) -> tuple[float, float]:
+    """Runs on ps: ``rounds`` times as many calls at once, from the RPC threads of this very role, as workers."""
+    case = Case(steps=rounds, workers=workers, lr=1.0, record="ends", arithmetic="exact", dtype="float64")
     server = ParameterServer(case)
     with torch.no_grad():
         for parameter in server.model.parameters():
             parameter.zero_()
     rref = RRef(server)
     ones = {"weight": torch.ones(1, 10, dtype=torch.float64), "bias": torch.ones(1, dtype=torch.float64)}
-    futures = [rref.rpc_async().apply_gradients("worker1", n, ones, torch.tensor(0.0)) for n in range(calls)]
-    assert torch.futures.wait_all(futures) == [True] * calls
+    for n in range(1, rounds + 1):
+        each = [rref.rpc_async().apply_gradients(name, n, ones, torch.tensor(0.0)) for name in worker_names(case)]
+        assert torch.futures.wait_all(each) == [True] * workers
     return server.model.weight[0, 0].item(), server.model.bias[0].item()
 
 
 def test_calls_at_once_lose_no_update() -> None:
     """Erratum S1.13: the published server loses updates or dies of a signal."""
     with launch(["ps"]) as world:
-        assert world.call("ps", apply_many, 600) == (-600.0, -600.0)
+        assert world.call("ps", apply_many, 200, 3) == (-600.0, -600.0)
 
 
 def snapshots_are_copies() -> list[bool]:
@@ -185,7 +187,7 @@ def delivered_twice() -> tuple[float, int, int]:
         ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
     answers = [server.apply_gradients("worker1", 1, ones, torch.tensor(0.0)) for _ in range(2)]
     assert answers == [True, True]
-    return server.model.weight[0, 0].item(), server.updates, len(server.order)
+    return server.model.weight[0, 0].item(), server.updates, len(server.calls.order)
 
 
 def test_what_arrives_twice_is_applied_once() -> None:
@@ -193,51 +195,33 @@ def test_what_arrives_twice_is_applied_once() -> None:
         assert world.call("ps", delivered_twice) == (-1.0, 1, 2)
 
 
-class Quitter(RunWorker):
-    """A worker that is killed after one update."""
-
-    def __call__(self) -> None:
-        Worker(self.case, self.name).push(torch.tensor(0.0), zeros()).wait()
-        os.kill(os.getpid(), signal.SIGKILL)
+def quit_after_one_update(case: Case, name: str) -> None:
+    """Runs on a worker: it is killed."""
+    Worker(case, name).push(torch.tensor(0.0), zeros()).wait()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Sleeper(RunWorker):
-    """A worker that never does anything; as ps, one that serves calls but makes no server."""
-
-    def __call__(self) -> None:
-        threading.Event().wait()
+def sleep(case: Case, name: str) -> None:
+    """Runs on a worker: it never does anything. As ps it serves calls, but makes no server."""
+    threading.Event().wait()
 
 
 def zeros() -> dict[str, torch.Tensor]:
     return {"weight": torch.zeros(1, 10), "bias": torch.zeros(1)}
 
 
-@pytest.mark.parametrize(("kind", "sent"), [(Quitter, 1), (Sleeper, 0)])
-def test_a_missing_worker_is_named(kind: type[RunWorker], sent: int) -> None:
+@pytest.mark.parametrize(("play", "sent"), [(quit_after_one_update, 1), (sleep, 0)])
+def test_a_missing_worker_is_named(play: Callable[[Case, str], None], sent: int) -> None:
     case = Case(workers=2, steps=3, timeout=1.5)
-    ps = end_of("ps", {**roles(case), "worker2": kind(case, "worker2")}, limit=4)
+    ps = end_of("ps", {**roles(case), "worker2": partial(play, case, "worker2")}, limit=4)
     assert isinstance(ps, Raised)
     assert ps.type == f"{MissingWorker.__module__}.MissingWorker"
     assert ps.message == f"nothing for 1.5 s from worker2 (sent {sent} of 3)"
 
 
-def silent_of_three() -> str:
-    """Runs on ps: three workers, of which only the third has been silent."""
-    server = ParameterServer(Case(workers=3, steps=2, timeout=1.0))
-    for worker in ("worker1", "worker2"):
-        server.apply_gradients(worker, 1, zeros(), torch.tensor(0.0))
-    server.heard["worker3"] -= 1.5
-    return server._silent({name: n for name, n in server.sent.items() if n < 2})
-
-
-def test_only_the_silent_are_named() -> None:
-    with launch(["ps"]) as world:
-        assert world.call("ps", silent_of_three) == "worker3 (sent 0 of 2)"
-
-
 def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     case = Case(timeout=1)
-    outcome = end_of("worker1", {"ps": Sleeper(case, "ps"), "worker1": RunWorker(case, "worker1")}, limit=15)
+    outcome = end_of("worker1", {**roles(case), "ps": partial(sleep, case, "ps")}, limit=15)
     assert isinstance(outcome, Raised)
     assert "no parameter server on this role after 1.0 s" in outcome.message
 
@@ -246,7 +230,7 @@ def test_workers_compute_where_they_are_told(monkeypatch: pytest.MonkeyPatch) ->
     """The device is the case's; only a machine with CUDA can show more."""
     asked: list[Any] = []
     monkeypatch.setattr(nn.Linear, "to", lambda self, *where: asked.append(where[0]) or self)
-    monkeypatch.setattr(rpc, "rpc_sync", lambda *args, **kwargs: None)
+    monkeypatch.setattr(parameter_server, "rpc_sync", lambda *args, **kwargs: None)
     Worker(Case(), "worker1")
     assert asked[-1] == "cpu"
 
@@ -259,7 +243,7 @@ def test_on_cuda() -> None:
 
 def has_a_server() -> bool:
     """Runs on ps."""
-    return parameter_server.global_ps_rref.rref is not None
+    return parameter_server.global_ps_rref.value is not None
 
 
 def test_the_module_forgets_its_server() -> None:

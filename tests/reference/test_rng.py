@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference.training.rng import build, drawn
+from reference.training.rng import build_seeded, drawn
 from reference.world import launch
 
 
@@ -38,13 +38,13 @@ def test_the_default_generator_is_left_alone() -> None:
     draws(0, "a")
     with pytest.raises(ValueError, match=r"^5 numbers$"), drawn(0, "a"):
         fail(torch.rand(5))
-    build(nn.Linear, 3, 4, seed=1, name="x", dtype="float32")
+    build_seeded(nn.Linear, 3, 4, seed=1, name="x", dtype="float32")
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_build_depends_on_seed_and_name_only() -> None:
     def weight(seed: int, name: str, dtype: str = "float32") -> torch.Tensor:
-        return build(nn.Linear, 3, 4, seed=seed, name=name, dtype=dtype).weight.detach()
+        return build_seeded(nn.Linear, 3, 4, seed=seed, name=name, dtype=dtype).weight.detach()
 
     assert torch.equal(weight(1, "x"), weight(1, "x"))
     assert torch.equal(weight(1, "x").double(), weight(1, "x", "float64"))
@@ -52,9 +52,26 @@ def test_build_depends_on_seed_and_name_only() -> None:
     assert not torch.equal(weight(1, "x"), weight(1, "y"))
 
 
+def test_integers_replace_the_parameters_in_their_order() -> None:
+    """They are what the generator draws next, and go from -n to n."""
+    layer = build_seeded(nn.Linear, 20, 5, seed=3, name="x", dtype="float64", integers=2)
+    with drawn(3, "x"):
+        nn.Linear(20, 5)
+        weight, bias = torch.randint(-2, 3, (5, 20)), torch.randint(-2, 3, (5,))
+    assert torch.equal(layer.weight, weight.double())
+    assert torch.equal(layer.bias, bias.double())
+    assert set(layer.weight.flatten().tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
+
+
+def test_numbers_may_be_passed_by_name() -> None:
+    by_name = build_seeded(nn.Linear, in_features=3, out_features=4, bias=False, seed=1, name="x", dtype="float32")
+    assert torch.equal(by_name.weight, build_seeded(nn.Linear, 3, 4, seed=1, name="x", dtype="float32").weight)
+    assert by_name.bias is None
+
+
 def test_modules_built_at_once_do_not_mix_their_draws() -> None:
     def weight(name: str) -> torch.Tensor:
-        return build(nn.Linear, 200, 200, seed=0, name=name, dtype="float32").weight.detach()
+        return build_seeded(nn.Linear, 200, 200, seed=0, name=name, dtype="float32").weight.detach()
 
     names = [str(index) for index in range(16)]
     with ThreadPoolExecutor(8) as threads:

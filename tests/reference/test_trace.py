@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import nn
 
 import reference.trace.case
 import reference.trace.trace
@@ -517,7 +518,7 @@ def test_recorder_keeps_what_the_case_asks_for(record: str, wanted: list[str], f
     recorder = Recorder(case, {"w": torch.tensor([9.0])}, steps=None if from_case else 3)
     for step in range(3):
         number = torch.tensor([float(step)])
-        recorder.step(step, {"l": number}, {"w": number + 10}, {"w": number + 20})
+        recorder.step(step, {"l": number}, {"w": number + 20}, {"w": number + 10})
     trace = recorder.trace()
     assert list(trace.tensors) == [*wanted, "initial/w"]
     base = {"loss": 0, "gradient": 10, "parameter": 20}
@@ -526,12 +527,36 @@ def test_recorder_keeps_what_the_case_asks_for(record: str, wanted: list[str], f
         assert trace.tensors[name].tolist() == [int(step) + base[kind]]
 
 
+def test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name() -> None:
+    layer = nn.Linear(2, 1)
+    recorder = Recorder(BasicsCase(steps=3), layer)
+    layer(torch.ones(1, 2)).sum().backward()
+    layer.bias.grad = None  # a parameter without a gradient has none in the trace
+    recorder.step(0, {}, layer)
+    recorder.step(1, {}, {"by name": layer.weight})
+    recorder.step(2, {}, {"w": layer.weight}, {"given": torch.full((2,), 7.0)})
+    got = recorder.trace().tensors
+    assert got["0000/gradient/weight"].tolist() == got["0001/gradient/by name"].tolist() == [[1.0, 1.0]]
+    assert got["0002/gradient/given"].tolist() == [7.0, 7.0]
+    assert [name for name in got if "/gradient/" not in name] == [
+        *("0000/parameter/bias", "0000/parameter/weight", "0001/parameter/by name", "0002/parameter/w"),
+        *("initial/bias", "initial/weight"),
+    ]
+
+
+@pytest.mark.parametrize(("record", "wanted"), [("every", [0, 1, 2]), ("ends", [2])])
+def test_recorder_says_for_which_steps_it_wants_parameters(record: str, wanted: list[int]) -> None:
+    recorder = Recorder(BasicsCase(steps=3, record=record), {})
+    assert [step for step in range(3) if recorder.wants(step)] == wanted
+    assert recorder.every == (record == "every")
+
+
 def test_recorder_logs_one_line_a_step(caplog: pytest.LogCaptureFixture) -> None:
     recorder = Recorder(BasicsCase(steps=2), {})
     with caplog.at_level(logging.INFO, logger="reference.trace.progress"):
-        recorder.step(0, {"a": torch.tensor(1.0), "b": torch.tensor(2.0)}, {}, {})
-        recorder.step(1, {}, {}, {"w": torch.ones(1)})  # a server that sees no losses has nothing to report
-        recorder.step(1, {"a": torch.tensor(0.25)}, {}, {})
+        recorder.step(0, {"a": torch.tensor(1.0), "b": torch.tensor(2.0)}, {})
+        recorder.step(1, {}, {"w": torch.ones(1)})  # a server that sees no losses has nothing to report
+        recorder.step(1, {"a": torch.tensor(0.25)}, {})
     assert [record.getMessage() for record in caplog.records] == ["step 1 of 2, loss 1.5", "step 2 of 2, loss 0.25"]
     assert [vars(record)["step"] for record in caplog.records] == [1, 2]
     assert [vars(record)["steps"] for record in caplog.records] == [2, 2]

@@ -21,8 +21,8 @@ import torch
 
 from faults.run.process_tree import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
+from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES
-from reference.world.rpc_agent import Roles
 from reference.world.supervisor import STACKS_SECONDS, Seat
 from reference.world.world import World, WorldError, launch, run_rank
 from tests.support import roles_plain
