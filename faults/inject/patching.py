@@ -21,7 +21,7 @@ _WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__m
 Place = tuple[dict[str, Any], str]
 
 
-def replace_everywhere(name: str, original: Any, new: Any) -> Callable[[], None]:
+def patch_all_references(name: str, original: Any, new: Any) -> Callable[[], None]:
     """Put ``new`` in the place of ``original``, which is `rpc`'s ``name``; what is returned puts it back."""
     _exchange(name, original, new)
     # Looked for again: a module that was imported meanwhile may have got hold of the new one.

@@ -24,14 +24,15 @@ from reference import TUTORIALS, load
 from reference.cli.picture import SUFFIXES, drawable
 from reference.cli.progress_bar import watch
 from reference.cli.timing import SWEEPS, CellFailed, Measured, Plan, SweepError, add_options, timed, warm_up
-from reference.outcome import Outcome, Overdue, Raised
+from reference.outcome import Outcome, Overdue, Raised, WorldError
 from reference.system.atomic_file import place_of
 from reference.system.printable import OneLine, escape_output, is_file_name, one_line, printable, shown
 from reference.trace.case import Case, CaseError, listed
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import CASES_LONG, cases, changes, culprits, long_cases, prove, trace_of, verify
+from reference.world.launcher import launch
 from reference.world.start import check_deadline
-from reference.world.world import WorldError, launch, number_in, run_rank
+from reference.world.torchrun import number_in, run_rank
 
 
 class BadInput(OneLine):

@@ -19,8 +19,8 @@ from reference.cli.picture import draw
 from reference.outcome import Outcome, Returned
 from reference.trace.case import Case
 from reference.verify.verify import culprits
-from reference.world.supervisor import Progress
-from reference.world.world import launch
+from reference.world.launcher import launch
+from reference.world.role_handle import Progress
 
 Values = Mapping[str, Any]
 

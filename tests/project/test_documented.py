@@ -28,7 +28,7 @@ from faults.cli.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.fields import KINDS
-from faults.run.sweep import HURTS, ORDER
+from faults.run.sweep import INJECTIONS, ORDER
 from faults.script import script
 from reference import TUTORIALS, load
 from reference.outcome import Overdue, RoleFailed
@@ -308,7 +308,7 @@ def test_a_script_that_ends_beyond_its_bound(
 
 
 def test_a_sweep_hurts_in_ten_ways() -> None:
-    assert len({*HURTS, ORDER}) == 10
+    assert len({*INJECTIONS, ORDER}) == 10
 
 
 @pytest.mark.long

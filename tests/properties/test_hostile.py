@@ -33,7 +33,7 @@ from reference.cli.main import BadInput, _run_parser, main
 from reference.trace import CaseError, Trace, TraceError, compare
 from reference.trace.entry import REAL
 from reference.verify import judge
-from reference.world.world import WorldError, run_rank
+from reference.world import WorldError, run_rank
 from tests.properties.hostile import (
     changed,
     documents,
