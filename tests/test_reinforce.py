@@ -16,11 +16,12 @@ import pytest
 import torch
 
 import reference.reinforce
-from reference.cartpole import environment_seed, make_environment, observer_names
+from reference.cartpole import environment_seed, make_environment, normalized, observer_names
 from reference.case import CaseError
 from reference.outcome import Outcome, Raised
-from reference.reinforce import Case, Observer, goal, normalized, roles, running_rewards
+from reference.reinforce import Case, Observer, goal, roles
 from reference.trace import Trace, TraceError
+from reference.training.learning_curve import running_rewards
 from reference.verify import long_cases, verify
 from reference.world import launch
 from tests.runs import against_twin, play, run, twin

@@ -146,7 +146,7 @@ _AGENTS = (
     ),
     Mutant(
         "sample-deviation",
-        _ONE,
+        _POLE,
         "(away * away).mean().sqrt()",
         "((away * away).sum() / (len(away) - 1)).sqrt()",
         _killers("reinforce-episodes"),
@@ -154,7 +154,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-not-centred",
-        _ONE,
+        _POLE,
         "(away / (deviation + EPS))",
         "(flat / (deviation + EPS))",
         _killers("reinforce-episodes"),
@@ -162,7 +162,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-centred-apart",
-        _ONE,
+        _POLE,
         "    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]",
         "    parts = away.split([len(each) for each in returns])\n"
         "    return [(each - each.mean()) / (each.std(correction=0) + EPS) for each in parts]",
@@ -188,17 +188,10 @@ _AGENTS = (
     Mutant(
         "unlearning",
         _ONE,
-        "            (-torch.cat(record.log_probs) *",
-        "            (torch.cat(record.log_probs) *",
+        "    return [(-torch.cat(record.log_probs) *",
+        "    return [(torch.cat(record.log_probs) *",
         _killers("reinforce-episodes"),
         "the loss has the wrong sign",
-        also=(
-            (
-                _ONE,
-                "            loss = -(torch.cat(record.log_probs) *",
-                "            loss = (torch.cat(record.log_probs) *",
-            ),
-        ),
     ),
     Mutant(
         "sum-over-observers",
@@ -558,7 +551,7 @@ _BEYOND = (
     ),
     Mutant(
         "returns-standardized-by-ten",
-        _ONE,
+        _POLE,
         "flat - flat.mean()",
         "flat - flat[: sum(map(len, returns[:10]))].mean()",
         _killers("reinforce-many"),
