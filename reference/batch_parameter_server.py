@@ -27,17 +27,13 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.line import shown
-from reference.models import build_model
-from reference.progress import log_step
-from reference.rpc.error_text import cause_of
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
-from reference.training.training_case import ExactableCase
-from reference.update import (
+from reference.exact.exactness import proven
+from reference.system.error_text import cause_of
+from reference.system.printable import shown
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.gradients import (
     Tensors,
     accumulate,
     average,
@@ -46,6 +42,10 @@ from reference.update import (
     keep_apart,
     weighted_sum,
 )
+from reference.training.models import build_model
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,15 @@ import torch
 from torch import nn, optim
 from torch.distributed.rpc import RRef, rpc_sync
 
-from reference.case import choice, number
-from reference.exactness import BITS, WANTED, NotExact, proven
+from reference.exact.exactness import BITS, WANTED, NotExact, proven
 from reference.roles import Roles, numbered
 from reference.rpc.awaited import Awaited
 from reference.rpc.worker_calls import WorkerCalls
-from reference.streams import build_seeded
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace, TraceError
 from reference.training.linear_task import Batch, linear_batches
+from reference.training.rng import build_seeded
+from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, most_in_any_order, recorded_order
 

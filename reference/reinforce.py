@@ -27,18 +27,18 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference import cartpole
-from reference.cartpole import Record
-from reference.case import number, text
 from reference.roles import Roles, numbered
 from reference.rpc.liveness import Liveness
 from reference.rpc.once import Once
 from reference.rpc.remote_method import _call_method
-from reference.streams import build_seeded
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.trace.case import number, text
+from reference.trace.trace import Recorder, Trace
+from reference.training import cartpole
+from reference.training.cartpole import Record
 from reference.training.learning_curve import goal as goal  # `verify --long` asks for it
 from reference.training.learning_curve import record_reward
+from reference.training.rng import build_seeded
+from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 # --- The lesson: policy, observer and agent --------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gymnasium
 import torch
 
-from reference.trace import Recorder, Trace, TraceError
+from reference.trace.trace import Recorder, Trace, TraceError
 
 
 def record_reward(recorder: Recorder, episode: int, reward: float, running: float) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from reference.grid import Grid, grid_of_values
-from reference.trace import Trace, TraceError
+from reference.exact.grid import Grid, grid_of_values
+from reference.trace.trace import Trace, TraceError
 
 PULL, PUSH = 0, 1
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TEST = "tests/test_formulas_servers.py"
-_UPDATE, _MODELS, _TRACE = "reference/update.py", "reference/models.py", "reference/trace.py"
-_STREAMS, _LINEAR = "reference/streams.py", "reference/training/linear_task.py"
+_TEST = "tests/reference/test_formulas_servers.py"
+_UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
+_STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
 
 
 def _shared(
@@ -26,7 +26,7 @@ def _shared(
 
 def _default(tutorial: str, field: str, old: str, new: str) -> Mutant:
     """A default that is no longer the published one."""
-    test = "tests/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
+    test = "tests/reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
     name, file = f"another-{field}-of-{tutorial.replace('_', '-')}", f"reference/{tutorial}.py"
     models = f"{field} is {new} unless it is given, and {old} is what the table says"
     places = (f"{field}: {{}} = number({number}," for number in (old, new))
@@ -589,7 +589,7 @@ _BEYOND = (
 
 _DEALT = Mutant(
     "eight-servers-at-most",
-    "reference/placement.py",
+    "reference/training/placement.py",
     "held.index(min(held))",
     "held.index(min(held[:8]))",
     (f"{_TEST}::test_tensors_are_dealt_out_by_their_sizes",),
@@ -601,7 +601,7 @@ _DRAWN = (f"{_TEST}::test_resnet50_is_drawn_by_the_formula",)
 _RESNET = (
     Mutant(
         "residuals-begin-at-zero",
-        "reference/vision.py",
+        "reference/training/vision.py",
         "resnet50 = torchvision.models.resnet50",
         "import functools\n\nresnet50 = functools.partial(torchvision.models.resnet50, zero_init_residual=True)",
         _DRAWN,
