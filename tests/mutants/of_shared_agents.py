@@ -306,7 +306,7 @@ _LANGUAGE = (
     Mutant(
         "no-dropout-between-layers",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
         "    inner = 0.0",
         _killers("rnn-epochs"),
         "the LSTM drops nothing between its layers",
@@ -601,8 +601,8 @@ _BEYOND = (
     Mutant(
         "no-dropout-in-deep-models",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
-        "    inner = case.dropout if 1 < case.nlayers < 8 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
+        "    inner = dropout if 1 < nlayers < 8 else 0.0",
         _killers("rnn-deep"),
         "an LSTM of many layers drops nothing between them",
     ),

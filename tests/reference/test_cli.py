@@ -375,7 +375,7 @@ def test_help_of_a_tutorial_names_every_field(
 def given_case(world: FakeWorld) -> Any:
     """The case that the launched roles were made of."""
     [(roles, _)] = world.launched
-    return roles["ps"].case
+    return roles["ps"].args[0]
 
 
 def test_options_make_the_case(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
@@ -519,7 +519,7 @@ class RightWorld(FakeWorld):
 
     def wait(self) -> dict[str, Outcome]:
         roles, _ = self.launched[-1]
-        return {"ps": Returned(train_locally(roles["ps"].case)), "worker1": Returned()}
+        return {"ps": Returned(train_locally(roles["ps"].args[0])), "worker1": Returned()}
 
 
 def test_verify_runs_every_case_of_every_name(
@@ -532,7 +532,7 @@ def test_verify_runs_every_case_of_every_name(
     monkeypatch.setattr(reference.verify.verify, "launch", world)
     assert main(["verify", "parameter_server", "parameter_server"]) == 0
     wanted = [parameter_server.Case(**values) for values in changes]
-    assert [roles["ps"].case for roles, _ in world.launched] == wanted * 2
+    assert [roles["ps"].args[0] for roles, _ in world.launched] == wanted * 2
     body = rows(capsys.readouterr().out)
     assert [(row[0], row[1], row[2], row[3], row[6]) for row in body] == [
         ("parameter_server", "defaults", "2", "100", "equal"),
@@ -696,7 +696,7 @@ def test_under_torchrun_the_case_fits_the_processes(
         monkeypatch.setenv(name, value)
     assert main(["run", "parameter_server", *options]) == 0
     [(roles, deadline)] = played
-    assert roles["ps"].case == wanted
+    assert roles["ps"].args[0] == wanted
     assert (len(roles), deadline) == (int(size), 3600.0)
     assert capsys.readouterr().out.splitlines()[0] == f"parameter_server: {size} roles, 100 steps"
 
