@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from reference.trace.case import Case
 from reference.training.seeding import generator, seed_for
 
 HIDDEN = 128  # units of the policy's hidden layer, which dropout masks
+EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
 
 
 @lru_cache
@@ -65,6 +66,13 @@ def environment_seed(seed: int, observer: str) -> int:
     return seed_for(seed, f"{observer}/environment")
 
 
+def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any, Any]:
+    """An observer's environment. This is its only seed: later resets go on from it (S2.24)."""
+    env = make_environment(name)
+    env.reset(seed=environment_seed(seed, observer))
+    return env
+
+
 @dataclass(frozen=True)
 class Draws:
     """What one observer's steps of one episode take at random, in the order of its steps.
@@ -75,6 +83,16 @@ class Draws:
 
     uniforms: torch.Tensor
     keep: torch.Tensor | None
+
+
+@dataclass
+class Record:
+    """One observer's episode, as far as it has come. ``log_probs`` are tensors of shape (1,)."""
+
+    draws: Draws
+    actions: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    log_probs: list[torch.Tensor] = field(default_factory=list)
 
 
 class Chance:
@@ -121,3 +139,14 @@ def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
     for step in range(len(rewards) - 1, -1, -1):
         returns[step] = following = rewards[step] + gamma * following
     return returns
+
+
+def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Bring the observers' returns to mean 0 and variance 1 over all of them: each observer's, a tensor (steps,).
+
+    Only what torch's operators compute is reordered in the twins that set a run's bound, so these compute the mean.
+    """
+    flat = torch.tensor([value for each in returns for value in each], dtype=dtype)
+    away = flat - flat.mean()
+    deviation = (away * away).mean().sqrt()
+    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]

@@ -137,9 +137,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "returns-centred-in-numpy",
-        "reference/reinforce.py",
+        "reference/training/cartpole.py",
         "    away = flat - flat.mean()\n    deviation = (away * away).mean().sqrt()\n",
-        "    numbers = np.concatenate(returns)\n"
+        "    import numpy as np\n\n    numbers = np.concatenate(returns)\n"
         "    away = torch.from_numpy(numbers - numbers.mean()).to(dtype)\n"
         "    deviation = torch.tensor(numbers.std(), dtype=dtype)\n",
         ("tests/reference/test_numpy_forms.py::test_an_agents_numpy_form_is_within_the_bound[float32-backwards]",),
@@ -147,9 +147,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "mean-of-returns-alone-in-numpy",
-        "reference/reinforce.py",
+        "reference/training/cartpole.py",
         "    away = flat - flat.mean()\n",
-        "    away = flat - torch.tensor(np.concatenate(returns).mean(), dtype=dtype)\n",
+        "    import numpy as np\n\n    away = flat - torch.tensor(np.concatenate(returns).mean(), dtype=dtype)\n",
         (f"{_OF_FLOAT64}::test_what_comes_from_outside_torchs_operators_is_not_rounded[reinforce]",),
         "the rounding of the mean, which all terms share, is not measured",
     ),

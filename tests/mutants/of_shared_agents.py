@@ -148,7 +148,7 @@ _AGENTS = (
     ),
     Mutant(
         "sample-deviation",
-        _ONE,
+        _POLE,
         "(away * away).mean().sqrt()",
         "((away * away).sum() / (len(away) - 1)).sqrt()",
         _killers("reinforce-episodes"),
@@ -156,7 +156,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-not-centred",
-        _ONE,
+        _POLE,
         "(away / (deviation + EPS))",
         "(flat / (deviation + EPS))",
         _killers("reinforce-episodes"),
@@ -164,7 +164,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-centred-apart",
-        _ONE,
+        _POLE,
         "    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]",
         "    parts = away.split([len(each) for each in returns])\n"
         "    return [(each - each.mean()) / (each.std(correction=0) + EPS) for each in parts]",
@@ -190,17 +190,10 @@ _AGENTS = (
     Mutant(
         "unlearning",
         _ONE,
-        "            (-torch.cat(record.log_probs) *",
-        "            (torch.cat(record.log_probs) *",
+        "    return [(-torch.cat(record.log_probs) *",
+        "    return [(torch.cat(record.log_probs) *",
         _killers("reinforce-episodes"),
         "the loss has the wrong sign",
-        also=(
-            (
-                _ONE,
-                "            loss = -(torch.cat(record.log_probs) *",
-                "            loss = (torch.cat(record.log_probs) *",
-            ),
-        ),
     ),
     Mutant(
         "sum-over-observers",
@@ -313,7 +306,7 @@ _LANGUAGE = (
     Mutant(
         "no-dropout-between-layers",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
         "    inner = 0.0",
         _killers("rnn-epochs"),
         "the LSTM drops nothing between its layers",
@@ -560,7 +553,7 @@ _BEYOND = (
     ),
     Mutant(
         "returns-standardized-by-ten",
-        _ONE,
+        _POLE,
         "flat - flat.mean()",
         "flat - flat[: sum(map(len, returns[:10]))].mean()",
         _killers("reinforce-many"),
@@ -608,8 +601,8 @@ _BEYOND = (
     Mutant(
         "no-dropout-in-deep-models",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
-        "    inner = case.dropout if 1 < case.nlayers < 8 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
+        "    inner = dropout if 1 < nlayers < 8 else 0.0",
         _killers("rnn-deep"),
         "an LSTM of many layers drops nothing between them",
     ),

@@ -331,6 +331,22 @@ MUTANTS = (
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),
     Mutant(
+        "any-text-will-do",
+        "reference/rnn.py",
+        'wanted in ("", sha256(text).hexdigest())',
+        "bool(text)",
+        ("tests/reference/test_rnn.py::test_a_text_that_has_changed_since_is_refused",),
+        "a trace is held against a twin that learns another text",
+    ),
+    Mutant(
+        "text-not-in-the-case",
+        "reference/rnn.py",
+        '        object.__setattr__(self, "text_sha256", sha256(text).hexdigest())\n',
+        "",
+        ("tests/reference/test_rnn.py::test_a_case_holds_the_sha_256_of_its_text",),
+        "a trace says where its text lay, not what it was",
+    ),
+    Mutant(
         "mask-of-the-first-step",
         "reference/rnn.py",
         '        with drawn(self.seed, f"rnn/{step}"):',

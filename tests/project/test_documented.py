@@ -104,7 +104,7 @@ def test_every_option_is_in_the_table(document: str) -> None:
         options_of_fields = [item.name.replace("_", "-") for item in fields(load(name).Case)]
         case = {f"--{dashes}{each}" for each in options_of_fields for dashes in ("", "no-")}
     _, _, listed = text_of(document).partition("options: ")
-    options = set(re.findall(r"--[a-z-]+", listed)) - case - {"--help", "--script"}
+    options = set(re.findall(r"--[a-z0-9-]+", listed)) - case - {"--help", "--script"}
     promised = " ".join(DOCUMENTED[document])
     assert {each for each in options if each not in promised} == set()
 

@@ -17,9 +17,10 @@ import torch
 
 import reference.reinforce
 from reference.outcome import Outcome, Raised
-from reference.reinforce import Case, Observer, goal, normalized, roles, running_rewards
+from reference.reinforce import Case, Observer, goal, roles
 from reference.trace import CaseError, Trace, TraceError
-from reference.training.cartpole import environment_seed, make_environment, observer_names
+from reference.training.cartpole import environment_seed, make_environment, normalized, observer_names
+from reference.training.learning_curve import running_rewards
 from reference.verify.verify import long_cases, verify
 from reference.world import launch
 from tests.support.runs import against_twin, play, run, twin
