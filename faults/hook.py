@@ -21,18 +21,18 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
-from faults import messages, network, processes
-from faults.announcer import Announcer, StepHandler
-from faults.calls import Calls, default_timeout
-from faults.delivery import Desk
-from faults.everywhere import replace_everywhere
-from faults.forms import content_of
-from faults.ledger import Ledger
-from faults.moment import Moment
-from faults.plan import Plan, PlanError
-from faults.transports import without_shared_memory
-
-PLAN = "plan.json"
+from faults.inject.announcer import Announcer, StepHandler
+from faults.inject.call.calls import Calls, default_timeout
+from faults.inject.call.delivery import Desk
+from faults.inject.message import messages
+from faults.inject.message.transports import without_shared_memory
+from faults.inject.network import network
+from faults.inject.patching import replace_everywhere
+from faults.inject.process import processes
+from faults.ledger.ledger import Ledger
+from faults.ledger.plan_file import read_plan
+from faults.plan.moment import Moment
+from faults.plan.plan import Plan
 
 # What is to be undone: of `install`, and of `activate`.
 _installed = ExitStack()
@@ -71,17 +71,6 @@ def remove() -> None:
 def present() -> bool:
     """Whether a plan is installed or active in this process."""
     return isinstance(api.shutdown, partial)
-
-
-def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Raises PlanError: no plan there, or not a plan."""
-    path = Path(folder) / PLAN
-    try:
-        return Plan.from_json(content_of(path).decode())
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise PlanError(f"{path} cannot be read: it is not text") from error
 
 
 def _init_rpc(

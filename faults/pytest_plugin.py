@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from faults import autostart
-from faults.leaks import KINDS, Accounting
-from faults.plan import Plan, PlanError
-from faults.relatives import marked
-from faults.scene import Scene, place_for
-from faults.tally import Tally
-from faults.wanted import check_world, marks_of, of_option, wanted
-from reference.line import one_line, printable, shown
+from faults.plan.plan import Plan, PlanError
+from faults.run.process_tree import marked
+from faults.script import autostart
+from faults.testing.leaks import KINDS, Accounting
+from faults.testing.plan_marks import check_world, marks_of, of_option, wanted
+from faults.testing.plan_tally import Tally
+from faults.testing.running_test import Scene, place_for
+from reference.system.printable import one_line, printable, shown
 
 if TYPE_CHECKING:
-    from faults.idle import Idle
-    from faults.planned import Planned
+    from faults.testing.active_plan import Planned
+    from faults.testing.idle_world import Idle
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 LEAKS = ("all", "fixtures", "off")
 DIGITS = 1000  # of a seed: Python reads no more than 4300
 MARKERS = (
-    "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.launch`",
+    "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.world.launch`",
     "plan(*texts, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
     f"leaves(*kinds): what this test may leave: {', '.join(KINDS)}",
 )
@@ -183,9 +183,9 @@ def _hooked() -> bool:
 
 def _other_worlds(scene: Scene) -> list[Any]:
     """Of `Kept`: idle worlds that fixtures have launched without `idle_world`."""
-    if "reference.world" not in sys.modules:
+    if "reference.world.world" not in sys.modules:
         return []
-    from faults.kept import others
+    from faults.testing.rref_leaks import others
 
     return others([idle.world for idle in scene.idles])
 
@@ -205,7 +205,7 @@ def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
     begin = len(idles)
 
     def start(roles: Any, **arguments: Any) -> Idle:
-        from faults.idle import Idle
+        from faults.testing.idle_world import Idle
 
         arguments.setdefault("isolated", request.config.getini("faults_isolated"))
         idles.append(Idle(roles, lambda: _folder(request, "idle"), **arguments))
@@ -285,7 +285,7 @@ def _make_plan(item: pytest.Item, folder: Path) -> Planned | None:
     with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
     if scene.plan is None and asked is not None:
-        from faults.planned import Planned
+        from faults.testing.active_plan import Planned
 
         scene.marks = marks_of(item)
         scene.plan = Planned(asked.plan, folder, unseen=asked.unseen, guest=asked.guest)
@@ -294,7 +294,7 @@ def _make_plan(item: pytest.Item, folder: Path) -> Planned | None:
 
 def _begin(item: pytest.Item, planned: Planned) -> None:
     """Put it to work in the world of the fixture ``world``, unless the test does so itself."""
-    from faults.idle import Idle
+    from faults.testing.idle_world import Idle
 
     world = getattr(item, "funcargs", {}).get("world")  # of a wider scope, so it is there
     asked = wanted(item, item.config.option.faults_plan)
@@ -341,7 +341,7 @@ def _unused(item: pytest.Item) -> str:
     scene = item.stash[_scene]
     if scene.plan is None and not marks_of(item):
         return ""
-    from faults.planned import UNUSED
+    from faults.testing.active_plan import UNUSED
 
     if scene.plan is None or not (scene.plan.guest or scene.plan.worked()):
         return UNUSED

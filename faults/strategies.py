@@ -19,8 +19,8 @@ from functools import cached_property
 from math import perm
 from typing import Any
 
-from faults.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value
-from faults.plan import Fault, Plan, PlanError
+from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value
+from faults.plan.plan import Fault, Plan, PlanError
 
 try:
     from hypothesis import strategies as st

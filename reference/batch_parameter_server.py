@@ -27,19 +27,28 @@ import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.models import build_model
-from reference.progress import log_step
+from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.barrier import Barrier
 from reference.rpc.barrier import RoundFailed as RoundFailed
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace
+from reference.training.gradients import (
+    Reports,
+    Snapshot,
+    Tensors,
+    accumulate,
+    average,
+    hand_out,
+    report_of,
+    weighted_sum,
+)
 from reference.training.images import Batch, random_images
+from reference.training.models import build_model
 from reference.training.replay import replayed_order
+from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
-from reference.update import Reports, Snapshot, Tensors, accumulate, average, hand_out, report_of, weighted_sum
 
 # --- the lesson: a server whose calls wait for each other, and hold no thread ---
 

@@ -32,8 +32,11 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-from reference.agent import Roles
-from reference.cartpole import (
+from reference.roles import Roles
+from reference.rpc.liveness import Liveness, ParticipantFailed
+from reference.trace.case import flag, number, text
+from reference.trace.trace import Recorder, Trace
+from reference.training.cartpole import (
     HIDDEN,
     Chance,
     discounted,
@@ -44,11 +47,8 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import flag, number, text
-from reference.rpc.liveness import Liveness, ParticipantFailed
-from reference.seeding import seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.training.seeding import seed_for
+from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 State = np.ndarray[Any, Any]

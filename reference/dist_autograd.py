@@ -24,11 +24,11 @@ from torch import optim
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.exact.exactness import proven
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
 OWNERS = ("worker1", "worker2")

@@ -35,17 +35,17 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
-from reference.backward import backward
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.patience import rpc_timeout
-from reference.progress import log_step
-from reference.rpc.error_text import cause_of
-from reference.rpc_store import process_group
-from reference.seeding import generator
-from reference.streams import build_seeded
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.exact.exactness import proven
+from reference.rpc.dist_backward import backward
+from reference.rpc.rpc_store import process_group
+from reference.rpc.timeouts import rpc_timeout
+from reference.system.error_text import cause_of
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace
+from reference.training.rng import build_seeded
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
 Named = dict[str, torch.Tensor]

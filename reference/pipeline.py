@@ -21,16 +21,16 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 
-from reference.agent import Roles
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator, seed_for
-from reference.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.exact.exactness import proven
+from reference.roles import Roles
+from reference.rpc.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.gradients import weighted_sum
+from reference.training.seeding import generator, seed_for
+from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
-from reference.update import weighted_sum
-from reference.vision import Bottleneck
+from reference.training.vision import Bottleneck
 
 WORKERS = ("worker1", "worker2")
 

@@ -28,13 +28,13 @@ from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.case import number
-from reference.corpus import Corpus, read_text
-from reference.patience import rpc_timeout
-from reference.streams import build_seeded, drawn
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+import reference.trace.case
+from reference.rpc.timeouts import rpc_timeout
+from reference.trace.case import number
+from reference.trace.trace import Recorder, Trace
+from reference.training.corpus import Corpus, read_text
+from reference.training.rng import build_seeded, drawn
+from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 Hidden = tuple[torch.Tensor, torch.Tensor]
@@ -47,7 +47,7 @@ class Case(TrainingCase):
 
     steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
     batches: int = number(5, "batches of an epoch", at_least=1, at_most=2**20)
-    text: str = reference.case.text("", "file whose bytes are the tokens; empty: the one shipped")
+    text: str = reference.trace.case.text("", "file whose bytes are the tokens; empty: the one shipped")
     sequence: int = number(5, "tokens of a sequence", at_least=1, at_most=1024)
     batch_size: int = number(3, "sequences of a batch", at_least=1, at_most=1024)
     ninp: int = number(2, "numbers of a token's embedding", at_least=1, at_most=4096)

@@ -4,7 +4,7 @@ Source: seed 003 (training scenarios: one parameter server or several sharded on
 trainers run the training loop). The talk says no more than that (S3.6): rounds, losses, data and models are those of
 `reference.batch_parameter_server`, and a server is one of its servers that holds only a part of the model.
 
-Roles: ``ps1`` … each own a shard, that is some of the parameters by the rule of `reference.placement`, with their
+Roles: ``ps1`` … each own a shard, that is some of the parameters by the rule of `training.placement`, with their
 gradients, momentum and batch-norm buffers; ``ps1`` also creates all shards, starts every trainer and returns the trace;
 ``trainer1`` … compute gradients of the whole model for batches of (batch_size, 3, image_w, image_h). In a round each
 trainer sends every shard its gradients, to all at once, and gets the updated tensors as the replies of these calls.
@@ -27,14 +27,14 @@ from torch.distributed.rpc import RRef
 
 from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
-from reference.case import choice, number
-from reference.models import PARAMETERS
-from reference.placement import only, partition
-from reference.progress import log_step
 from reference.roles import Roles, numbered
-from reference.rpc.error_text import cause_of
 from reference.rpc.liveness import FAREWELL_SECONDS, ParticipantFailed, gather
-from reference.trace import Recorder, Trace
+from reference.system.error_text import cause_of
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace
+from reference.training.models import PARAMETERS
+from reference.training.placement import only, partition
 
 Named = Mapping[str, torch.Tensor]
 

@@ -1,1 +1,1 @@
-"""What several tutorials need around remote calls: each mechanism in a file of its own."""
+"""Mechanisms that several tutorials use over RPC."""

@@ -1,1 +1,1 @@
-"""Training without RPC: cases, models, data, random draws, gradients."""
+"""What the tutorials train, on what data, and what decides their bits."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from reference.line import shown
-from reference.trace import Trace, TraceError
+from reference.system.printable import shown
+from reference.trace.trace import Trace, TraceError
 
 
 def replayed_order(replay: Trace | None, name: str, count: int) -> list[int]:

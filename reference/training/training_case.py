@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from reference.case import Case, CaseError, choice, power_of_two
-from reference.line import shown
+from reference.system.printable import shown
+from reference.trace.case import Case, CaseError, choice, power_of_two
 
 
 @dataclass(frozen=True)

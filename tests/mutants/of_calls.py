@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_ONCE, _OF_ONCE = "reference/rpc/once.py", "tests/test_once.py"
-_LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/test_liveness.py"
-_BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/test_round_barrier.py"
+_ONCE, _OF_ONCE = "reference/rpc/once.py", "tests/reference/test_once.py"
+_LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/reference/test_liveness.py"
+_BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/reference/test_round_barrier.py"
 
 MUTANTS = (
     Mutant(
@@ -47,7 +47,7 @@ MUTANTS = (
         _LIVENESS,
         "                self.failures[name] = error",
         "                self.running[name] = None",
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
+        ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
         "who has failed is waited for until it was silent for too long",
     ),
     Mutant(
@@ -84,10 +84,10 @@ MUTANTS = (
     ),
     Mutant(
         "place-for-cause",
-        "reference/rpc/error_text.py",
+        "reference/system/error_text.py",
         'if "On WorkerInfo(" not in line',
         'if "WorkerInfo(On" not in line',
-        ("tests/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),
+        ("tests/reference/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),
         "an error that came over RPC says on which role it was raised, and not what it was",
     ),
     Mutant(
