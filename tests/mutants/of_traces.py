@@ -277,8 +277,8 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/batch_parameter_server.py",
-        "arrivals.dim() != 1 or sorted(order)",
+        "reference/training/replay.py",
+        "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),
         "a table of arrivals is taken for a list of them",
