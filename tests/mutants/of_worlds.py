@@ -408,7 +408,7 @@ MUTANTS = (
     ),
     Mutant(
         "run-is-reached-from-outside",
-        "reference/cli/main.py",
+        "reference/cli/run_command.py",
         "on_progress=progress, isolated=True)",
         "on_progress=progress, isolated=False)",
         (f"{_COMMANDS}[run]",),

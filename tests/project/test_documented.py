@@ -180,8 +180,8 @@ def test_documented_commands_start(
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
-    for place in ("launch", "verify", "warm_up", "run_rank"):
-        monkeypatch.setattr(reference.cli.main, place, started)
+    for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
+        monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
