@@ -408,11 +408,11 @@ MUTANTS = (
         "who lets go of a model that DDP's hook still works on hangs",
     ),
     Mutant(
-        "steps-without-end",
+        "step-not-said",
         "reference/hybrid_ddp.py",
-        "        if self.step >= self.case.steps:",
-        "        if self.step > 10**6:",
-        ("tests/reference/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
-        "trainers that train twice make a trace of more steps than were asked for",
+        "args=(ps_rref, name, step, context_id)",
+        "args=(ps_rref, name, 0, context_id)",
+        (f"{_QUICK}[hybrid_ddp]",),
+        "reports carry the number of another step",
     ),
 )
