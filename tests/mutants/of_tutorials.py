@@ -299,7 +299,7 @@ MUTANTS = (
     ),
     Mutant(
         "split-by-size",
-        _SHARD,
+        "reference/pipeline.py",
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
         ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
