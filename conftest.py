@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from faults.header import lines
+from faults.testing.report_header import lines
 from reference.world import launch
-from tests.plays import name
-from tests.spread import place, spreading
+from tests.support.roles_plain import name
+from tests.support.xdist_order import place, spreading
 
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]

@@ -1,4 +1,4 @@
-"""Starts `faults.autostart` with Python, under a name that no other project has.
+"""Starts `faults.script.autostart` with Python, under a name that no other project has.
 
 The packages here are called `faults` and `reference`. Another project may have modules of the same names, and Python
 imports those that come first on its path: `hiding` finds them.
@@ -21,7 +21,7 @@ from types import ModuleType
 
 PACKAGES = ("faults", "reference")
 
-# The longest line that is printed (characters). `reference.line` says it all better, but this must not import it.
+# The longest line that is printed (characters). `reference.system.printable` does better, but is not imported here.
 _LONGEST = 3900
 
 _said: list[str] = []
@@ -94,7 +94,7 @@ def give_back() -> None:
     for each in [each for each in sys.meta_path if isinstance(each, _Keeper)]:
         sys.meta_path.remove(each)
         sys.modules.update(each.kept)
-        from faults import autostart
+        from faults.script import autostart
 
         autostart.import_rpc()
 
@@ -108,7 +108,7 @@ def start() -> None:
         if hidden := hiding():
             say(f"FAULTS_RUN does nothing here: {hidden}")
             return
-        from faults import autostart
+        from faults.script import autostart
 
         autostart.start()
         sys.meta_path.insert(0, _Keeper())

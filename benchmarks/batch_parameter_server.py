@@ -27,7 +27,7 @@ from measure import BenchmarkError
 from torch.nn.parallel import DistributedDataParallel
 
 from reference.batch_parameter_server import Case, Trainer, initial_model, roles, sgd, trainer_names
-from reference.progress import log_step
+from reference.trace.progress import log_step
 from reference.world import launch
 
 # What the published program prints, by the names that the figures have here.

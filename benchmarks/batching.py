@@ -22,8 +22,8 @@ import measure
 from measure import BenchmarkError
 
 from reference.batch_reinforce import Case, roles
-from reference.picture import draw
-from reference.sweep import Clock
+from reference.cli.picture import draw
+from reference.cli.timing import Clock
 from reference.world import launch
 
 MODES = {"batched": True, "unbatched": False}

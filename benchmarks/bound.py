@@ -21,11 +21,11 @@ from typing import Any
 
 import torch
 
-from reference.case import Case
-from reference.natural import Undecided, natural_bound
-from reference.reordering import REORDERED, reordered
-from reference.trace import Trace, TraceError
-from reference.verify import changes, tutorial, twins_for
+from reference import load
+from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.reordering import REORDERED, reordered
+from reference.trace import Case, Trace, TraceError
+from reference.verify.verify import changes, twins_for
 
 _IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4, "num_classes": 10, "steps": 3}
 _CONVNET = {"model": "convnet", **_IMAGES}
@@ -65,7 +65,7 @@ def spoiled(run: Trace, draws: random.Random) -> tuple[Trace, str, float]:
 
 def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure one case: its worst ratio, false alarms, misses and runs without a verdict."""
-    train, draws = tutorial(case.tutorial()).train_locally, random.Random(0)
+    train, draws = load(case.tutorial()).train_locally, random.Random(0)
     plain = train(case)
     start = time.perf_counter()
     others, exact = twins_for(plain, plain, train)
@@ -75,7 +75,7 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
     for seed in range(REORDERED, REORDERED + runs):
         run = reordered(train, case, plain, seed)
         try:
-            bound = natural_bound(run, twins, exact)
+            bound = rounding_bound(run, twins, exact)
         except Undecided:
             undecided += 1
             continue
@@ -86,7 +86,7 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
         undecided += bound.verdict == "unknown"
         worst = max(worst, bound.worst[1])
         wrong, name, part = spoiled(run, draws)
-        if bound.holds and natural_bound(*_only(name, wrong, twins, exact)).holds:
+        if bound.holds and rounding_bound(*_only(name, wrong, twins, exact)).holds:
             missed.append((name, part))
     say(
         f"{case.tutorial()} {changes(case)}: {alarms} false alarms, {undecided} undecided, {len(missed)} misses"
@@ -109,7 +109,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     each = max(1, round(arguments.runs / len(CASES)))
-    cases = [tutorial(name).Case(**fields) for name, fields in CASES]
+    cases = [load(name).Case(**fields) for name, fields in CASES]
     found = {str(case): rates(case, each, lambda line: print(line, flush=True)) for case in cases}
     runs, alarms, undecided = (sum(result[key] for result in found.values()) for key in ("runs", "alarms", "undecided"))
     missed = sum(len(result["missed"]) for result in found.values())

@@ -20,7 +20,7 @@ import measure
 import torch.distributed.rpc as rpc
 
 from faults.plan import Plan
-from faults.scope import scope
+from faults.run.launch_scope import scope
 
 ELSEWHERE = "Drop site=benchmarks:never role=caller nth=1000000000 side=reply"
 BATCH = 200

@@ -18,7 +18,7 @@ import torch.distributed.rpc as rpc
 from pipeline import size
 
 from reference.pipeline import WORKERS, Case, RunMaster, serve
-from reference.shard import Shard
+from reference.rpc.shard import Shard
 from reference.world import launch
 
 COLUMNS = 100

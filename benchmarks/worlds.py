@@ -33,7 +33,7 @@ COMPARED = 4  # roles of the worlds that are compared
 WANTED = 8  # how many times faster than spawn `launch` claims to be
 ANSWER = 42
 
-# Over `agent.LOCAL_OPTIONS`: None is what torch itself starts with.
+# Over `rpc_agent.LOCAL_OPTIONS`: None is what torch itself starts with.
 TORCH_OPTIONS: Mapping[str, Any] = {"_transports": None, "_channels": None}
 
 

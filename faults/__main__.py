@@ -10,8 +10,8 @@ if __name__ == "__main__":
     if hidden := hiding():
         say(hidden)
         sys.exit(2)
-    from faults import autostart
-    from reference.command import status_of
+    from faults.script import autostart
+    from reference.cli.command import status_of
 
     autostart.leave_alone()
-    sys.exit(status_of("faults.cli", failed=2))
+    sys.exit(status_of("faults.cli.main", failed=2))

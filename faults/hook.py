@@ -21,18 +21,18 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
-from faults import messages, network, processes
-from faults.announcer import Announcer, StepHandler
-from faults.calls import Calls, default_timeout
-from faults.delivery import Desk
-from faults.everywhere import replace_everywhere
-from faults.forms import content_of
-from faults.ledger import Ledger
-from faults.moment import Moment
-from faults.plan import Plan, PlanError
-from faults.transports import without_shared_memory
-
-PLAN = "plan.json"
+from faults.inject.announcer import Announcer, StepHandler
+from faults.inject.call.calls import Calls, default_timeout
+from faults.inject.call.delivery import CalleeState
+from faults.inject.message import messages
+from faults.inject.message.transports import without_shared_memory
+from faults.inject.network import network
+from faults.inject.patching import patch_all_references
+from faults.inject.process import processes
+from faults.ledger.ledger import Ledger
+from faults.ledger.plan_file import read_plan
+from faults.plan.moment import Moment
+from faults.plan.plan import Plan
 
 # What is to be undone: of `install`, and of `activate`.
 _installed = ExitStack()
@@ -56,10 +56,10 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     if not plan.faults and not record:
         return
     _installed.callback(
-        replace_everywhere("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
+        patch_all_references("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
     )
     # Now, too: a program may take it by name before RPC starts.
-    _installed.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
+    _installed.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
 
 def remove() -> None:
@@ -71,17 +71,6 @@ def remove() -> None:
 def present() -> bool:
     """Whether a plan is installed or active in this process."""
     return isinstance(api.shutdown, partial)
-
-
-def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Raises PlanError: no plan there, or not a plan."""
-    path = Path(folder) / PLAN
-    try:
-        return Plan.from_json(content_of(path).decode())
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise PlanError(f"{path} cannot be read: it is not text") from error
 
 
 def _init_rpc(
@@ -164,7 +153,7 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     _on_shutdown.append(partial(_leave, announcer, ledger))
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
-        undo.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
+        undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 
@@ -188,6 +177,6 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)
-    if Desk.open is not None:
-        Desk.open.later.close(give=False)
+    if CalleeState.open is not None:
+        CalleeState.open.later.close(give=False)
     original()

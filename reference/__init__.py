@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from typing import Any
+
 # Name (the stem of the module), and what it shows; in the order in which to read them.
 TUTORIALS: dict[str, str] = {
     "rpc_basics": "remote calls and their exceptions, to a peer and to oneself (seeds 000 and 003)",
@@ -16,3 +20,15 @@ TUTORIALS: dict[str, str] = {
     "pipeline": "ResNet50 in two shards on two workers, fed with micro-batches (seed 004)",
     "hybrid_ddp": "a parameter server for the sparse part, data parallel for the dense part (seed 003)",
 }
+
+
+def load(name: str) -> Any:
+    """Import a tutorial: `Case`, `roles`, `train_locally`. Raises KeyError: there is no tutorial of this name."""
+    if name not in TUTORIALS:
+        raise KeyError(name)
+    return import_module(f"{__name__}.{name}")
+
+
+def loaded() -> list[str]:
+    """The names of the tutorials' modules that this process has imported."""
+    return [module for name in TUTORIALS if (module := f"{__name__}.{name}") in sys.modules]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
-from reference import interrupts
-from reference.command import status_of
+from reference.cli.command import status_of
+from reference.system import interrupts
 
 if __name__ == "__main__":
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
-    sys.exit(status_of("reference.cli", failed=1))
+    sys.exit(status_of("reference.cli.main", failed=1))

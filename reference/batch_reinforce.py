@@ -32,10 +32,11 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.agent import Roles
-from reference.attendance import Attendance, ParticipantFailed
-from reference.cartpole import (
+from reference.roles import Roles
+from reference.rpc.liveness import Liveness, ParticipantFailed
+from reference.trace.case import flag, number, text
+from reference.trace.trace import Recorder, Trace
+from reference.training.cartpole import (
     HIDDEN,
     Chance,
     discounted,
@@ -46,16 +47,15 @@ from reference.cartpole import (
     require_environment,
     sizes_of,
 )
-from reference.case import choice, flag, number, text
-from reference.seeding import seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.training.seeding import seed_for
+from reference.training.threads import one_thread
+from reference.training.training_case import TrainingCase
 
 State = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(TrainingCase):
     """The tutorial's numbers; its main() tries 1 to 10 observers, and 2 are the fewest that make a batch."""
 
     seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
@@ -67,7 +67,6 @@ class Case(reference.case.Case):
     gamma: float = number(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
 
     def validate(self) -> None:
         require_environment(self, self.env)
@@ -114,15 +113,13 @@ class Episode:
     def record(self, recorder: Recorder, episode: int, policy: nn.Module) -> None:
         """Put it into the trace; ``record="ends"`` keeps the loss, the two averages and the actions: two runs that act
         otherwise are not two roundings of one result."""
-        parameters = dict(policy.named_parameters())
-        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
         averages = {"episode": self.ep_reward, "running": self.running_reward}
         recorder.put(f"{episode:04d}/reward", {n: torch.tensor(a, dtype=torch.float64) for n, a in averages.items()})
         steps = {"actions": self.actions}
         if recorder.case.record == "every":
             steps |= {"rewards": self.rewards, "log_probs": self.log_probs}
         recorder.put(f"{episode:04d}/steps", steps)
-        recorder.step(episode, {"policy": self.loss}, gradients, parameters)
+        recorder.step(episode, {"policy": self.loss}, policy)
 
 
 def act(
@@ -241,7 +238,7 @@ class Agent:
         self.states = np.zeros((case.observers, 1, sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
         self.failure: AgentFailed | None = None
-        self.attendance = Attendance(self.observers, case.timeout, excused=self._waiting)
+        self.liveness = Liveness(self.observers, case.timeout, waiting=self._waiting)
         self.episode = 0
         self._reset()
         _agents[self.number] = self
@@ -288,7 +285,7 @@ class Agent:
             if len(self.came) == len(self.observers):
                 result = self._act()
                 for name in self.observers:
-                    self.attendance.heard(name)  # their silence, until now excused, begins now
+                    self.liveness.heartbeat(name)  # they need not wait any longer, so their silence begins now
                 self._next_step()
         if result is not None:
             # Outside the lock: this makes every waiting observer's reply (S2.32).
@@ -311,7 +308,7 @@ class Agent:
             for name, ob_rref in self.ob_rrefs.items()
         }
         try:
-            rets = self.attendance.collect(futs).values()
+            rets = self.liveness.gather(futs).values()
         except ParticipantFailed as error:
             raise self.fail(str(error)) from error
         rewards = torch.stack([returns for returns, _ in rets], dim=1)
@@ -353,7 +350,7 @@ class Agent:
             raise self.failure
         if ob_id in self.came:
             raise AgentFailed(f"{self.observers[ob_id]} calls twice in one step")  # S2.31
-        self.attendance.heard(self.observers[ob_id])
+        self.liveness.heartbeat(self.observers[ob_id])
 
     def _act(self) -> list[int] | AgentFailed:
         """All observers' actions for one step."""

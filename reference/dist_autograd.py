@@ -24,25 +24,24 @@ from torch import optim
 from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.exact.exactness import proven
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
 
 OWNERS = ("worker1", "worker2")
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(ExactableCase):
     """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
 
     steps: int = number(5, "optimizer steps of each context", at_least=1)
     side: int = number(3, "rows and columns of both parameters", at_least=1, at_most=4096)
     contexts: int = number(2, "autograd contexts open at once", at_least=1, at_most=16)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
     arithmetic: str = choice("natural", "exact", help="exact: small integers and powers of two")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
@@ -111,7 +110,7 @@ class Trainer:
                     for c, done in enumerate(passes)
                     for name, tensor in done.gradients.items()
                 }
-                recorder.step(step, losses, gradients, self.values())
+                recorder.step(step, losses, self.values(), gradients)
                 for turn in self.turns:
                     turn.clear()
         return recorder.trace()
@@ -181,5 +180,5 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             for c, each in enumerate(gradients)
             for name, tensor in zip(OWNERS, each, strict=True)
         }
-        recorder.step(step, losses, named, parameters)
+        recorder.step(step, losses, parameters, named)
     return recorder.trace()

@@ -35,24 +35,24 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
-import reference.case
-from reference.attendance import cause_of
-from reference.backward import backward
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.patience import rpc_timeout
-from reference.progress import log_step
-from reference.rpc_store import process_group
-from reference.seeding import generator
-from reference.streams import build
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+from reference.exact.exactness import proven
+from reference.rpc.dist_backward import backward
+from reference.rpc.rpc_store import process_group
+from reference.rpc.timeouts import rpc_timeout
+from reference.system.error_text import cause_of
+from reference.trace.case import choice, number
+from reference.trace.progress import log_step
+from reference.trace.trace import Recorder, Trace
+from reference.training.rng import build_seeded
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
 
 Named = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(ExactableCase):
     """The talk names no sizes; these are small."""
 
     steps: int = number(20, "updates of the model", at_least=1)
@@ -65,8 +65,6 @@ class Case(reference.case.Case):
     bag: int = number(5, "rows that are summed for one example", at_least=1, at_most=1024)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
     accumulation: str = choice("rank", "allreduce", help="how DDP adds the dense gradients")
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.5, "steps": 3, "trainers": 4} | {
         "batch_size": 4,
@@ -85,7 +83,7 @@ def trainer_names(case: Case) -> list[str]:
 
 
 def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
-    module = build(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
+    module = build_seeded(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
     if case.arithmetic == "exact":
         draws = generator(case.seed, name)
         for parameter in module.parameters():
@@ -220,7 +218,7 @@ class EmbeddingServer:
     def _update(self) -> None:
         self.weight.grad = mean([self.held[name] for name in self.trainers])
         self.optimizer.step()
-        self.recorder.step(self.step, {}, {"ps/weight": self.weight.grad}, {"ps/weight": self.weight})
+        self.recorder.step(self.step, {}, {"ps/weight": self.weight})
         self.step += 1
         self.held = {}
         self.future_step = torch.futures.Future()
@@ -410,7 +408,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
-        recorder.step(step, {}, {"ps/weight": weight.grad}, {"ps/weight": weight})
+        recorder.step(step, {}, {"ps/weight": weight})
         means = {key: p.grad for key, p in dense.named_parameters() if p.grad is not None} if every else {}
         now = values(dense) if every or step == case.steps - 1 else {}
         for name, loss in zip(names, losses, strict=True):

@@ -12,153 +12,78 @@ it under ``order`` and the twin replays it. One worker's order is known beforeha
 
 from __future__ import annotations
 
+import copy
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
-import torch.distributed.rpc as rpc
 from torch import nn, optim
-from torch.distributed.rpc import RRef
+from torch.distributed.rpc import RRef, rpc_sync
 
-import reference.case
-from reference.case import choice, number
-from reference.exactness import BITS, WANTED, NotExact, proven
-from reference.grid import Grid, grid_of_values
-from reference.seeding import generator, seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
-
-PULL, PUSH = 0, 1
+from reference.exact.exactness import BITS, WANTED, NotExact, proven
+from reference.roles import Roles, numbered
+from reference.rpc.awaited import Awaited
+from reference.rpc.worker_calls import WorkerCalls
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace, TraceError
+from reference.training.linear_task import Batch, linear_batches
+from reference.training.rng import build_seeded
+from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
+from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, most_in_any_order, recorded_order
 
 Gradients = dict[str, torch.Tensor]
 
-
-@dataclass(frozen=True)
-class Case(reference.case.Case):
-    """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
-
-    steps: int = number(100, "updates that each worker sends", at_least=1)
-    workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(5, "rows of a batch", at_least=1, at_most=65536)
-    inputs: int = number(10, "features of the model's input", at_least=1, at_most=65536)
-    outputs: int = number(1, "features of the model's output", at_least=1, at_most=65536)
-    lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
-    staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
-    device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU", result=False)
-
-    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
-
-    def validate(self) -> None:
-        self.require_exact("lr")
-
-
-def worker_names(case: Case) -> list[str]:
-    return [f"worker{index}" for index in range(1, case.workers + 1)]
-
-
-def build_model(case: Case) -> nn.Linear:
-    """The server's initial model, drawn in float32 whatever the case's dtype."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_for(case.seed, "model"))
-        model = nn.Linear(case.inputs, case.outputs)
-        if case.arithmetic == "exact":
-            for parameter in model.parameters():
-                parameter.data.copy_(torch.randint(-2, 3, parameter.shape))
-    return model.to(getattr(torch, case.dtype))
-
-
-def batches(case: Case, worker: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own.
-
-    The target is a fixed linear function of the data, so that there is something to learn; published: noise. It is
-    computed in the case's dtype, because a float32 product in a float64 case would round as float32 does.
-    """
-    draws = generator(case.seed, worker)
-    dtype = getattr(torch, case.dtype)
-    teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))
-    for _ in range(case.steps):
-        if case.arithmetic == "exact":
-            data = torch.randint(-2, 3, (case.batch_size, case.inputs), generator=draws).float()
-            target = torch.randint(-2, 3, (case.batch_size, case.outputs), generator=draws).float()
-        else:
-            data = torch.randn(case.batch_size, case.inputs, generator=draws)
-            target = data.to(dtype) @ teacher.to(dtype)
-        yield data.to(dtype), target.to(dtype)
-
-
-def gradients_of(
-    case: Case, model: nn.Module, data: torch.Tensor, target: torch.Tensor
-) -> tuple[torch.Tensor, Gradients]:
-    """Loss and named gradients of one batch, on the CPU; the model may live elsewhere."""
-    device = next(model.parameters()).device
-    model.zero_grad()
-    output, target = model(data.to(device)), target.to(device)
-    loss = (output * target).sum() if case.arithmetic == "exact" else (output - target).pow(2).mean()
-    loss.backward()
-    named = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
-    return loss.detach().cpu(), named
-
-
-class MissingWorker(RuntimeError):
-    """The server gave up on workers that sent nothing for the case's timeout. Names them."""
+# --- The lesson: the server ------------------------------------------------------------------------------------------
 
 
 class ParameterServer:
     """Runs on ``ps``. Every method may be called by several RPC threads at once."""
 
     def __init__(self, case: Case) -> None:
-        self.case = case
         self.model = build_model(case)
         self.optimizer = optim.SGD(self.model.parameters(), lr=case.lr)
         # The published server has no lock: two calls at once lose updates or end the process (S1.13).
         self.lock = threading.Lock()
-        self.changed = threading.Condition(self.lock)
-        self.recorder = Recorder(case, dict(self.model.named_parameters()), steps=case.steps * case.workers)
-        self.order: list[tuple[int, int]] = []
-        self.sent = dict.fromkeys(worker_names(case), 0)
-        self.known: set[tuple[int, str, int]] = set()
-        self.heard = dict.fromkeys(self.sent, time.monotonic())
+        self.calls = WorkerCalls(worker_names(case), case.steps, case.timeout)
+        self.recorder = Recorder(case, self.model, steps=case.steps * case.workers)
         self.updates = 0
 
     @staticmethod
     def get_parameter_rrefs(ps_rref: RRef[Any], worker: str, number: int) -> list[RRef[Any]]:
-        """One RRef per parameter, in the model's order, to copies taken at one moment; the worker's ``number``-th.
+        """One RRef per parameter, in the model's order, to copies taken at one moment; the worker's ``number``-th call.
 
-        Copies: while a worker fetches live parameters one by one, others are being updated. And a plain
-        list: what ``@async_execution`` decorates must return a future (S1.12).
+        Copies, because others update the live parameters while a worker fetches them one by one. And a plain list,
+        because what ``@async_execution`` decorates must return a future (S1.12).
         """
         ps = ps_rref.local_value()
         with ps.lock:
-            ps._note(PULL, worker, number)
-            return [RRef(parameter.detach().clone()) for parameter in ps.model.parameters()]
+            ps.calls.count(PULL, worker, number)
+            return [RRef(param.detach().clone()) for param in ps.model.parameters()]
 
     def apply_gradients(self, worker: str, number: int, gradients_dict: Gradients, loss: torch.Tensor) -> bool:
-        """One optimizer step with a worker's named gradients, its ``number``-th.
+        """One optimizer step with a worker's named gradients; the worker's ``number``-th call.
 
-        A call that arrives twice changes nothing the second time: an update that is sent again is no other update.
+        A call that arrives twice changes nothing the second time.
 
         Raises:
             KeyError: a name that is none of the model's parameters; nothing was applied.
             ValueError: a gradient of another shape, or an unknown worker; nothing was applied.
         """
         with self.lock:
-            parameters = dict(self.model.named_parameters())
-            gradients = {parameters[name]: gradient for name, gradient in gradients_dict.items()}
-            for parameter, gradient in gradients.items():
-                if gradient.shape != parameter.shape:
-                    raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameter.shape)}")
-            if not self._note(PUSH, worker, number):
+            check_gradients(self.model, gradients_dict)
+            if not self.calls.count(PUSH, worker, number):
                 return True
             self.optimizer.zero_grad()
-            for parameter, gradient in gradients.items():
-                parameter.grad = gradient.to(parameter.device)
+            for name, param in self.model.named_parameters():
+                if name in gradients_dict:
+                    param.grad = gradients_dict[name].to(param.device)
             self.optimizer.step()
-            self.recorder.step(self.updates, {worker: loss}, gradients_dict, parameters)
+            self.recorder.step(self.updates, {worker: loss}, self.model)
             self.updates += 1
         return True
 
@@ -168,56 +93,22 @@ class ParameterServer:
         Raises:
             MissingWorker: a worker that has more to send was not heard for the case's timeout (seconds).
         """
-        with self.changed:
-            self.heard = dict.fromkeys(self.heard, time.monotonic())
-            while busy := {name: n for name, n in self.sent.items() if n < self.case.steps}:
-                due = min(self.heard[name] for name in busy) + self.case.timeout
-                if due <= time.monotonic():
-                    raise MissingWorker(f"nothing for {self.case.timeout} s from {self._silent(busy)}")
-                self.changed.wait(due - time.monotonic())
-            self.recorder.put("order", {"events": torch.tensor(self.order, dtype=torch.int64)})
+        self.calls.wait_for_all()
+        with self.lock:  # the last update may still be at work
+            self.recorder.put("order", as_tensors(self.calls.order))
             return self.recorder.trace()
 
-    def _note(self, kind: int, worker: str, number: int) -> bool:
-        """False for what has been noted before."""
-        rank = worker_names(self.case).index(worker)
-        self.heard[worker] = time.monotonic()
-        if (kind, worker, number) in self.known:
-            return False
-        self.known.add((kind, worker, number))
-        self.order.append((kind, rank))
-        self.sent[worker] += kind == PUSH
-        self.changed.notify_all()
-        return True
 
-    def _silent(self, busy: Mapping[str, int]) -> str:
-        since = time.monotonic() - self.case.timeout
-        return ", ".join(
-            f"{name} (sent {n} of {self.case.steps})" for name, n in busy.items() if self.heard[name] <= since
-        )
+def check_gradients(model: nn.Module, gradients_dict: Gradients) -> None:
+    """Raises KeyError or ValueError, as `ParameterServer.apply_gradients` does."""
+    parameters = dict(model.named_parameters())
+    for name, gradient in gradients_dict.items():
+        if gradient.shape != parameters[name].shape:
+            raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameters[name].shape)}")
 
 
-class _Published:
-    """On ``ps``: where workers find the server. They may well ask before it is there (S1.7, S1.8)."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.rref: RRef[Any] | None = None
-
-    def set(self, rref: RRef[Any] | None) -> None:
-        with self.changed:
-            self.rref = rref
-            self.changed.notify_all()
-
-    def get(self, timeout: float) -> RRef[Any]:
-        with self.changed:
-            if not self.changed.wait_for(lambda: self.rref is not None, timeout):
-                raise TimeoutError(f"no parameter server on this role after {timeout} s")
-            assert self.rref is not None
-            return self.rref
-
-
-global_ps_rref = _Published()
+# On ``ps``: where workers find the server. They may well ask before it is there (S1.7, S1.8).
+global_ps_rref: Awaited[RRef[Any]] = Awaited("parameter server")
 
 
 def get_parameter_server(timeout: float) -> RRef[Any]:
@@ -225,134 +116,151 @@ def get_parameter_server(timeout: float) -> RRef[Any]:
     return global_ps_rref.get(timeout)
 
 
+def run_ps(case: Case) -> Trace:
+    """What role ``ps`` runs: it waits for the workers, because its result is read while RPC is up (S1.16)."""
+    ps_instance = ParameterServer(case)
+    global_ps_rref.set(RRef(ps_instance))
+    try:
+        return ps_instance.wait_for_workers()
+    finally:
+        global_ps_rref.set(None)
+
+
+# --- The lesson: the workers -----------------------------------------------------------------------------------------
+
+
 class Worker:
-    """Runs on each worker."""
+    """Runs on each worker: its model, and its calls of the server."""
 
     def __init__(self, case: Case, name: str) -> None:
         self.case = case
         self.name = name
         # The RRef itself: to_here() would bring a copy, and train that (S1.9, S1.11).
-        self.ps_rref = rpc.rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.timeout + 5)
+        self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
         self.local_model = build_model(case).to(case.device)
         self.pulls = self.pushes = 0
+        self.future: torch.futures.Future[bool] | None = None
 
     def pull(self) -> None:
-        """Give the local model the server's weights: the published worker never does (S1.14)."""
+        """Wait until the server has applied what was pushed, then take its weights; published: never (S1.14)."""
+        if self.future is not None:
+            self.future.wait()
         owner, method, limit = self.ps_rref.owner(), ParameterServer.get_parameter_rrefs, self.case.timeout
         self.pulls += 1
-        rrefs = rpc.rpc_sync(owner, method, args=(self.ps_rref, self.name, self.pulls), timeout=limit)
+        rrefs = rpc_sync(owner, method, args=(self.ps_rref, self.name, self.pulls), timeout=limit)
         with torch.no_grad():
             for parameter, rref in zip(self.local_model.parameters(), rrefs, strict=True):
                 parameter.copy_(rref.to_here(timeout=limit))
 
     def push(self, loss: torch.Tensor, gradients: Gradients) -> torch.futures.Future[bool]:
+        """Send gradients to the server; the future is done when they are applied."""
         self.pushes += 1
-        proxy, number = self.ps_rref.rpc_async(timeout=self.case.timeout), self.pushes
-        return proxy.apply_gradients(self.name, number, gradients, loss)  # type: ignore[no-any-return]
-
-    def train(self) -> None:
-        pending: torch.futures.Future[bool] | None = None
-        self.pull()
-        for data, target in batches(self.case, self.name):
-            if pending is not None and self.case.staleness == 0:
-                self.applied(pending)
-                pending = None
-            loss, gradients = gradients_of(self.case, self.local_model, data, target)
-            if pending is not None:
-                self.applied(pending)
-            pending = self.push(loss, gradients)
-        if pending is not None:
-            pending.wait()
-
-    def applied(self, pending: torch.futures.Future[bool]) -> None:
-        """Wait until the server has applied what was pushed, then take its weights."""
-        pending.wait()
-        self.pull()
+        ps = self.ps_rref.rpc_async(timeout=self.case.timeout)
+        self.future = ps.apply_gradients(self.name, self.pushes, gradients, loss)
+        return self.future
 
 
-@dataclass(frozen=True)
-class RunPs:
-    """What role ``ps`` runs."""
-
-    case: Case
-
-    def __call__(self) -> Trace:
-        ps = ParameterServer(self.case)
-        global_ps_rref.set(RRef(ps))
-        try:
-            return ps.wait_for_workers()
-        finally:
-            global_ps_rref.set(None)
-
-
-@dataclass(frozen=True)
-class RunWorker:
+def run_worker(case: Case, name: str) -> None:
     """What each worker runs."""
-
-    case: Case
-    name: str
-
-    def __call__(self) -> None:
-        Worker(self.case, self.name).train()
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    workers = {name: RunWorker(case, name) for name in worker_names(case)}
-    return {"ps": RunPs(case), **workers}
+    worker = Worker(case, name)
+    for step, (data, target) in enumerate(batches(case, name)):
+        if step == 0 or case.staleness == 0:
+            worker.pull()
+        loss, gradients_to_send = gradients_of(case, worker.local_model, data, target)
+        if step > 0 and case.staleness == 1:
+            worker.pull()  # only now: meanwhile the server has applied the last gradients
+        future = worker.push(loss, gradients_to_send)
+    future.wait()
 
 
-class _LocalWorker:
-    """In the twin: one worker's weights and the gradients that it has yet to push."""
-
-    def __init__(self, case: Case, name: str) -> None:
-        self.case = case
-        self.model = build_model(case)
-        self.batches = batches(case, name)
-        self.computed: tuple[torch.Tensor, Gradients] | None = None
-        self.pulled = False
-
-    def compute(self) -> tuple[torch.Tensor, Gradients]:
-        if self.computed is None:
-            self.computed = gradients_of(self.case, self.model, *next(self.batches))
-        return self.computed
-
-    def pull(self, weights: Mapping[str, Any]) -> None:
-        if self.pulled and self.case.staleness == 1:
-            self.compute()  # the next gradients are those of the weights it had until now
-        self.model.load_state_dict(weights)
-        self.pulled = True
-
-    def push(self) -> tuple[torch.Tensor, Gradients]:
-        computed, self.computed = self.compute(), None
-        return computed
+def gradients_of(
+    case: Case, model: nn.Module, data: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor, Gradients]:
+    """Loss and named gradients of one batch, on the CPU; the model may live elsewhere."""
+    device = next(model.parameters()).device
+    model.zero_grad()
+    output, target = model(data.to(device)), target.to(device)
+    loss = (output * target).sum() if case.is_exact else (output - target).pow(2).mean()
+    loss.backward()
+    named = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
+    return loss.detach().cpu(), named
 
 
-def known_order(case: Case) -> list[tuple[int, int]]:
-    """The order of events with one worker, whatever its staleness."""
-    return [(PULL, 0), (PUSH, 0)] * case.steps
+def build_model(case: Case) -> nn.Linear:
+    """The model that the server, and each worker, begins with."""
+    drawn: dict[str, Any] = {"seed": case.seed, "name": "model", "dtype": case.dtype}
+    return build_seeded(nn.Linear, case.inputs, case.outputs, **drawn, integers=2 if case.is_exact else 0)
 
 
-def recorded_order(case: Case, run: Trace) -> list[tuple[int, int]]:
-    """The order of events in a run's trace.
+def batches(case: Case, worker: str) -> Iterator[Batch]:
+    """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own."""
+    return linear_batches(case, worker, case.batch_size, case.inputs, case.outputs)
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def worker_names(case: Case) -> list[str]:
+    return numbered("worker", case.workers)
+
+
+def roles(case: Case) -> Roles:
+    workers = {name: partial(run_worker, case, name) for name in worker_names(case)}
+    return Roles({"ps": partial(run_ps, case), **workers})
+
+
+@dataclass(frozen=True)
+class Case(ExactableCase):
+    """The seed's sizes: nn.Linear(10, 1), batches of 5, SGD with 0.01, one worker; it makes a single update."""
+
+    steps: int = number(100, "updates that each worker sends", at_least=1)
+    workers: int = number(1, "number of workers", at_least=1, at_most=255, scales=True)
+    batch_size: int = number(5, "rows of a batch", at_least=1, at_most=65536)
+    inputs: int = number(10, "features of the model's input", at_least=1, at_most=65536)
+    outputs: int = number(1, "features of the model's output", at_least=1, at_most=65536)
+    lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
+    staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
+    device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU", result=False)
+
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
+
+    def validate(self) -> None:
+        self.require_exact("lr")
+
+
+# --- The twin: the same in one process -------------------------------------------------------------------------------
+
+
+@one_thread()
+@proven
+def train_locally(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin: plain SGD, on gradients of the weights that each worker had.
 
     Raises:
-        TraceError: none in it, or not every worker's pulls and pushes by turns.
+        TraceError: several workers and no trace, or one whose order cannot be replayed.
     """
-    events = run.tensors.get("order/events", torch.empty(0, 2, dtype=torch.int64))
-    if events.dtype != torch.int64 or events.dim() != 2 or events.shape[1] != 2:
-        got = f"{events.dtype} of shape {tuple(events.shape)}"
-        raise TraceError(f"order/events: wanted pairs of kind and worker in {torch.int64}, got {got}")
-    order = [(kind, worker) for kind, worker in events.tolist()]
-    kinds: dict[int, list[int]] = {}
+    if case.workers > 1 and replay is None:
+        raise TraceError("with several workers the order of events decides: pass the run's trace as replay")
+    names = worker_names(case)
+    order = by_turns(1, case.steps) if replay is None else recorded_order(replay, names, case.steps)
+    model = build_model(case)
+    optimizer = optim.SGD(model.parameters(), lr=case.lr)
+    recorder = Recorder(case, model, steps=case.steps * case.workers)
+    # What each worker has pulled; with staleness 1 its gradients are those of the pull before the last.
+    pulled: list[deque[nn.Module]] = [deque(maxlen=1 + case.staleness) for _ in names]
+    data, updates = [batches(case, name) for name in names], 0
     for kind, worker in order:
-        kinds.setdefault(worker, []).append(kind)
-    for index, name in enumerate(worker_names(case)):
-        turns = kinds.pop(index, [])
-        if len(turns) != 2 * case.steps or turns != [PULL, PUSH] * case.steps:
-            raise TraceError(f"order/events: {name} did not pull and push by turns, {case.steps} times each")
-    if kinds:
-        raise TraceError(f"order/events: there is no worker {min(kinds)}, wanted 0 to {case.workers - 1}")
-    return order
+        if kind == PULL:
+            pulled[worker].append(copy.deepcopy(model))
+            continue
+        loss, gradients = gradients_of(case, pulled[worker][0], *next(data[worker]))
+        for name, parameter in model.named_parameters():
+            parameter.grad = gradients[name]
+        optimizer.step()
+        recorder.step(updates, {names[worker]: loss}, model)
+        updates += 1
+    recorder.put("order", as_tensors(order))
+    return recorder.trace()
 
 
 def rehearse(case: Case) -> Trace:
@@ -362,58 +270,10 @@ def rehearse(case: Case) -> Trace:
         NotExact: in this order, or in any other. All orders add the same updates, because no gradient of an exact case
             depends on the weights; a loss is that of some of them.
     """
-    turns = [(kind, index) for _ in range(case.steps) for index in range(case.workers) for kind in (PULL, PUSH)]
-    trace = train_locally(replace(case, record="every"), Trace(case, {"order/events": torch.tensor(turns)}))
-    misfit = most_in_any_order(case, trace).misfit(BITS[torch.float64])
+    turns = Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
+    trace = train_locally(replace(case, record="every"), turns)
+    every_batch = (batch for name in worker_names(case) for batch in batches(case, name))
+    misfit = most_in_any_order(trace, case.lr, every_batch).misfit(BITS[torch.float64])
     if misfit:
         raise NotExact(f"the loss of some order of the workers {misfit}; {WANTED}")
     return trace
-
-
-def most_in_any_order(case: Case, trace: Trace) -> Grid:
-    """Of every loss: the terms of each output, where all updates of weight and bias have one sign."""
-    terms: dict[str, list[torch.Tensor]] = {"weight": [], "bias": []}
-    for key, tensor in trace.tensors.items():
-        place, _, name = key.rpartition("/")
-        if place == "initial" or place.endswith("/gradient"):
-            terms[name].append(tensor.abs() * (1 if place == "initial" else case.lr))
-    every = torch.cat([tensor.flatten() for found in terms.values() for tensor in found])
-    weight, bias = (torch.stack(found).sum(0) for found in terms.values())
-    loss = max(
-        float(((data.abs() @ weight.T + bias) * target.abs()).sum())
-        for name in worker_names(case)
-        for data, target in batches(case, name)
-    )
-    return Grid(grid_of_values(every.numpy()).unit, loss)  # data and targets are integers
-
-
-@one_thread()
-@proven
-def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: plain SGD on gradients of the same weights.
-
-    Raises:
-        TraceError: several workers and no trace, or one whose order cannot be replayed.
-    """
-    if case.workers > 1 and replay is None:
-        raise TraceError("with several workers the order of events decides: pass the run's trace as replay")
-    order = known_order(case) if replay is None else recorded_order(case, replay)
-    model = build_model(case)
-    parameters = dict(model.named_parameters())
-    optimizer = optim.SGD(model.parameters(), lr=case.lr)
-    names = worker_names(case)
-    workers = [_LocalWorker(case, name) for name in names]
-    recorder = Recorder(case, parameters, steps=case.steps * case.workers)
-    pushes = 0
-    for kind, index in order:
-        if kind == PULL:
-            workers[index].pull(model.state_dict())
-            continue
-        loss, gradients = workers[index].push()
-        for name, parameter in parameters.items():
-            parameter.grad = gradients[name]
-        optimizer.step()
-        recorder.step(pushes, {names[index]: loss}, gradients, parameters)
-        pushes += 1
-    recorder.put("order", {"events": torch.tensor(order, dtype=torch.int64)})
-    return recorder.trace()

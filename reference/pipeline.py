@@ -21,22 +21,22 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
 
-import reference.case
-from reference.agent import Roles
-from reference.case import choice, number
-from reference.exactness import proven
-from reference.seeding import generator, seed_for
-from reference.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
-from reference.update import weighted_sum
-from reference.vision import Bottleneck
+from reference.exact.exactness import proven
+from reference.roles import Roles
+from reference.rpc.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
+from reference.trace.case import choice, number
+from reference.trace.trace import Recorder, Trace
+from reference.training.gradients import weighted_sum
+from reference.training.seeding import generator, seed_for
+from reference.training.threads import one_thread
+from reference.training.training_case import ExactableCase
+from reference.training.vision import Bottleneck
 
 WORKERS = ("worker1", "worker2")
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(ExactableCase):
     """The tutorial's numbers: 3 batches of 120 images of 128 × 128, 1000 classes; it tries 1, 2, 4 and 8 splits."""
 
     steps: int = number(3, "batches, each with one optimizer step", at_least=1)
@@ -50,8 +50,6 @@ class Case(reference.case.Case):
     width: int = number(8, "units of the mlp's hidden layers", at_least=1, at_most=65536)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
     rpc_threads: int = number(128, "RPC threads of each process", at_least=2, at_most=2048, result=False)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
     device: str = choice(
         "cpu", "cuda", help="where shards compute: the first two GPUs, or both on the only one", result=False
     )
@@ -209,7 +207,7 @@ def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Te
 
 def record(recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: tuple[Named, Named]) -> None:
     """Put one step into the trace: batch norm's buffers as well."""
-    recorder.step(step, {"master": loss}, gradients, values[0])
+    recorder.step(step, {"master": loss}, values[0], gradients)
     recorder.put(f"{step:04d}/buffer", values[1])
 
 
@@ -235,7 +233,7 @@ class RunMaster:
             if wanted:
                 record(recorder, step, loss, gradients, model.values())
             else:
-                recorder.step(step, {"master": loss}, {}, {})
+                recorder.step(step, {"master": loss}, {})
         return recorder.trace()
 
 
@@ -276,7 +274,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             named = joined((gradients[0], {}), (gradients[1], {}))[0]
             record(recorder, step, loss, named, values_of(shards))
         else:
-            recorder.step(step, {"master": loss}, {}, {})
+            recorder.step(step, {"master": loss}, {})
     return recorder.trace()
 
 

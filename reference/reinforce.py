@@ -14,9 +14,9 @@ parameters; and ``reward``: the worst observer's sum and its running average, 5 
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -27,44 +27,21 @@ import torch.nn.functional as F
 from torch import nn, optim
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.agent import Roles
-from reference.attendance import Attendance
-from reference.cartpole import (
-    HIDDEN,
-    Chance,
-    Draws,
-    discounted,
-    environment_seed,
-    make_environment,
-    observer_names,
-    pick,
-    require_environment,
-    sizes_of,
-)
-from reference.case import choice, number, text
-from reference.seeding import seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace, TraceError
+from reference.roles import Roles, numbered
+from reference.rpc.liveness import Liveness
+from reference.rpc.once import Once
+from reference.rpc.remote_method import _call_method
+from reference.trace.case import number, text
+from reference.trace.trace import Recorder, Trace
+from reference.training import cartpole
+from reference.training.cartpole import Record
+from reference.training.learning_curve import goal as goal  # `verify --long` asks for it
+from reference.training.learning_curve import record_reward
+from reference.training.rng import build_seeded
+from reference.training.threads import one_thread
+from reference.training.training_case import TrainingCase
 
-EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
-
-
-@dataclass(frozen=True)
-class Case(reference.case.Case):
-    """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
-
-    steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
-    observers: int = number(1, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)
-    n_steps: int = number(500, "steps after which an episode ends at the latest", at_least=1, at_most=65536)
-    env: str = text("CartPole-v1", "gymnasium's name of the environment")
-    gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
-    lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
-    dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
-
-    def validate(self) -> None:
-        require_environment(self, self.env)
+# --- The lesson: policy, observer and agent --------------------------------------------------------------------------
 
 
 class Policy(nn.Module):
@@ -72,8 +49,8 @@ class Policy(nn.Module):
 
     def __init__(self, inputs: int, actions: int) -> None:
         super().__init__()
-        self.affine1 = nn.Linear(inputs, HIDDEN)
-        self.affine2 = nn.Linear(HIDDEN, actions)
+        self.affine1 = nn.Linear(inputs, cartpole.HIDDEN)
+        self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
 
     def forward(self, x: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
         """A state (1, inputs); ``keep`` is (HIDDEN,), None where nothing is dropped."""
@@ -85,40 +62,14 @@ class Policy(nn.Module):
         return F.softmax(action_scores, dim=1)
 
 
-def initial_policy(case: Case) -> Policy:
-    """What the agent starts from, drawn in float32 and then converted."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_for(case.seed, "policy"))
-        policy = Policy(*sizes_of(case.env))
-    return policy.to(getattr(torch, case.dtype))
-
-
-def _call_method(method: Callable[..., Any], rref: RRef[Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs on the owner of ``rref``: ``method`` of the object itself (S0.9)."""
-    return method(rref.local_value(), *args, **kwargs)
-
-
-def _remote_method(
-    method: Callable[..., Any], rref: RRef[Any], *args: Any, timeout: float, **kwargs: Any
-) -> torch.futures.Future[Any]:
-    """Call ``method`` of the object that ``rref`` names, where that object lives."""
-    future: torch.futures.Future[Any] = rpc.rpc_async(
-        rref.owner(), _call_method, args=(method, rref, *args), kwargs=kwargs, timeout=timeout
-    )
-    return future
-
-
 class Observer:
     """Runs on each observer; the agent makes it there."""
 
     def __init__(self, case: Case, rank: int) -> None:
         self.case = case
         self.rank = rank
-        self.env = make_environment(case.env)
-        name = observer_names(case.observers)[rank - 1]
-        self.env.reset(seed=environment_seed(case.seed, name))  # the only seed; resets go on from it
-        self.lock = threading.Lock()
-        self.played = 0
+        self.env = cartpole.seeded_environment(case.env, case.seed, f"observer{rank}")
+        self.episodes = Once[None]()
 
     def run_episode(self, agent_rref: RRef[Any], episode: int, n_steps: int) -> None:
         """Act until the environment ends or for ``n_steps`` steps; the agent gets every reward.
@@ -128,10 +79,7 @@ class Observer:
         Raises:
             RuntimeError: the agent failed or is gone.
         """
-        with self.lock:
-            if episode > self.played:
-                self._play(agent_rref, n_steps)
-                self.played = episode
+        self.episodes.run(episode, lambda: self._play(agent_rref, n_steps))
 
     def _play(self, agent_rref: RRef[Any], n_steps: int) -> None:
         state, _ = self.env.reset()  # two values (0.8)
@@ -149,38 +97,6 @@ class Observer:
         )
 
 
-@dataclass
-class Record:
-    """One observer's episode, as far as it has come. ``log_probs`` are tensors of shape (1,)."""
-
-    draws: Draws
-    actions: list[int]
-    rewards: list[float]
-    log_probs: list[torch.Tensor]
-
-
-def act(policy: Policy, state: np.ndarray[Any, Any], record: Record, dtype: torch.dtype) -> int:
-    """One observer's next action, written into its record with its log-probability (S0.12)."""
-    step = len(record.actions)
-    keep = None if record.draws.keep is None else record.draws.keep[step]
-    probs = policy(torch.from_numpy(state).to(dtype).unsqueeze(0), keep)
-    action = pick(probs[0].tolist(), float(record.draws.uniforms[step]))
-    record.actions.append(action)
-    record.log_probs.append(probs[:, action].log())
-    return action
-
-
-def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
-    """Bring the observers' returns to mean 0 and variance 1 over all of them: each observer's, a tensor (steps,).
-
-    Only what torch's operators compute is reordered in the twins that set a run's bound, so these compute the mean.
-    """
-    flat = torch.tensor([value for each in returns for value in each], dtype=dtype)
-    away = flat - flat.mean()
-    deviation = (away * away).mean().sqrt()
-    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]
-
-
 class Agent:
     """Runs on ``agent``; observers' calls come in its one RPC thread, so one at a time.
 
@@ -189,36 +105,39 @@ class Agent:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.dtype = getattr(torch, case.dtype)
-        self.observers = observer_names(case.observers)
+        self.observers = numbered("observer", case.observers)
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.chances = [Chance(case.seed, name, case.dropout, self.dtype) for name in self.observers]
+        self.chances = {n: cartpole.Chance(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.attendance = Attendance(self.observers, case.timeout)
-        self.records: list[Record] = []
+        self.liveness = Liveness(self.observers, case.timeout)
+        self.records: dict[str, Record] = {}
         self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
         """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
-        record = self.records[ob_id - 1]
+        record = self._heard(ob_id)
         if len(record.actions) > len(record.rewards):
             return record.actions[-1]  # still without its reward: the same call came twice
         try:
-            return act(self.policy, state, record, self.dtype)
+            return act(self.policy, state, record)
         except Exception as error:  # not the observer's fault, whose call it is
             raise RuntimeError(f"the policy failed: {type(error).__name__}: {error}") from error
 
     def report_reward(self, ob_id: int, reward: float) -> None:
         """The reward of that observer's last action; a call that came twice counts once. Called by that observer."""
-        self.attendance.heard(self.observers[ob_id - 1])
-        record = self.records[ob_id - 1]
+        record = self._heard(ob_id)
         if len(record.rewards) < len(record.actions):
             record.rewards.append(reward)
+
+    def _heard(self, ob_id: int) -> Record:
+        """The record of an observer that has called."""
+        name = self.observers[ob_id - 1]
+        self.liveness.heartbeat(name)
+        return self.records[name]
 
     def run_episode(self, n_steps: int) -> None:
         """One episode of every observer, at once.
@@ -227,112 +146,124 @@ class Agent:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which.
         """
         self.episode += 1
-        self.records = [Record(chance.episode(n_steps), [], [], []) for chance in self.chances]
+        self.records = {name: Record(chance.episode(n_steps)) for name, chance in self.chances.items()}
         agent_rref: RRef[Any] = RRef(self)
-        futs = {
-            # Without a limit of its own: silence has one.
-            name: _remote_method(Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps, timeout=0)
-            for name, ob_rref in self.ob_rrefs.items()
-        }
-        self.attendance.collect(futs)
+        futs = {}
+        for name, ob_rref in self.ob_rrefs.items():
+            args = (Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps)
+            # Without a limit of its own, because silence has one.
+            futs[name] = rpc.rpc_async(ob_rref.owner(), _call_method, args=args, timeout=0)
+        self.liveness.gather(futs)
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""
-        returns = normalized([discounted(record.rewards, self.case.gamma) for record in self.records], self.dtype)
-        losses = [
-            (-torch.cat(record.log_probs) * each).sum() for record, each in zip(self.records, returns, strict=True)
-        ]
+        losses = losses_of(self.case, self.records.values())
         self.optimizer.zero_grad()
         for loss in losses:
             # One by one: observers' calls came in any order, which must not be the order of sums (S0.14).
             loss.backward()
         self.optimizer.step()
-        min_reward = min(sum(record.rewards) for record in self.records)
+        min_reward = min(sum(record.rewards) for record in self.records.values())
         self.running_reward = 0.05 * min_reward + (1 - 0.05) * self.running_reward
         return min_reward, torch.stack(losses).sum().detach()
 
 
-def record_episode(
-    recorder: Recorder,
-    episode: int,
-    records: Mapping[str, Record],
-    policy: nn.Module,
-    loss: torch.Tensor,
-    rewards: tuple[float, float],
-) -> None:
-    """Put one episode into the trace; ``rewards`` are the worst observer's sum and the running average."""
-    parameters = dict(policy.named_parameters())
-    gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
-    worst, running = (torch.tensor(value, dtype=torch.float64) for value in rewards)
-    recorder.put(f"{episode:04d}/reward", {"episode": worst, "running": running})
+def initial_policy(case: Case) -> Policy:
+    """What the agent starts from."""
+    return build_seeded(Policy, *cartpole.sizes_of(case.env), seed=case.seed, name="policy", dtype=case.dtype)
+
+
+def act(policy: Policy, state: np.ndarray[Any, Any], record: Record) -> int:
+    """One observer's next action, written into its record with its log-probability (S0.12)."""
+    step = len(record.actions)
+    keep = None if record.draws.keep is None else record.draws.keep[step]
+    probs = policy(torch.from_numpy(state).to(policy.affine1.weight.dtype).unsqueeze(0), keep)
+    action = cartpole.pick(probs[0].tolist(), float(record.draws.uniforms[step]))
+    record.actions.append(action)
+    record.log_probs.append(probs[:, action].log())
+    return action
+
+
+def losses_of(case: Case, records: Collection[Record]) -> list[torch.Tensor]:
+    """Each observer's loss."""
+    rewards = [cartpole.discounted(record.rewards, case.gamma) for record in records]
+    returns = cartpole.normalized(rewards, case.torch_dtype)
+    return [(-torch.cat(record.log_probs) * each).sum() for record, each in zip(records, returns, strict=True)]
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def run_agent(case: Case) -> Trace:
+    """What role ``agent`` runs. Raises ParticipantFailed, as `Agent.run_episode` does."""
+    agent = Agent(case)
+    recorder = Recorder(case, agent.policy)
+    for episode in range(case.steps):
+        agent.run_episode(case.n_steps)
+        reward, loss = agent.finish_episode()
+        record_episode(recorder, episode, agent.records)
+        record_reward(recorder, episode, reward, agent.running_reward)
+        recorder.step(episode, {"policy": loss}, agent.policy)
+    return recorder.trace()
+
+
+def record_episode(recorder: Recorder, episode: int, records: Mapping[str, Record]) -> None:
+    """Put each observer's actions and rewards into the trace."""
     # In "ends" too: two runs that act otherwise are not two roundings of one result.
     recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})
-    if recorder.case.record == "every":
+    if recorder.every:
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
         recorder.put(f"{episode:04d}/rewards", given)
-    recorder.step(episode, {"policy": loss}, gradients, parameters)
+
+
+def roles(case: Case) -> Roles:
+    options = {"agent": {"num_worker_threads": 1}}
+    return Roles({"agent": partial(run_agent, case)}, each=options, serving=numbered("observer", case.observers))
 
 
 @dataclass(frozen=True)
-class RunAgent:
-    """What role ``agent`` runs.
+class Case(TrainingCase):
+    """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
 
-    Raises:
-        ParticipantFailed: as `Agent.run_episode`.
-    """
+    steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
+    observers: int = number(1, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)
+    n_steps: int = number(500, "steps after which an episode ends at the latest", at_least=1, at_most=65536)
+    env: str = text("CartPole-v1", "gymnasium's name of the environment")
+    gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
+    lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
+    dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
 
-    case: Case
-
-    def __call__(self) -> Trace:
-        agent = Agent(self.case)
-        recorder = Recorder(self.case, dict(agent.policy.named_parameters()))
-        for episode in range(self.case.steps):
-            agent.run_episode(self.case.n_steps)
-            reward, loss = agent.finish_episode()
-            records = dict(zip(agent.observers, agent.records, strict=True))
-            record_episode(recorder, episode, records, agent.policy, loss, (reward, agent.running_reward))
-        return recorder.trace()
+    def validate(self) -> None:
+        cartpole.require_environment(self, self.env)
 
 
-def serve() -> None:
-    """What observers run until the agent calls, and until the common shutdown."""
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    first: dict[str, Callable[[], object]] = {"agent": RunAgent(case)}
-    playing = {**first, **dict.fromkeys(observer_names(case.observers), serve)}
-    return Roles(playing, each={"agent": {"num_worker_threads": 1}})
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: one observer's episode after the other, then one update."""
-    dtype = getattr(torch, case.dtype)
     policy = initial_policy(case)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
-    recorder = Recorder(case, dict(policy.named_parameters()))
-    names = observer_names(case.observers)
-    chances = [Chance(case.seed, name, case.dropout, dtype) for name in names]
-    environments = [make_environment(case.env) for _ in names]
-    for name, env in zip(names, environments, strict=True):
-        env.reset(seed=environment_seed(case.seed, name))
+    recorder = Recorder(case, policy)
+    names = numbered("observer", case.observers)
+    chances = {n: cartpole.Chance(case.seed, n, case.dropout, case.torch_dtype) for n in names}
+    environments = {name: cartpole.seeded_environment(case.env, case.seed, name) for name in names}
     running = 0.0
     for episode in range(case.steps):
-        records = [Record(chance.episode(case.n_steps), [], [], []) for chance in chances]
-        for env, record in zip(environments, records, strict=True):
-            play_locally(case, env, policy, record)
-        returns = normalized([discounted(record.rewards, case.gamma) for record in records], dtype)
+        records = {name: Record(chance.episode(case.n_steps)) for name, chance in chances.items()}
+        for name, record in records.items():
+            play_locally(case, environments[name], policy, record)
+        losses = losses_of(case, records.values())
         optimizer.zero_grad()
-        losses = []
-        for record, each in zip(records, returns, strict=True):
-            loss = -(torch.cat(record.log_probs) * each).sum()
+        for loss in losses:
             loss.backward()
-            losses.append(loss.detach())
         optimizer.step()
-        worst = min(sum(record.rewards) for record in records)
+        worst = min(sum(record.rewards) for record in records.values())
         running = 0.05 * worst + 0.95 * running
-        named = dict(zip(names, records, strict=True))
-        record_episode(recorder, episode, named, policy, torch.stack(losses).sum(), (worst, running))
+        record_episode(recorder, episode, records)
+        record_reward(recorder, episode, worst, running)
+        recorder.step(episode, {"policy": torch.stack(losses).sum()}, policy)
     return recorder.trace()
 
 
@@ -340,32 +271,7 @@ def play_locally(case: Case, env: gymnasium.Env[Any, Any], policy: Policy, recor
     """One observer's episode."""
     state, _ = env.reset()
     for _ in range(case.n_steps):
-        state, reward, terminated, truncated, _ = env.step(act(policy, state, record, getattr(torch, case.dtype)))
+        state, reward, terminated, truncated, _ = env.step(act(policy, state, record))
         record.rewards.append(float(reward))
         if terminated or truncated:
             break
-
-
-def running_rewards(trace: Trace) -> list[float]:
-    """The running reward after each episode: the learning curve. Raises TraceError: it is not in the trace."""
-    curve = [trace.tensors.get(f"{episode:04d}/reward/running") for episode in range(trace.case.steps)]
-    found = [float(reward) for reward in curve if reward is not None and reward.numel() == 1]
-    if len(found) < len(curve):
-        raise TraceError(f"a running reward in {len(found)} of {len(curve)} episodes, wanted one in each")
-    return found
-
-
-def goal(trace: Trace) -> str:
-    """After how many episodes the running reward has reached the environment's published threshold.
-
-    Raises:
-        TraceError: it never has, or the environment has no threshold.
-    """
-    threshold = gymnasium.spec(trace.case.env).reward_threshold  # type: ignore[attr-defined]
-    if threshold is None:
-        raise TraceError(f"{trace.case.env} has no threshold")  # type: ignore[attr-defined]
-    curve = running_rewards(trace)
-    for episode, reward in enumerate(curve, start=1):
-        if reward >= threshold:
-            return f"running reward {reward:.1f} after {episode} episodes"
-    raise TraceError(f"running reward at most {max(curve):.1f} in {len(curve)} episodes, wanted {threshold}")

@@ -18,17 +18,17 @@ from typing import Any
 import torch
 import torch.distributed.rpc as rpc
 
-import reference.case
-from reference.case import number
-from reference.seeding import generator, seed_for
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
+import reference.trace.case
+from reference.trace.case import number
+from reference.trace.trace import Recorder, Trace
+from reference.training.seeding import generator, seed_for
+from reference.training.threads import one_thread
 
 ROLES = ("caller", "dest_worker")
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """One step of 3 × 3 tensors, the seed's own size."""
 
     size: int = number(3, "rows and columns of every tensor", at_least=1, at_most=4096)

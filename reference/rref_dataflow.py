@@ -20,13 +20,13 @@ import torch
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
-import reference.case
-from reference.agent import Roles
-from reference.case import number
-from reference.seeding import generator
-from reference.threads import one_thread
-from reference.trace import Recorder, Trace
-from reference.traffic import Traffic, traffic
+import reference.trace.case
+from reference.roles import Roles
+from reference.rpc.traffic import Traffic, traffic
+from reference.trace.case import number
+from reference.trace.trace import Recorder, Trace
+from reference.training.seeding import generator
+from reference.training.threads import one_thread
 
 WORKERS = tuple(f"worker{index}" for index in range(5))
 
@@ -36,7 +36,7 @@ SENT = {"worker0": 0, "worker1": 1, "worker2": 1, "worker3": 1, "worker4": 0}
 
 
 @dataclass(frozen=True)
-class Case(reference.case.Case):
+class Case(reference.trace.case.Case):
     """Three steps of 1 MiB; the talk names no sizes."""
 
     steps: int = number(3, "times the data flows", at_least=1)

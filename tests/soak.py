@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from faults.leaks import Accounting
-from faults.relatives import marked
-from tests.junit import node_id
+from faults.run.process_tree import marked
+from faults.testing.leaks import Accounting
+from tests.project.junit import node_id
 
 ROOT = Path(__file__).parents[1]
 # A round that takes longer is ended (seconds).

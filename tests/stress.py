@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.leaks import LOOKS, Accounting
-from faults.relatives import marked
+from faults.run.process_tree import marked
+from faults.testing.leaks import LOOKS, Accounting
 from reference.outcome import Returned
 from reference.world import launch
-from tests import plays
+from tests.support import roles_plain
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "reference", "run", "parameter_server", "--steps", "20")
@@ -60,7 +60,7 @@ def worlds(count: int) -> list[str]:
 
 
 def _one_world() -> None:
-    with launch(dict.fromkeys("ab", plays.nothing)) as world:
+    with launch(dict.fromkeys("ab", roles_plain.nothing)) as world:
         assert all(isinstance(outcome, Returned) for outcome in world.wait().values()), world.outcomes
 
 

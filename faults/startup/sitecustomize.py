@@ -1,4 +1,4 @@
-"""Python runs this at the start of every process that has this folder on PYTHONPATH: see `faults.script`."""
+"""Python runs this at the start of every process that has this folder on PYTHONPATH: see `faults.script.script`."""
 
 import sys
 from importlib.machinery import PathFinder

@@ -30,7 +30,7 @@ from tests.formulas.keeping import copies, kept
 Drop = Callable[[torch.Tensor], torch.Tensor]
 
 
-SHIPPED = Path(__file__).parents[2] / "reference" / "text.txt"
+SHIPPED = Path(__file__).parents[2] / "reference" / "training" / "text.txt"
 
 
 def trace(case: Any) -> Tensors:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from faults.countdown import left
+from faults.cli.progress_bar import left
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout
 from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants import (
     of_bound,
+    of_calls,
     of_checks,
     of_commands,
     of_exact,
@@ -20,6 +21,7 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *of_tutorials.MUTANTS,
+    *of_calls.MUTANTS,
     *of_worlds.MUTANTS,
     *of_traces.MUTANTS,
     *of_faults.MUTANTS,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_NATURAL = "reference/natural.py"
-_NOTICED = "reference/noticed.py"
-_REORDERING = "reference/reordering.py"
-_SUMS = "reference/sums.py"
-_OF_NATURAL = "tests/test_natural.py"
-_OF_FLOAT64 = "tests/test_float64.py"
-_OF_REORDERING = "tests/test_reordering.py"
+_NATURAL = "reference/rounding/bound.py"
+_NOTICED = "reference/rounding/sensitivity.py"
+_REORDERING = "reference/rounding/reordering.py"
+_SUMS = "reference/rounding/reordered_sums.py"
+_OF_NATURAL = "tests/reference/test_rounding.py"
+_OF_FLOAT64 = "tests/reference/test_float64.py"
+_OF_REORDERING = "tests/reference/test_reordering.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -63,7 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-bound-for-float64",
-        "reference/verify.py",
+        "reference/verify/verify.py",
         "        return others, twin\n",
         "        return iter([twin]), twin\n",
         (f"{_OF_NATURAL}::test_further_twins_are_computed_only_where_bits_differ",),
@@ -95,7 +95,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "batch-norm-not-put-back",
-        "reference/batch_norm.py",
+        "reference/rounding/reordered_batch_norm.py",
         "    return _shuffled(x, back(images), back(places)).reshape(like.shape)",
         "    return _shuffled(x, images, places).reshape(like.shape)",
         (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[batch norm]",),
@@ -103,7 +103,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "biased-variance-in-the-formula",
-        "reference/batch_norm.py",
+        "reference/rounding/reordered_batch_norm.py",
         "(var * count / (count - 1))",
         "var",
         (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[batch norm]",),
@@ -127,27 +127,29 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "shapes-are-refused-first",
-        "reference/verify.py",
+        "reference/verify/verify.py",
         "            return _judge_rounding(run, twin, str(error), train_locally)",
         '            return str(error), "wrong"',
-        ("tests/test_natural.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",),
+        (
+            "tests/reference/test_rounding.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",
+        ),
         "an episode that rounding made longer is called wrong, without asking whether rounding decides",
     ),
     Mutant(
         "returns-centred-in-numpy",
-        "reference/reinforce.py",
+        "reference/training/cartpole.py",
         "    away = flat - flat.mean()\n    deviation = (away * away).mean().sqrt()\n",
-        "    numbers = np.concatenate(returns)\n"
+        "    import numpy as np\n\n    numbers = np.concatenate(returns)\n"
         "    away = torch.from_numpy(numbers - numbers.mean()).to(dtype)\n"
         "    deviation = torch.tensor(numbers.std(), dtype=dtype)\n",
-        ("tests/test_numpy_forms.py::test_an_agents_numpy_form_is_within_the_bound[float32-backwards]",),
+        ("tests/reference/test_numpy_forms.py::test_an_agents_numpy_form_is_within_the_bound[float32-backwards]",),
         "all twins share one mean, computed where none is reordered, and a correct program's rounding of it is wrong",
     ),
     Mutant(
         "mean-of-returns-alone-in-numpy",
-        "reference/reinforce.py",
+        "reference/training/cartpole.py",
         "    away = flat - flat.mean()\n",
-        "    away = flat - torch.tensor(np.concatenate(returns).mean(), dtype=dtype)\n",
+        "    import numpy as np\n\n    away = flat - torch.tensor(np.concatenate(returns).mean(), dtype=dtype)\n",
         (f"{_OF_FLOAT64}::test_what_comes_from_outside_torchs_operators_is_not_rounded[reinforce]",),
         "the rounding of the mean, which all terms share, is not measured",
     ),
@@ -156,7 +158,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reference/reinforce.py",
         "torch.tensor(each.rewards, dtype=torch.float64)",
         "torch.tensor(each.rewards)",
-        ("tests/test_natural.py::test_an_agents_run_in_another_order_is_within_the_bound",),
+        ("tests/reference/test_rounding.py::test_an_agents_run_in_another_order_is_within_the_bound",),
         "a tutorial's float64 twin holds a float32 tensor, so that no run of it is ever within the bound",
     ),
     Mutant(
@@ -164,12 +166,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "reference/reinforce.py",
         '    # In "ends" too: two runs that act otherwise are not two roundings of one result.\n    recorder.put(',
         '    recorder.case.record == "every" and recorder.put(',
-        ("tests/test_natural.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",),
+        (
+            "tests/reference/test_rounding.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",
+        ),
         "twins that act otherwise widen the bound, since nobody sees that they do",
     ),
     Mutant(
         "target-in-float32",
-        "reference/parameter_server.py",
+        "reference/training/linear_task.py",
         "target = data.to(dtype) @ teacher.to(dtype)",
         "target = data @ teacher",
         (
@@ -269,7 +273,9 @@ MUTANTS: tuple[Mutant, ...] = (
         _REORDERING,
         "        return known and count > _PIECES and size <= _IN_TURN and self.coin()",
         "        return False",
-        ("tests/test_bound.py::test_a_long_sum_that_a_loop_adds_up_is_within_the_bound[65536-dtype0]",),
+        (
+            "tests/reference/test_rounding_bound.py::test_a_long_sum_that_a_loop_adds_up_is_within_the_bound[65536-dtype0]",
+        ),
         "no twin rounds as much as a plain loop over thousands of terms, so a correct program is wrong",
     ),
     Mutant(
@@ -290,7 +296,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "overflow-is-wrong",
-        "reference/verify.py",
+        "reference/verify/verify.py",
         "    if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):",
         "    if False:",
         (f"{_OF_NATURAL}::test_a_run_whose_twin_overflows_is_unknown[infinity]",),
@@ -298,7 +304,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "twins-for-nothing",
-        "reference/verify.py",
+        "reference/verify/verify.py",
         '            return str(comparison), "equal"',
         '            return _judge_rounding(run, twin, str(comparison), train_locally)[0], "equal"',
         (f"{_OF_NATURAL}::test_further_twins_are_computed_only_where_bits_differ",),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CHECKS, _PROOF = "faults/checks.py", "faults/proof.py"
-_OF_CHECKS = "tests/test_checks.py"
+_CHECKS, _PROOF = "faults/verdict/checks.py", "faults/verdict/proof.py"
+_OF_CHECKS = "tests/faults/test_checks.py"
 
 MUTANTS = (
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "bound-from-the-last-fault",
-        "faults/bounds.py",
+        "faults/verdict/time_bounds.py",
         "end.time - run.start - first)",
         "end.time - max(each.time for each in run.ends.values()) + 1)",
         (f"{_OF_CHECKS}::TestBound::test_is_counted_from_the_first_fault",),
@@ -90,7 +90,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-error-expected",
-        "faults/failures.py",
+        "faults/verdict/failures.py",
         '        return _of_error(run, failure, follows)\n    if failure.kind == "Killed":',
         '        return True\n    if failure.kind == "Killed":',
         (f"{_OF_CHECKS}::TestErrors::test_an_error_that_nobody_has_to_expect",),
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-abort-is-torchs",
-        "faults/failures.py",
+        "faults/verdict/failures.py",
         '    if failure.text == _ABORTED and run.timeline.of("raised"):',
         "    if failure.text == _ABORTED:",
         (f"{_OF_CHECKS}::TestErrors::test_a_script_that_torch_aborts_while_python_ends",),
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-death-planned",
-        "faults/failures.py",
+        "faults/verdict/failures.py",
         "        return _is_victim(run, failure) or _may_be_torchs",
         "        return bool(proof.firings(run)) or _may_be_torchs",
         (f"{_OF_CHECKS}::TestErrors::test_a_role_that_dies_although_nobody_planned_it",),
@@ -146,7 +146,7 @@ MUTANTS = (
     ),
     Mutant(
         "anybodys-effect",
-        "faults/effects.py",
+        "faults/verdict/effects.py",
         "        return number in self._effective",
         "        return bool(self._effective)",
         (f"{_OF_CHECKS}::TestEffect::test_what_has_a_receipt_needs_it",),
@@ -154,18 +154,18 @@ MUTANTS = (
     ),
     Mutant(
         "wrong-tutorial-passes",
-        "faults/subject.py",
+        "faults/run/subject.py",
         '_TRACES.get(verdict, "wrong")',
         '_TRACES.get(verdict, "equal")',
-        ("tests/test_subject.py::test_its_trace_is_judged",),
+        ("tests/faults/test_subject.py::test_its_trace_is_judged",),
         "a tutorial's wrong trace is equal",
     ),
     Mutant(
         "refused-is-wrong",
-        "faults/subject.py",
+        "faults/run/subject.py",
         ', "refused": "unknown"}',
         "}",
-        ("tests/test_subject.py::test_a_trace_without_a_measure_is_unknown_not_wrong",),
+        ("tests/faults/test_subject.py::test_a_trace_without_a_measure_is_unknown_not_wrong",),
         "a run is wrong because its case is not what it is called",
     ),
     Mutant(

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CHECKS = "faults/checks.py"
-_CLI = "faults/cli.py"
-_COMMANDS = "faults/commands.py"
-_FOLDER = "faults/folder.py"
-_INTERRUPTS = "reference/interrupts.py"
-_OPTIONS = "faults/options.py"
-_SWEEP = "faults/sweep_command.py"
-_REFERENCE = "reference/cli.py"
+_CHECKS = "faults/verdict/checks.py"
+_CLI = "faults/cli/main.py"
+_COMMANDS = "faults/cli/commands.py"
+_FOLDER = "faults/ledger/run_files.py"
+_INTERRUPTS = "reference/system/interrupts.py"
+_OPTIONS = "faults/cli/options.py"
+_SWEEP = "faults/cli/sweep_command.py"
+_REFERENCE = "reference/cli/main.py"
 
-_INTERRUPTED = "tests/test_interrupts.py"
-_KEPT = "tests/test_folder.py"
-_TEMPORARY = "tests/test_folders.py"
-_STATUSES = "tests/test_exit_statuses.py"
-_BAD = "tests/test_faults_cli.py::test_bad_input_is_one_line"
+_INTERRUPTED = "tests/reference/test_interrupts.py"
+_KEPT = "tests/faults/test_run_files.py"
+_TEMPORARY = "tests/reference/test_temporary_folders.py"
+_STATUSES = "tests/faults/test_exit_statuses.py"
+_BAD = "tests/faults/test_cli.py::test_bad_input_is_one_line"
 _CHECKED = f"{_STATUSES}::test_check"
 _PASSED_ON = f"{_STATUSES}::test_what_follows_two_dashes_is_the_programs"
 _FAILED = f"{_STATUSES}::test_run_of_a_tutorial_that_is_wrong"
-_SWEPT = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds1-0-2 equal]"
-_REFUSED = "tests/test_script.py::test_refusals"
-_SWEPT_WRONG = "tests/test_faults_sweep.py::test_the_exit_status_and_the_table[careless-kinds2-1-2 wrong]"
+_SWEPT = "tests/faults/test_sweep.py::test_the_exit_status_and_the_table[careless-kinds1-0-2 equal]"
+_REFUSED = "tests/faults/test_script.py::test_refusals"
+_SWEPT_WRONG = "tests/faults/test_sweep.py::test_the_exit_status_and_the_table[careless-kinds2-1-2 wrong]"
 
 # Where a run's exit status is made, and handed on: each may lose it.
 _OF_STATUSES = (
@@ -126,16 +126,16 @@ _OF_STATUSES = (
     Mutant(
         "program-is-status-0",
         "faults/__main__.py",
-        '    sys.exit(status_of("faults.cli", failed=2))',
-        '    status_of("faults.cli", failed=2)\n    sys.exit(0)',
+        '    sys.exit(status_of("faults.cli.main", failed=2))',
+        '    status_of("faults.cli.main", failed=2)\n    sys.exit(0)',
         (f"{_STATUSES}::test_python_m_faults",),
         "`python -m faults` drops what `main` returns",
     ),
     Mutant(
         "verify-is-status-0",
         "reference/__main__.py",
-        '    sys.exit(status_of("reference.cli", failed=1))',
-        '    status_of("reference.cli", failed=1)\n    sys.exit(0)',
+        '    sys.exit(status_of("reference.cli.main", failed=1))',
+        '    status_of("reference.cli.main", failed=1)\n    sys.exit(0)',
         (f"{_STATUSES}::test_python_m_reference",),
         "`python -m reference` drops what `main` returns",
     ),
@@ -157,7 +157,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "not-printed-is-status-0",
-        "reference/command.py",
+        "reference/cli/command.py",
         "        sys.stdout.flush()\n",
         "",
         (f"{_STATUSES}::test_what_cannot_be_printed_is_no_pass[faults]",),
@@ -181,7 +181,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "reference-does-not-listen",
-        "reference/command.py",
+        "reference/cli/command.py",
         "    interrupts.leave_at_once()\n    _open_streams()",
         "    interrupts.leave_to_torchrun()\n    _open_streams()",
         (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),
@@ -268,7 +268,7 @@ _OF_WORDS = (
         _SWEEP,
         "    if missing:",
         "    if missing and not at_sites:",
-        ("tests/test_faults_cli.py::test_a_sweep_of_nothing",),
+        ("tests/faults/test_cli.py::test_a_sweep_of_nothing",),
         "a kind that hurts nothing is asked for, and the sweep passes",
     ),
     Mutant(
@@ -276,7 +276,7 @@ _OF_WORDS = (
         _REFERENCE,
         "    if options.long and not long:",
         "    if options.long and not names:",
-        ("tests/test_cli.py::test_bad_input",),
+        ("tests/reference/test_cli.py::test_bad_input",),
         "`verify --long` of tutorials without a long run is the short one",
     ),
 )
@@ -301,7 +301,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "ledgers-not-wanted",
-        "faults/script.py",
+        "faults/script/script.py",
         "        recorded=True,\n",
         "",
         (f"{_STATUSES}::test_run_of_a_script[no-rpc]",),
@@ -340,23 +340,23 @@ _OF_PAGES = (
         _OPTIONS,
         "TIMEOUT = 3.0",
         "TIMEOUT = 30.0",
-        ("tests/test_documented.py::test_sizes_are_small_unless_given",),
+        ("tests/project/test_documented.py::test_sizes_are_small_unless_given",),
         "roles of a hurt tutorial wait ten times as long as the manual says",
     ),
     Mutant(
         "script-without-its-minutes",
-        "faults/script.py",
+        "faults/script/script.py",
         "DEADLINE, LATER = 300.0, 30.0",
         "DEADLINE, LATER = 30.0, 30.0",
-        ("tests/test_documented.py::test_limits_that_are_not_given",),
+        ("tests/project/test_documented.py::test_limits_that_are_not_given",),
         "a program of the user's own is ended ten times too soon",
     ),
     Mutant(
         "folder-for-everybody",
-        "reference/start.py",
-        '        return folders.make("world-")',
-        '        place = folders.make("world-")\n        place.chmod(0o755)\n        return place',
-        ("tests/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
+        "reference/world/start.py",
+        '        return temporary_folders.make("world-")',
+        '        place = temporary_folders.make("world-")\n        place.chmod(0o755)\n        return place',
+        ("tests/project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
         "everybody on the machine can read a world's rendezvous",
     ),
     Mutant(
@@ -377,18 +377,18 @@ _OF_PAGES = (
     ),
     Mutant(
         "no-command-passes",
-        "faults/cli.py",
+        "faults/cli/main.py",
         "        print(_USAGE, file=sys.stderr)\n        return 2",
         "        print(_USAGE, file=sys.stderr)\n        return 0",
-        ("tests/test_faults_cli.py::test_without_a_command_nothing_has_passed",),
+        ("tests/faults/test_cli.py::test_without_a_command_nothing_has_passed",),
         "a CI whose command is empty is green",
     ),
     Mutant(
         "a-folder-for-a-command",
-        "faults/commands.py",
+        "faults/cli/commands.py",
         '("/" in name or shutil.which(name) is None)',
         '("/" not in name and shutil.which(name) is None)',
-        ("tests/test_faults_cli.py::test_bad_input_is_one_line",),
+        ("tests/faults/test_cli.py::test_bad_input_is_one_line",),
         "`--script FOLDER` says that it has no permission",
     ),
     Mutant(
@@ -396,7 +396,7 @@ _OF_PAGES = (
         _OPTIONS,
         '"no faults; instead of --plan"',
         '"no --plan"',
-        ("tests/test_documented.py::test_every_promise_stands_in_its_document",),
+        ("tests/project/test_documented.py::test_every_promise_stands_in_its_document",),
         "a help that the table of promises does not know",
     ),
 )
@@ -421,31 +421,31 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "two-runs-in-a-folder",
-        "faults/occupied.py",
+        "faults/ledger/folder_lock.py",
         "        if not _lock(handle) or any(",
         "        if any(",
-        ("tests/test_occupied.py::test_no_run_begins_where_one_goes_on",),
+        ("tests/faults/test_folder_lock.py::test_no_run_begins_where_one_goes_on",),
         "a run is judged by the plan of another one, and passes although it was never hurt",
     ),
     Mutant(
         "ledger-not-locked",
-        "faults/ledger.py",
+        "faults/ledger/ledger.py",
         "fcntl.LOCK_SH)",
         "fcntl.LOCK_UN)",
-        ("tests/test_occupied.py::test_no_run_begins_where_a_process_writes_a_ledger",),
+        ("tests/faults/test_folder_lock.py::test_no_run_begins_where_a_process_writes_a_ledger",),
         "`prepare` takes the ledgers of a program that still runs under torchrun",
     ),
     Mutant(
         "folder-free-before-the-verdict",
-        "faults/runs.py",
+        "faults/run/runs.py",
         "as place:  # until it is judged\n",
         "as place:\n        pass\n    if place:\n",
-        ("tests/test_occupied.py::test_a_world_has_its_folder_until_it_is_judged",),
+        ("tests/faults/test_folder_lock.py::test_a_world_has_its_folder_until_it_is_judged",),
         "another run takes the ledgers by which this one is to be judged",
     ),
     Mutant(
         "own-log-removed",
-        "reference/start.py",
+        "reference/world/start.py",
         "    if stranger := _stranger(meeting, stale):",
         "    if stranger := None:",
         (f"{_KEPT}::test_what_has_the_name_of_a_worlds_file_is_never_removed[ps.log]",),
@@ -469,33 +469,33 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "everybody-reads-a-trace",
-        "reference/whole.py",
+        "reference/system/atomic_file.py",
         "        scratch.chmod(mode)",
         "        scratch.chmod(0o644)",
-        ("tests/test_whole.py::test_a_file_keeps_its_permissions[384]",),
+        ("tests/reference/test_atomic_file.py::test_a_file_keeps_its_permissions[384]",),
         "`--save` opens a private file to everybody",
     ),
     Mutant(
         "anybodys-memory-is-a-leak",
-        "faults/runs.py",
+        "faults/run/runs.py",
         "            if path.lstat().st_uid == os.geteuid():",
         "            if path.lstat().st_uid >= 0:",
-        ("tests/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
+        ("tests/faults/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
         "another user's file fails a run that left nothing",
     ),
     Mutant(
         "read-only-replaced",
-        "reference/whole.py",
+        "reference/system/atomic_file.py",
         "        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))",
         "        os.stat(path)",
-        ("tests/test_whole.py::test_what_the_kernel_does_not_let_anybody_write_is_not_replaced",),
+        ("tests/reference/test_atomic_file.py::test_what_the_kernel_does_not_let_anybody_write_is_not_replaced",),
         "`--save` replaces what the kernel would not let its user write",
     ),
     Mutant(
         "any-plan-is-a-runs",
         _FOLDER,
         "    if (place / MARK).exists() or (ledgers",
-        "    if (place / hook.PLAN).exists() or (ledgers",
+        "    if (place / PLAN).exists() or (ledgers",
         (f"{_KEPT}::test_a_plan_that_the_user_has_written_is_never_replaced",),
         "a plan that somebody has written by hand is overwritten",
     ),
@@ -509,31 +509,31 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "script-without-a-warden",
-        "faults/script.py",
+        "faults/script/script.py",
         "env={**_environment(place), **variables}",
         "env=_environment(place)",
-        ("tests/test_faults_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
+        ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
         "a launcher that is killed leaves its script running",
     ),
     Mutant(
         "warden-dies-with-the-terminal",
-        "faults/wards.py",
+        "faults/script/tied_processes.py",
         ", start_new_session=True)",
         ")",
-        ("tests/test_wards.py::test_wards_end_when_a_whole_group_is_killed",),
+        ("tests/faults/test_tied_processes.py::test_wards_end_when_a_whole_group_is_killed",),
         "what ends the launcher's process group ends its warden too",
     ),
     Mutant(
         "wards-alone-are-ended",
-        "faults/warden.py",
+        "faults/script/parent_watcher.py",
         "        found |= more",
         "        break",
-        ("tests/test_wards.py::test_wards_end_with_a_process_that_is_killed",),
+        ("tests/faults/test_tied_processes.py::test_wards_end_with_a_process_that_is_killed",),
         "what a script has started with another environment outlives it",
     ),
     Mutant(
         "folder-of-the-living-removed",
-        "reference/folders.py",
+        "reference/system/temporary_folders.py",
         "        scratch.rename(place / MARK)",
         "        (place / MARK).touch()",
         (f"{_TEMPORARY}::test_a_folder_is_its_users_alone_and_says_that_its_launcher_lives",),
@@ -541,7 +541,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "folder-of-the-dead-stays",
-        "reference/folders.py",
+        "reference/system/temporary_folders.py",
         "    tidy(tempfile.gettempdir())\n",
         "",
         (f"{_TEMPORARY}::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",),
@@ -549,7 +549,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "kept-folder-removed",
-        "reference/folders.py",
+        "reference/system/temporary_folders.py",
         "    (place / MARK).unlink(missing_ok=True)\n    _forget(place)",
         "    _forget(place)",
         (f"{_TEMPORARY}::test_a_folder_that_was_kept_stays",),
@@ -557,10 +557,10 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "disk-full-is-a-traceback",
-        "reference/trace.py",
+        "reference/trace/trace.py",
         "            except SafetensorError as error:  # which",
         "            except RecursionError as error:  # which",
-        ("tests/test_trace.py::test_a_save_onto_a_full_disk_leaves_the_old_file",),
+        ("tests/reference/test_trace.py::test_a_save_onto_a_full_disk_leaves_the_old_file",),
         "a trace that does not fit on the disk ends the command with a traceback",
     ),
     Mutant(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_PROOF, _RULES, _GRID = "reference/exactness.py", "reference/proofs.py", "reference/grid.py"
-_TESTS, _CASES = "tests/test_exactness.py", "tests/test_case.py"
-_FLAT, _OF_GRID = "tests/test_exactness_flat.py", "tests/test_grid.py"
-_ULP, _TRACE = "reference/ulp.py", "reference/trace.py"
-_OF_ULP, _OF_TRACE = "tests/test_ulp.py", "tests/test_trace.py"
+_PROOF, _RULES, _GRID = "reference/exact/exactness.py", "reference/exact/operator_rules.py", "reference/exact/grid.py"
+_TESTS, _CASES = "tests/reference/test_exactness.py", "tests/reference/test_case.py"
+_TRAINING_CASE, _OF_TRAINING_CASE = "reference/training/training_case.py", "tests/reference/test_training_case.py"
+_FLAT, _OF_GRID = "tests/reference/test_exactness_flat.py", "tests/reference/test_grid.py"
+_ULP, _TRACE = "reference/trace/ulp.py", "reference/trace/trace.py"
+_OF_ULP, _OF_TRACE = "tests/reference/test_ulp.py", "tests/reference/test_trace.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -200,15 +201,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "run-without-proof",
-        "reference/cli.py",
+        "reference/cli/main.py",
         "    prove(case)\n    return _run_rank",
         "    return _run_rank",
-        ("tests/test_cli.py::test_bad_input",),
+        ("tests/reference/test_cli.py::test_bad_input",),
         "an exact case that is none is trained and saved",
     ),
     Mutant(
         "verify-without-proof",
-        "reference/verify.py",
+        "reference/verify/verify.py",
         "    if not case.is_exact:\n        return\n",
         "    if case.is_exact:\n        return\n",
         (f"{_TESTS}::test_verify_refuses_before_anything_runs",),
@@ -216,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "losses-of-the-first-weights",
-        "reference/parameter_server.py",
+        "reference/training/worker_order.py",
         '        if place == "initial" or place.endswith("/gradient"):',
         '        if place == "initial":',
         (f"{_TESTS}::test_no_order_of_workers_has_a_larger_loss_than_is_proved",),
@@ -240,11 +241,43 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "rate-is-no-result",
-        "reference/case.py",
+        "reference/trace/case.py",
         'if item.metadata.get("result", True)]',
         'if item.metadata.get("result", True) and item.name != "lr"]',
         (f"{_CASES}::test_cases_have_the_same_result_if_all_fields_that_decide_it_are_equal",),
         "runs of different learning rates are compared",
+    ),
+    Mutant(
+        "one-misfit-at-a-time",
+        _TRAINING_CASE,
+        "        if misfits:\n",
+        "        if len(misfits) > 1:\n",
+        (f"{_OF_TRAINING_CASE}::test_fields_with_which_a_step_would_round_are_refused_in_one_line",),
+        "an exact case with a single field that rounds is accepted",
+    ),
+    Mutant(
+        "exact-in-float32",
+        _TRAINING_CASE,
+        '        words = {"dtype": "float64", **words}\n',
+        "",
+        (f"{_OF_TRAINING_CASE}::test_fields_with_which_a_step_would_round_are_refused_in_one_line",),
+        "an exact case computes in float32",
+    ),
+    Mutant(
+        "caller-gives-up-first",
+        _TRAINING_CASE,
+        "        return self.timeout + 5",
+        "        return self.timeout - 5",
+        (f"{_OF_TRAINING_CASE}::test_a_caller_waits_longer_than_the_server",),
+        "a caller's own time-out hides the server's error, which says who is missing",
+    ),
+    Mutant(
+        "bases-fields-first",
+        "reference/trace/case.py",
+        "    return sorted(fields(kind), key=lambda item: item.name in _LAST)",
+        "    return list(fields(kind))",
+        (f"{_OF_TRAINING_CASE}::test_a_tutorials_own_fields_come_before_those_of_every_training_case",),
+        "help and verdicts name the dtype before what the tutorial is about",
     ),
     Mutant(
         "timeout-is-a-result",

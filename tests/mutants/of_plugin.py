@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_PLANS = "tests/test_plugin_plans.py"
+_PLANS = "tests/faults/test_plugin_plans.py"
 _TABLE = (f"{_PLANS}::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
-_STARTUP = "tests/test_startup.py"
-_PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/wanted.py", "faults/tally.py"
+_STARTUP = "tests/faults/test_startup.py"
+_PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_tally.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -88,7 +88,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _WANTED,
         "    if not plan.faults:",
         "    if not plan.faults and text:",
-        ("tests/test_pytest_plugin.py::test_options_that_mean_nothing",),
+        ("tests/faults/test_pytest_plugin.py::test_options_that_mean_nothing",),
         "an empty plan hurts nothing, and the run passes",
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "plan-stays-in-an-idle-world",
-        "faults/planned.py",
+        "faults/testing/active_plan.py",
         "        self._stack.callback(_everywhere, world, _deactivate)",
         "        self._stack.callback(_everywhere, world, list)",
         _TABLE,
@@ -185,15 +185,15 @@ MUTANTS: tuple[Mutant, ...] = (
         """    finally:
         if scene.folder is not None:
             scene.save()""",
-        ("tests/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",),
+        ("tests/faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",),
         "the folder that a failing test names is empty where it had only an idle world",
     ),
     Mutant(
         "last-log-lost",
-        "reference/world.py",
-        "for name in self._seats}\n        self._clean()",
-        "for name in list(self._seats)[:-1]}\n        self._clean()",
-        ("tests/test_world.py::TestLogs::test_the_log_of_every_role_outlives_the_world",),
+        "reference/world/world.py",
+        "for name in self._handles}\n        self._clean()",
+        "for name in list(self._handles)[:-1]}\n        self._clean()",
+        ("tests/reference/test_world.py::TestLogs::test_the_log_of_every_role_outlives_the_world",),
         "the last role's log is lost when its world closes",
     ),
     Mutant(
@@ -206,7 +206,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "any-message-unseen",
-        "faults/planned.py",
+        "faults/testing/active_plan.py",
         "        return {number: self._unseen and silent for number, silent in found.items()}",
         "        return dict.fromkeys(found, self._unseen)",
         _TABLE,
@@ -214,10 +214,10 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-message-is-shown",
-        "faults/messages.py",
+        "faults/verdict/message_evidence.py",
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
-        ("tests/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
+        ("tests/faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
         "of a Python call that is never lost nobody could have told",
     ),
     Mutant(
@@ -225,7 +225,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/pytest_plugin.py",
         "        check_world(item)\n",
         "",
-        ("tests/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",),
+        ("tests/faults/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",),
         "a mark world of one test says nothing, beside its module's",
     ),
     Mutant(
@@ -294,11 +294,11 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "half-a-module-is-there-under-the-variable",
-        "faults/autostart.py",
+        "faults/script/autostart.py",
         "        import_rpc()\n        return ModuleSpec",
         "        return ModuleSpec",
-        ("tests/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[scope]",),
-        "under FAULTS_RUN, a program that imports faults.scope before torch ends with an ImportError",
+        ("tests/faults/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[scope]",),
+        "under FAULTS_RUN, a program that imports faults.run.launch_scope before torch ends with an ImportError",
     ),
     Mutant(
         "a-startup-that-fails-is-a-traceback",
@@ -310,7 +310,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a-left-variable-is-silent",
-        "faults/autostart.py",
+        "faults/script/autostart.py",
         "    if os.environ.get(SAID) != folder:",
         "    if os.environ.get(SAID) == folder:",
         (f"{_STARTUP}::test_a_variable_that_is_left_exported_is_told_once",),
@@ -321,7 +321,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _PLUGIN,
         "    except OSError as error:\n        scene.keep = None",
         "    except PermissionError as error:\n        scene.keep = None",
-        ("tests/test_private.py::test_a_failed_test_that_cannot_be_kept_says_why",),
+        ("tests/reference/test_private_folder.py::test_a_failed_test_that_cannot_be_kept_says_why",),
         "a whole run of tests ends in an internal error because one of them failed",
     ),
     Mutant(
@@ -329,7 +329,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _PLUGIN,
         " or len(seed) > DIGITS:",
         ":",
-        ("tests/test_pytest_plugin.py::test_options_that_mean_nothing",),
+        ("tests/faults/test_pytest_plugin.py::test_options_that_mean_nothing",),
         "a seed that Python does not read is a traceback in each test that uses it",
     ),
 )

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_POLE, _ONE, _MANY = "reference/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
-_RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/corpus.py", "reference/pipeline.py"
-_TRACE = "reference/trace.py"
+_POLE, _ONE, _MANY = "reference/training/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
+_RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/corpus.py", "reference/pipeline.py"
+_TRACE = "reference/trace/trace.py"
 
 
 def _killers(*cases: str) -> tuple[str, ...]:
-    return tuple(f"tests/test_formulas_agents.py::test_a_twin_computes_the_formula[{case}]" for case in cases)
+    return tuple(f"tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[{case}]" for case in cases)
 
 
-_BYTES = ("tests/test_formulas_agents.py::test_rnn_numbers_bytes_of_every_kind",)
-_HALVES = ("tests/test_formulas_agents.py::test_both_halves_of_a_resnet50_are_drawn_by_the_formula",)
+_BYTES = ("tests/reference/test_formulas_agents.py::test_rnn_numbers_bytes_of_every_kind",)
+_HALVES = ("tests/reference/test_formulas_agents.py::test_both_halves_of_a_resnet50_are_drawn_by_the_formula",)
 
 
 def _standing(tutorial: str) -> tuple[str, ...]:
-    return (f"tests/test_formulas_agents.py::test_a_twin_computes_the_formula_of_a_pole_that_stands[{tutorial}]",)
+    return (
+        f"tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula_of_a_pole_that_stands[{tutorial}]",
+    )
 
 
 def _default(tutorial: str) -> tuple[str, ...]:
     test = "test_every_field_of_a_case_has_the_default_of_the_table"
-    return (f"tests/test_published_defaults.py::{test}[{tutorial}]",)
+    return (f"tests/reference/test_published_defaults.py::{test}[{tutorial}]",)
 
 
 _AGENTS = (
@@ -146,7 +148,7 @@ _AGENTS = (
     ),
     Mutant(
         "sample-deviation",
-        _ONE,
+        _POLE,
         "(away * away).mean().sqrt()",
         "((away * away).sum() / (len(away) - 1)).sqrt()",
         _killers("reinforce-episodes"),
@@ -154,7 +156,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-not-centred",
-        _ONE,
+        _POLE,
         "(away / (deviation + EPS))",
         "(flat / (deviation + EPS))",
         _killers("reinforce-episodes"),
@@ -162,7 +164,7 @@ _AGENTS = (
     ),
     Mutant(
         "returns-centred-apart",
-        _ONE,
+        _POLE,
         "    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]",
         "    parts = away.split([len(each) for each in returns])\n"
         "    return [(each - each.mean()) / (each.std(correction=0) + EPS) for each in parts]",
@@ -188,17 +190,10 @@ _AGENTS = (
     Mutant(
         "unlearning",
         _ONE,
-        "            (-torch.cat(record.log_probs) *",
-        "            (torch.cat(record.log_probs) *",
+        "    return [(-torch.cat(record.log_probs) *",
+        "    return [(torch.cat(record.log_probs) *",
         _killers("reinforce-episodes"),
         "the loss has the wrong sign",
-        also=(
-            (
-                _ONE,
-                "            loss = -(torch.cat(record.log_probs) *",
-                "            loss = (torch.cat(record.log_probs) *",
-            ),
-        ),
     ),
     Mutant(
         "sum-over-observers",
@@ -311,7 +306,7 @@ _LANGUAGE = (
     Mutant(
         "no-dropout-between-layers",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
         "    inner = 0.0",
         _killers("rnn-epochs"),
         "the LSTM drops nothing between its layers",
@@ -403,7 +398,7 @@ _PIPELINE = (
     ),
     Mutant(
         "loss-of-one-class",
-        "reference/update.py",
+        "reference/training/gradients.py",
         "    return (outputs * (labels + 1)).sum()",
         "    return (outputs * labels).sum()",
         _killers("pipeline-exact"),
@@ -471,7 +466,7 @@ _PIPELINE = (
     ),
     Mutant(
         "published-splits",
-        "reference/shard.py",
+        "reference/rpc/shard.py",
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
         _killers("pipeline-resnet50"),
@@ -558,7 +553,7 @@ _BEYOND = (
     ),
     Mutant(
         "returns-standardized-by-ten",
-        _ONE,
+        _POLE,
         "flat - flat.mean()",
         "flat - flat[: sum(map(len, returns[:10]))].mean()",
         _killers("reinforce-many"),
@@ -606,8 +601,8 @@ _BEYOND = (
     Mutant(
         "no-dropout-in-deep-models",
         _RNN,
-        "    inner = case.dropout if case.nlayers > 1 else 0.0",
-        "    inner = case.dropout if 1 < case.nlayers < 8 else 0.0",
+        "    inner = dropout if nlayers > 1 else 0.0",
+        "    inner = dropout if 1 < nlayers < 8 else 0.0",
         _killers("rnn-deep"),
         "an LSTM of many layers drops nothing between them",
     ),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TEST = "tests/test_formulas_servers.py"
-_UPDATE, _MODELS, _TRACE = "reference/update.py", "reference/models.py", "reference/trace.py"
+_TEST = "tests/reference/test_formulas_servers.py"
+_UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
+_STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
+_IMAGES = "reference/training/images.py"
 
 
 def _shared(
@@ -25,7 +27,7 @@ def _shared(
 
 def _default(tutorial: str, field: str, old: str, new: str) -> Mutant:
     """A default that is no longer the published one."""
-    test = "tests/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
+    test = "tests/reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
     name, file = f"another-{field}-of-{tutorial.replace('_', '-')}", f"reference/{tutorial}.py"
     models = f"{field} is {new} unless it is given, and {old} is what the table says"
     places = (f"{field}: {{}} = number({number}," for number in (old, new))
@@ -131,22 +133,22 @@ _AUTOGRAD = (
 _SINGLE = (
     _shared(
         "teacher-of-each-worker",
-        *("parameter_server", "parameter_server-workers"),
+        *(_LINEAR, "parameter_server-workers"),
         'generator=generator(case.seed, "teacher")',
-        'generator=generator(case.seed, f"teacher/{worker}")',
+        'generator=generator(case.seed, f"teacher/{name}")',
         "workers learn different things",
     ),
     _shared(
         "teacher-transposed",
-        *("parameter_server", "parameter_server-waiting"),
-        'teacher = torch.randn(case.inputs, case.outputs, generator=generator(case.seed, "teacher"))',
-        'teacher = torch.randn(case.outputs, case.inputs, generator=generator(case.seed, "teacher")).T',
+        *(_LINEAR, "parameter_server-waiting"),
+        'teacher = torch.randn(inputs, outputs, generator=generator(case.seed, "teacher"))',
+        'teacher = torch.randn(outputs, inputs, generator=generator(case.seed, "teacher")).T',
         "numbers are drawn column by column",
     ),
     _shared(
         "workers-see-the-same",
-        *("parameter_server", "parameter_server-workers"),
-        "draws = generator(case.seed, worker)",
+        *(_LINEAR, "parameter_server-workers"),
+        "draws = generator(case.seed, name)",
         'draws = generator(case.seed, "worker")',
         "all workers draw the same batches",
     ),
@@ -167,26 +169,24 @@ _SINGLE = (
     _shared(
         "several-never-compute-on",
         *("parameter_server", "parameter_server-workers"),
-        "if pending is not None and self.case.staleness == 0:",
-        "if pending is not None and (self.case.staleness == 0 or self.case.workers > 1):",
+        "        loss, gradients_to_send = gradients_of(case",
+        "        if step > 0 and case.workers > 1:\n            worker.pull()\n"
+        "        loss, gradients_to_send = gradients_of(case",
         "staleness is forgotten where there are several workers",
-        (
-            "if self.pulled and self.case.staleness == 1:",
-            "if self.pulled and self.case.staleness == 1 and self.case.workers == 1:",
-        ),
+        ("deque(maxlen=1 + case.staleness)", "deque(maxlen=1 + case.staleness * (case.workers == 1))"),
     ),
     _shared(
         "data-integers-from-0",
-        *("parameter_server", "parameter_server-exact"),
+        *(_LINEAR, "parameter_server-exact"),
         "data = torch.randint(-2, 3, ",
         "data = torch.randint(0, 3, ",
         "exact data are never negative",
     ),
     _shared(
         "linear-integers-from-0",
-        *("parameter_server", "parameter_server-exact"),
-        "parameter.data.copy_(torch.randint(-2, 3, parameter.shape))",
-        "parameter.data.copy_(torch.randint(0, 3, parameter.shape))",
+        *(_STREAMS, "parameter_server-exact"),
+        "torch.randint(-integers, integers + 1, parameter.shape)",
+        "torch.randint(0, integers + 1, parameter.shape)",
         "exact parameters are never negative",
     ),
 )
@@ -232,23 +232,23 @@ _ROUNDS = (
     ),
     _shared(
         "images-of-one-round",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.randn(shape, generator=generator(case.seed, self.name))",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.randn(shape, generator=generator(case.seed, name))",
         "a trainer's images do not change with the round",
     ),
     _shared(
         "images-of-a-batch-alike",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.randn(shape[1:], generator=self.draws).expand(shape)",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.randn(shape[1:], generator=draws).expand(shape)",
         "all images of a batch are one image",
     ),
     _shared(
         "images-of-noise-from-0-to-1",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.rand(shape, generator=self.draws)",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.rand(shape, generator=draws)",
         "images are drawn from another distribution",
     ),
     _shared(
@@ -295,16 +295,16 @@ _ROUNDS = (
     ),
     _shared(
         "drawn-from-the-last",
-        *(_MODELS, _IN_EXACT),
-        "for parameter in model.parameters():",
-        "for parameter in reversed(list(model.parameters())):",
+        *(_STREAMS, _IN_EXACT),
+        "for parameter in module.parameters():",
+        "for parameter in reversed(list(module.parameters())):",
         "initial parameters are drawn in another order",
     ),
     _shared(
         "models-alike",
         *(_MODELS, _IN_MLP),
-        'seed_for(seed, "model")',
-        'seed_for(0, "model")',
+        'seed=seed, name="model"',
+        'seed=0, name="model"',
         "the initial model does not depend on the seed",
     ),
 )
@@ -418,9 +418,9 @@ _BEYOND = (
     ),
     _shared(
         "workers-name-cut",
-        *("parameter_server", "parameter_server-many"),
-        "draws = generator(case.seed, worker)",
-        "draws = generator(case.seed, worker[:7])",
+        *(_LINEAR, "parameter_server-many"),
+        "draws = generator(case.seed, name)",
+        "draws = generator(case.seed, name[:7])",
         "workers 1, 10 and 11 draw the same batches",
     ),
     _shared(
@@ -439,18 +439,18 @@ _BEYOND = (
     ),
     _shared(
         "trainers-name-cut",
-        *(_BATCH, f"{_BATCH}-many"),
-        "self.draws = generator(case.seed, name)",
-        "self.draws = generator(case.seed, name[:8])",
+        *(_IMAGES, f"{_BATCH}-many"),
+        "draws = generator(case.seed, name)",
+        "draws = generator(case.seed, name[:8])",
         "trainers 1, 10 and 11 draw the same images",
     ),
     _shared(
         "images-come-round-again",
-        *(_BATCH, f"{_BATCH}-many"),
-        "        for _ in range(case.steps):\n",
-        "        for step in range(case.steps):\n"
-        "            if step == 8:\n"
-        "                self.draws.manual_seed(self.draws.initial_seed())\n",
+        *(_IMAGES, f"{_BATCH}-many"),
+        "    for _ in range(case.steps):\n",
+        "    for step in range(case.steps):\n"
+        "        if step == 8:\n"
+        "            draws.manual_seed(draws.initial_seed())\n",
         "a trainer's draws begin anew in the ninth round",
     ),
     _shared(
@@ -476,9 +476,9 @@ _BEYOND = (
     ),
     _shared(
         "classes-in-a-byte",
-        *(_BATCH, "sharded_parameter_server-many"),
-        "(case.batch_size, 1), generator=self.draws)",
-        "(case.batch_size, 1), generator=self.draws) % 256",
+        *(_IMAGES, "sharded_parameter_server-many"),
+        "(shape[0], 1), generator=draws)",
+        "(shape[0], 1), generator=draws) % 256",
         "classes from 256 on are taken for others",
     ),
     _shared(
@@ -560,11 +560,10 @@ _BEYOND = (
     ),
     _shared(
         "workers-numbered-in-a-byte",
-        *("parameter_server", "parameter_server-crowd"),
-        "torch.tensor(self.order, dtype=torch.int64)",
-        "torch.tensor(self.order).to(torch.int8).long()",
+        *("reference/training/worker_order.py", "parameter_server-crowd"),
+        "torch.tensor(order, dtype=torch.int64)",
+        "torch.tensor(order).to(torch.int8).long()",
         "the order of events has negative numbers for workers beyond 128",
-        ("torch.tensor(order, dtype=torch.int64)", "torch.tensor(order).to(torch.int8).long()"),
     ),
     _shared(
         "arrivals-numbered-in-a-byte",
@@ -576,8 +575,8 @@ _BEYOND = (
     _shared(
         "last-buffers-left-out",
         *("batch_parameter_server", "sharded_parameter_server-ends"),
-        'if recorder.case.record == "every" or round_ == recorder.steps - 1:',
-        'if recorder.case.record == "every":',
+        "if recorder.wants(round_):",
+        "if recorder.every:",
         "where a trace keeps the ends alone, running statistics that nobody has averaged pass",
     ),
     _shared(
@@ -591,7 +590,7 @@ _BEYOND = (
 
 _DEALT = Mutant(
     "eight-servers-at-most",
-    "reference/placement.py",
+    "reference/training/placement.py",
     "held.index(min(held))",
     "held.index(min(held[:8]))",
     (f"{_TEST}::test_tensors_are_dealt_out_by_their_sizes",),
@@ -603,7 +602,7 @@ _DRAWN = (f"{_TEST}::test_resnet50_is_drawn_by_the_formula",)
 _RESNET = (
     Mutant(
         "residuals-begin-at-zero",
-        "reference/vision.py",
+        "reference/training/vision.py",
         "resnet50 = torchvision.models.resnet50",
         "import functools\n\nresnet50 = functools.partial(torchvision.models.resnet50, zero_init_residual=True)",
         _DRAWN,
@@ -612,8 +611,8 @@ _RESNET = (
     Mutant(
         "resnets-seed-by-another-name",
         _MODELS,
-        'seed_for(seed, "model")',
-        'seed_for(seed, "resnet50" if kind == "resnet50" else "model")',
+        'name="model"',
+        'name="resnet50" if kind == "resnet50" else "model"',
         _DRAWN,
         "one of the models is drawn by another name",
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TRACE, _CASE, _VERIFY = "reference/trace.py", "reference/case.py", "reference/verify.py"
-_OF_TRACE, _OF_NATURAL = "tests/test_trace.py", "tests/test_natural.py"
-_OF_LINE, _HOSTILE = "tests/test_line.py", "tests/test_hostile.py"
+_TRACE, _CASE, _VERIFY = "reference/trace/trace.py", "reference/trace/case.py", "reference/verify/verify.py"
+_OF_TRACE, _OF_NATURAL = "tests/reference/test_trace.py", "tests/reference/test_rounding.py"
+_OF_LINE, _HOSTILE = "tests/reference/test_printable.py", "tests/properties/test_hostile.py"
 
 MUTANTS = (
     Mutant(
@@ -75,7 +75,7 @@ MUTANTS = (
     ),
     Mutant(
         "distance-0",
-        "reference/ulp.py",
+        "reference/trace/ulp.py",
         "np.minimum(left, right)).max())",
         "np.minimum(left, right)).min())",
         (f"{_OF_TRACE}::test_compare_notices_every_bit",),
@@ -83,10 +83,10 @@ MUTANTS = (
     ),
     Mutant(
         "sign-ignored",
-        "reference/ulp.py",
+        "reference/trace/ulp.py",
         "    return np.where(bits & top, below, bits | top)",
         "    return bits & ~top",
-        ("tests/test_ulp.py::test_known_distances",),
+        ("tests/reference/test_ulp.py::test_known_distances",),
         "numbers of opposite sign have no distance",
     ),
     Mutant(
@@ -97,6 +97,22 @@ MUTANTS = (
         "                save_file(named, scratch, metadata=header)",
         (f"{_OF_TRACE}::test_files_keep_every_bit",),
         "a file keeps floating point tensors only",
+    ),
+    Mutant(
+        "gradients-of-the-caller-ignored",
+        _TRACE,
+        "gradients_of(parameters) if gradients is None else gradients)",
+        "gradients_of(parameters))",
+        (f"{_OF_TRACE}::test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name",),
+        "gradients that lie in an autograd context are not recorded",
+    ),
+    Mutant(
+        "last-parameters-not-wanted",
+        _TRACE,
+        "        return self.every or step == self.steps - 1",
+        "        return self.every",
+        (f"{_OF_TRACE}::test_recorder_says_for_which_steps_it_wants_parameters",),
+        "a trace of both ends lacks the result",
     ),
     Mutant(
         "recorder-shares-memory",
@@ -112,7 +128,7 @@ MUTANTS = (
         "        for name in values:\n            if name not in known:",
         "        values = {name: value for name, value in values.items() if name in known}\n"
         "        for name in values:\n            if name not in known:",
-        ("tests/test_case.py::test_json_refused",),
+        ("tests/reference/test_case.py::test_json_refused",),
         "a misspelt field is dropped without a word",
     ),
     Mutant(
@@ -120,7 +136,7 @@ MUTANTS = (
         _CASE,
         "        return json.dumps(asdict(self), sort_keys=True)",
         "        return json.dumps(asdict(self))",
-        ("tests/test_case.py::test_json_is_one_line_with_sorted_keys",),
+        ("tests/reference/test_case.py::test_json_is_one_line_with_sorted_keys",),
         "a case's bytes depend on the order of its fields",
     ),
     Mutant(
@@ -128,7 +144,7 @@ MUTANTS = (
         _CASE,
         "        return value + wanted(0)  # not",
         "        return value  # not",
-        ("tests/test_case.py::test_equal_cases_have_equal_json",),
+        ("tests/reference/test_case.py::test_equal_cases_have_equal_json",),
         "equal cases are written differently",
     ),
     Mutant(
@@ -136,12 +152,12 @@ MUTANTS = (
         _CASE,
         "        if type(value) is not wanted:",
         "        if not isinstance(value, wanted):",
-        ("tests/test_case.py::test_refused",),
+        ("tests/reference/test_case.py::test_refused",),
         "True is taken for the number 1",
     ),
     Mutant(
         "one-tensor-is-enough",
-        "reference/natural.py",
+        "reference/rounding/bound.py",
         "        return all(ratio <= 1 for ratio in self.ratios.values())",
         "        return any(ratio <= 1 for ratio in self.ratios.values())",
         (f"{_OF_NATURAL}::test_every_tensor_counts",),
@@ -184,12 +200,12 @@ MUTANTS = (
         _VERIFY,
         "    if not run.case.same_result_as(case):",
         "    if type(run.case) is not type(case):",
-        ("tests/test_cli.py::test_a_trace_of_another_case_does_not_pass",),
+        ("tests/reference/test_cli.py::test_a_trace_of_another_case_does_not_pass",),
         "a run of other settings passes for the one that was asked for",
     ),
     Mutant(
         "control-sequences-printed",
-        "reference/line.py",
+        "reference/system/printable.py",
         '    return "".join(each if each.isprintable() else ',
         '    return "".join(each if each.isprintable() or each == "\\x1b" else ',
         (f"{_OF_LINE}::test_what_cannot_be_printed_is_escaped",),
@@ -197,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "errors-without-end",
-        "reference/line.py",
+        "reference/system/printable.py",
         "        super().__init__(one_line(str(text)))",
         "        super().__init__(printable(str(text)))",
         (f"{_OF_LINE}::test_an_errors_text_is_one_line_however_it_is_raised",),
@@ -205,7 +221,7 @@ MUTANTS = (
     ),
     Mutant(
         "what-was-wanted-is-cut-off",
-        "reference/line.py",
+        "reference/system/printable.py",
         '    return f"{text[: longest - end - 5]} ... {text[-end:]}"',
         '    return f"{text[: longest - 4]} ..."',
         (f"{_OF_LINE}::test_a_long_lines_beginning_and_end_are_kept",),
@@ -221,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "folders-in-names",
-        "reference/entry.py",
+        "reference/trace/entry.py",
         """    if not {"", ".", ".."}.isdisjoint(parts):""",
         """    if "" in parts:""",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[folder]",),
@@ -229,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "empty-tensors-of-any-size",
-        "reference/entry.py",
+        "reference/trace/entry.py",
         "math.prod(max(1, size) for size in tensor.shape)",
         "math.prod(size for size in tensor.shape)",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[size]",),
@@ -237,7 +253,7 @@ MUTANTS = (
     ),
     Mutant(
         "last-of-two-seeds",
-        "reference/once.py",
+        "reference/system/strict_json.py",
         "        if name in values:",
         "        if name in values and not value:",
         (f"{_HOSTILE}::test_a_case_says_each_field_once",),
@@ -245,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "numbers-of-any-length",
-        "reference/world.py",
+        "reference/world/torchrun.py",
         "text.isdecimal() and len(text) < 10 else",
         "text.isdecimal() else",
         (f"{_HOSTILE}::test_no_number_of_torchrun_is_refused_in_one_line[0-WORLD_SIZE]",),
@@ -253,7 +269,7 @@ MUTANTS = (
     ),
     Mutant(
         "workers-that-are-not-there",
-        "reference/parameter_server.py",
+        "reference/training/worker_order.py",
         "    if kinds:\n",
         "    if kinds and min(kinds) < 0:\n",
         (f"{_HOSTILE}::test_an_order_of_no_workers_is_wrong[worker]",),
@@ -261,8 +277,8 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/batch_parameter_server.py",
-        "arrivals.dim() != 1 or sorted(order)",
+        "reference/training/replay.py",
+        "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),
         "a table of arrivals is taken for a list of them",
@@ -277,7 +293,7 @@ MUTANTS = (
     ),
     Mutant(
         "causes-without-end",
-        "faults/forms.py",
+        "faults/ledger/file_schema.py",
         "len(pieces) <= PIECES and ",
         "",
         (f"{_HOSTILE}::test_more_causes_than_anybody_writes_are_torn[long]",),
@@ -285,7 +301,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-integer-is-a-float",
-        "faults/fields.py",
+        "faults/plan/fields.py",
         "type(value) is int and 0 <= value <= high:",
         "type(value) is int and value <= high:",
         (f"{_HOSTILE}::test_an_integer_that_is_no_time_is_refused[below]",),

@@ -4,12 +4,48 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_BATCH, _UPDATE, _SHARD = "reference/batch_parameter_server.py", "reference/update.py", "reference/shard.py"
-_QUICK = "tests/test_quick.py::test_it_runs_equal"
-_OF_BATCH = "tests/test_batch_parameter_server.py"
+_BATCH, _UPDATE, _SHARD = (
+    "reference/batch_parameter_server.py",
+    "reference/training/gradients.py",
+    "reference/rpc/shard.py",
+)
+_QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal"
+_OF_BATCH = "tests/reference/test_batch_parameter_server.py"
 _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
 
 MUTANTS = (
+    Mutant(
+        "parameters-in-the-processs-order",
+        "reference/training/rng.py",
+        "        torch.default_generator.manual_seed(seed_for(seed, name))\n",
+        "        torch.default_generator.manual_seed(seed)\n",
+        ("tests/reference/test_rng.py::test_build_depends_on_seed_and_name_only",),
+        "two modules of one seed have the same parameters",
+    ),
+    Mutant(
+        "largest-integer-left-out",
+        "reference/training/rng.py",
+        "torch.randint(-integers, integers + 1, parameter.shape)",
+        "torch.randint(-integers, integers, parameter.shape)",
+        ("tests/reference/test_rng.py::test_integers_replace_the_parameters_in_their_order",),
+        "an exact case begins with other numbers than are said",
+    ),
+    Mutant(
+        "labels-of-one-class",
+        "reference/training/images.py",
+        "torch.randint(num_classes, (shape[0], 1), generator=draws)",
+        "torch.randint(num_classes, (1, 1), generator=draws).expand(shape[0], 1)",
+        ("tests/reference/test_images.py::test_every_step_has_other_images_and_the_same_labels",),
+        "all images of a batch have one label",
+    ),
+    Mutant(
+        "images-drawn-in-the-cases-dtype",
+        "reference/training/images.py",
+        "torch.randn(shape, generator=draws)",
+        "torch.randn(shape, generator=draws, dtype=case.torch_dtype)",
+        ("tests/reference/test_images.py::test_images_depend_on_seed_and_name_only",),
+        "a float64 twin trains on other images",
+    ),
     Mutant(
         "lost-gradient",
         _UPDATE,
@@ -31,25 +67,18 @@ MUTANTS = (
         _BATCH,
         "            m = rpc.rpc_sync(\n                self.ps_rref.owner(),",
         "            rpc.rpc_sync(\n                self.ps_rref.owner(),",
-        ("tests/test_promises.py::test_healthy[batch_parameter_server]",),
+        ("tests/project/test_promises.py::test_healthy[batch_parameter_server]",),
         "a trainer goes on with the model that it had",
     ),
     Mutant(
         "reply-before-update",
         _BATCH,
-        "        self.optimizer.step()\n"
-        "        record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])\n"
-        "        self.round += 1\n"
-        "        # A snapshot: the transport reads these tensors after the lock is gone (S2.5).\n"
-        "        self.handed_out = True\n"
-        "        return hand_out(self.model)",
-        "        old = copy.deepcopy(hand_out(self.model))\n"
-        "        self.optimizer.step()\n"
-        "        record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])\n"
-        "        self.round += 1\n"
-        "        return old",
+        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
+        "        old = copy.deepcopy(self.snapshot.take())\n"
+        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
         (f"{_QUICK}[batch_parameter_server]",),
         "the reply is the model of before the update",
+        also=((_BATCH, "        return self.snapshot.take()", "        return old"),),
     ),
     Mutant(
         "torn-model",
@@ -61,31 +90,19 @@ MUTANTS = (
     ),
     Mutant(
         "shared-tensors",
-        _BATCH,
+        _UPDATE,
         "            keep_apart(self.model)\n",
         "            pass\n",
         (f"{_OF_BATCH}::test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early",),
         "the next round adds into tensors that are still being sent",
     ),
     Mutant(
-        "swallowed-exception",
-        _BATCH,
-        '                result = self._fail(f"the report of {trainer} failed: {type(error).__name__}: {error}")',
-        "                del error",
-        (
-            f"{_OF_BATCH}::test_a_failing_last_arrival_ends_every_wait_at_once[count-round 0: the report of trainer2 "
-            "failed: ValueError: 4 tensors, wanted 5]",
-        ),
-        "a report that fails is dropped, and everybody waits for it",
-    ),
-    Mutant(
         "replies-under-the-lock",
         _BATCH,
-        "                self._next_round()\n"
-        "        if result is not None:\n"
+        "        if last:\n"
         "            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).\n"
-        "            fut.set_result(result)\n",
-        "                self._next_round()\n                fut.set_result(result)\n        if result is not None:\n",
+        "            self.round.complete(model)\n",
+        "        if last:\n            with self.lock:\n                self.round.complete(model)\n",
         (f"{_OF_BATCH}::test_replies_are_made_outside_the_lock",),
         "every reply is pickled while the lock is held",
     ),
@@ -116,57 +133,71 @@ MUTANTS = (
     Mutant(
         "added-as-they-come",
         _BATCH,
-        'return self.trainers if self.case.accumulation == "rank" else self.arrivals',
-        "return self.arrivals",
+        'return self.trainers if self.case.accumulation == "rank" else self.round.joined',
+        "return self.round.joined",
         (f"{_OF_BATCH}::TestOrders::test_rank_gives_the_bits_of_a_twin_that_knows_no_order",),
         "gradients are added as they come where rank order was promised",
     ),
     Mutant(
         "unexpected-error",
-        _BATCH,
-        "                raise event",
-        '                raise AssertionError("a round has failed")',
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
+        "reference/rpc/barrier.py",
+        '            raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error',
+        '            raise AssertionError("a round has failed") from None',
+        ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
         "a failure that does not say what it comes from",
     ),
     Mutant(
         "failure-not-told",
-        _BATCH,
-        '        ps.fail(f"{name} failed: {cause_of(error)}")',
-        "        del error",
+        "reference/rpc/barrier.py",
+        "            return gather(futures, self.fail, failed",
+        "            return gather(futures, None, failed",
         (f"{_OF_BATCH}::test_a_killed_trainer_is_named_at_once",),
         "a trainer's death is known, and nobody is told whose it was",
     ),
     Mutant(
-        "doubled-report",
+        "gone-before-its-answers",
+        "reference/rpc/barrier.py",
+        "failed=self.failed, stay=stay)",
+        "failed=self.failed)",
+        ("tests/reference/test_barrier.py::TestDead::test_a_trainer_and_the_servers_last_answer_is_late",),
+        "a server ends by its error before the others have heard it",
+    ),
+    Mutant(
+        "round-not-said",
         _BATCH,
-        "        if trainer in self.arrivals:",
-        "        if trainer in self.held:",
-        (f"{_OF_BATCH}::test_strangers_and_doubled_reports_are_refused_and_harm_nobody",),
-        "a second report of one trainer counts as another trainer's",
+        "args=(self.ps_rref, self.name, round_, *report_of(m))",
+        "args=(self.ps_rref, self.name, None, *report_of(m))",
+        (
+            "tests/reference/test_barrier.py::TestDoubled"
+            "::test_as_the_last_of_a_round_the_second_is_refused_by_its_number_and_the_bits_are_the_twins[1]",
+        ),
+        "a report that arrives again after its round counts for the next one",
     ),
     Mutant(
         "doubled-update",
         "reference/parameter_server.py",
-        "            if not self._note(PUSH, worker, number):\n                return True\n",
-        "            self._note(PUSH, worker, number)\n",
-        ("tests/test_promises.py::test_what_loses_nothing_changes_nothing[twice]",),
+        "            if not self.calls.count(PUSH, worker, number):\n                return True\n",
+        "            self.calls.count(PUSH, worker, number)\n",
+        ("tests/project/test_promises.py::test_what_loses_nothing_changes_nothing[twice]",),
         "gradients that arrive twice are applied twice",
     ),
     Mutant(
         "order-not-recorded",
-        "reference/parameter_server.py",
-        "        self.order.append((kind, rank))",
-        "        self.order.append((kind, 0))",
-        ("tests/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order[0]",),
+        "reference/rpc/worker_calls.py",
+        "            self.order.append((kind, rank))",
+        "            self.order.append((kind, 0))",
+        (
+            "tests/reference/test_worker_calls.py::test_a_call_that_arrives_twice_is_counted_once",
+            "tests/reference/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order[0]",
+        ),
         "the trace does not say which worker it was",
     ),
     Mutant(
         "live-parameters",
         "reference/parameter_server.py",
-        "RRef(parameter.detach().clone())",
-        "RRef(parameter.detach())",
-        ("tests/test_parameter_server.py::test_pulled_parameters_are_copies_of_one_moment",),
+        "RRef(param.detach().clone())",
+        "RRef(param.detach())",
+        ("tests/reference/test_parameter_server.py::test_pulled_parameters_are_copies_of_one_moment",),
         "a worker fetches parameters of different moments",
     ),
     Mutant(
@@ -174,31 +205,56 @@ MUTANTS = (
         "reference/parameter_server.py",
         "                parameter.copy_(rref.to_here(timeout=limit))",
         "                rref.to_here(timeout=limit)",
-        ("tests/test_promises.py::test_healthy[parameter_server]",),
+        ("tests/project/test_promises.py::test_healthy[parameter_server]",),
         "a worker trains the weights that it began with, as published (S1.14)",
     ),
     Mutant(
         "everybody-is-silent",
-        "reference/parameter_server.py",
-        "for name, n in busy.items() if self.heard[name] <= since",
-        "for name, n in busy.items() if since",
-        ("tests/test_parameter_server.py::test_only_the_silent_are_named",),
+        "reference/rpc/worker_calls.py",
+        "for name in silent]",
+        "for name in busy]",
+        ("tests/reference/test_worker_calls.py::test_only_the_silent_are_named",),
         "who is missing is named together with who is not",
     ),
     Mutant(
         "waits-for-ever",
-        "reference/parameter_server.py",
-        "                self.changed.wait(due - time.monotonic())",
-        "                self.changed.wait()",
-        ("tests/test_promises.py::test_who_is_silent_ends_nobodys_patience_but_the_cases",),
+        "reference/rpc/worker_calls.py",
+        "                self._changed.wait(left)",
+        "                self._changed.wait()",
+        ("tests/project/test_promises.py::test_who_is_silent_ends_nobodys_patience_but_the_cases",),
         "a server that waits for a dead worker without a limit",
+    ),
+    Mutant(
+        "asks-too-early",
+        "reference/rpc/awaited.py",
+        "            if not self._changed.wait_for(lambda: self.value is not None, timeout):",
+        "            if self.value is None:",
+        ("tests/reference/test_awaited.py::test_calls_that_come_too_early_are_answered_when_it_is_set",),
+        "a worker that asks before the server is there is refused, as published (S1.7)",
+    ),
+    Mutant(
+        "any-order-is-replayed",
+        "reference/training/worker_order.py",
+        "        if len(turns) != 2 * steps or turns != [PULL, PUSH] * steps:",
+        "        if len(turns) != 2 * steps:",
+        ("tests/reference/test_worker_order.py::test_an_order_that_cannot_be_replayed_is_refused",),
+        "a trace in which a worker pushed before it pulled is replayed",
+    ),
+    Mutant(
+        "finished-workers-are-missed",
+        "reference/rpc/worker_calls.py",
+        "if pushed < self.steps]",
+        "if pushed <= self.steps]",
+        ("tests/reference/test_worker_calls.py::test_the_wait_ends_with_the_last_push",),
+        "the server waits for more than every worker has to send",
+        hangs=True,
     ),
     Mutant(
         "leaked-rref",
         "reference/parameter_server.py",
-        "        finally:\n            global_ps_rref.set(None)",
-        "        finally:\n            pass",
-        ("tests/test_parameter_server.py::test_the_module_forgets_its_server",),
+        "    finally:\n        global_ps_rref.set(None)",
+        "    finally:\n        pass",
+        ("tests/reference/test_parameter_server.py::test_the_module_forgets_its_server",),
         "a module keeps an RRef beyond its world",
     ),
     Mutant(
@@ -206,7 +262,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "        return recorder.trace()\n\n    def train_in_context",
         "        dist_autograd._new_context()\n        return recorder.trace()\n\n    def train_in_context",
-        ("tests/test_promises.py::test_healthy[dist_autograd]",),
+        ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
     Mutant(
@@ -214,7 +270,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values()), lr",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values())[:1], lr",
-        ("tests/test_dist_autograd.py::test_exact",),
+        ("tests/reference/test_dist_autograd.py::test_exact",),
         "the optimizer knows one of two parameters",
     ),
     Mutant(
@@ -222,7 +278,7 @@ MUTANTS = (
         _SHARD,
         "        return self._turnstile.run(number, lambda: self._compute(here, number))",
         "        return self._compute(here, number)",
-        ("tests/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
+        ("tests/reference/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
         "micro-batches are computed in the order of their arrival",
     ),
     Mutant(
@@ -230,15 +286,15 @@ MUTANTS = (
         _SHARD,
         "        if number % self.num_split == 0:",
         "        if number == 0:",
-        ("tests/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
+        ("tests/reference/test_shard.py::test_each_batch_begins_with_the_parameters_themselves",),
         "a batch's graph hangs on that of the batch before",
     ),
     Mutant(
         "chain-dropped",
-        "reference/chain.py",
+        "reference/rpc/parameter_chain.py",
         "        self.links = {name: link.view_as(link) for name, link in self.links.items()}",
         "        self.links = dict(self.links)",
-        ("tests/test_chain.py::test_bits_of_a_plain_backward_pass",),
+        ("tests/reference/test_parameter_chain.py::test_bits_of_a_plain_backward_pass",),
         "gradients of micro-batches add up in the order in which threads are done",
     ),
     Mutant(
@@ -246,23 +302,23 @@ MUTANTS = (
         _SHARD,
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
-        ("tests/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
+        ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
         "parts of so many images instead of so many parts (S4.3)",
     ),
     Mutant(
         "turns-go-on",
-        "reference/turnstile.py",
+        "reference/rpc/ordered_executor.py",
         '                self._fail(f"number {number} failed: {type(error).__name__}: {error}")',
         "                del error",
-        ("tests/test_turnstile.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
+        ("tests/reference/test_ordered_executor.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
         "after a failure the later ones wait for a turn that never comes",
     ),
     Mutant(
         "undiscounted",
-        "reference/cartpole.py",
+        "reference/training/cartpole.py",
         "rewards[step] + gamma * following",
         "rewards[step] + following",
-        ("tests/test_cartpole.py::test_returns_by_hand",),
+        ("tests/reference/test_cartpole.py::test_returns_by_hand",),
         "returns without their discount, in the tutorial and its twin alike",
     ),
     Mutant(
@@ -274,7 +330,7 @@ MUTANTS = (
         "            if terminated or truncated:\n"
         "                break\n"
         "            self._ask(Agent.report_reward, agent_rref, float(reward))",
-        ("tests/test_promises.py::test_healthy[reinforce]", f"{_QUICK}[reinforce]"),
+        ("tests/project/test_promises.py::test_healthy[reinforce]", f"{_QUICK}[reinforce]"),
         "the last step's reward is not reported",
     ),
     Mutant(
@@ -282,8 +338,24 @@ MUTANTS = (
         "reference/batch_reinforce.py",
         "    return (-log_probs * rewards / observers).sum()",
         "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
-        ("tests/test_batch_reinforce.py::test_the_published_broadcast_is_seen",),
+        ("tests/reference/test_batch_reinforce.py::test_the_published_broadcast_is_seen",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
+    ),
+    Mutant(
+        "any-text-will-do",
+        "reference/rnn.py",
+        'wanted in ("", sha256(text).hexdigest())',
+        "bool(text)",
+        ("tests/reference/test_rnn.py::test_a_text_that_has_changed_since_is_refused",),
+        "a trace is held against a twin that learns another text",
+    ),
+    Mutant(
+        "text-not-in-the-case",
+        "reference/rnn.py",
+        '        object.__setattr__(self, "text_sha256", sha256(text).hexdigest())\n',
+        "",
+        ("tests/reference/test_rnn.py::test_a_case_holds_the_sha_256_of_its_text",),
+        "a trace says where its text lay, not what it was",
     ),
     Mutant(
         "mask-of-the-first-step",
@@ -314,7 +386,7 @@ MUTANTS = (
         "reference/hybrid_ddp.py",
         "    return total.div_(len(gradients))",
         "    return total",
-        ("tests/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
+        ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
         "sums instead of means, in the tutorial and its twin alike",
     ),
     Mutant(
@@ -328,36 +400,11 @@ MUTANTS = (
         "a trainer takes the new tensors of one server only",
     ),
     Mutant(
-        "failure-is-no-result",
-        "reference/attendance.py",
-        '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
-        "                results[name] = cause_of(error)",
-        ("tests/test_attendance.py::test_a_failure_ends_the_wait_although_others_go_on",),
-        "a participant's error is taken for its result",
-        hangs=True,
-    ),
-    Mutant(
-        "failure-is-silence",
-        "reference/attendance.py",
-        '                raise ParticipantFailed(f"{name} failed: {cause_of(error)}") from error',
-        "                running.add(name)",
-        ("tests/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
-        "who has failed is waited for until it was silent for too long",
-    ),
-    Mutant(
-        "rounds-without-end",
-        "reference/batch_parameter_server.py",
-        "        if self.round >= self.case.steps:",
-        "        if self.round > 10**6:",
-        ("tests/test_batch_parameter_server.py::test_a_report_after_the_last_round_is_refused",),
-        "trainers that train twice make a trace of more rounds than were asked for",
-    ),
-    Mutant(
         "failure-before-the-end",
-        "reference/backward.py",
+        "reference/rpc/dist_backward.py",
         "        ended.wait(timeout)",
         "        ended.is_set()",
-        ("tests/test_backward.py::test_a_failure_comes_after_all_that_ran_here",),
+        ("tests/reference/test_dist_backward.py::test_a_failure_comes_after_all_that_ran_here",),
         "who lets go of a model that DDP's hook still works on hangs",
     ),
     Mutant(
@@ -365,15 +412,7 @@ MUTANTS = (
         "reference/hybrid_ddp.py",
         "        if self.step >= self.case.steps:",
         "        if self.step > 10**6:",
-        ("tests/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
+        ("tests/reference/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
         "trainers that train twice make a trace of more steps than were asked for",
-    ),
-    Mutant(
-        "all-are-named",
-        "reference/attendance.py",
-        "from {', '.join(silent)}",
-        "from {', '.join(running)}",
-        ("tests/test_attendance.py::test_who_waits_for_others_is_not_silent",),
-        "who is silent is named together with who is not",
     ),
 )

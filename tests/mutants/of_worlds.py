@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_SUPERVISOR, _ROLE = "reference/supervisor.py", "reference/role.py"
-_GRACE, _OF_GRACE = "reference/grace.py", "tests/test_grace.py"
-_WORLD, _EARLY = "tests/test_world.py", "tests/test_early.py"
+_SUPERVISOR, _ROLE = "reference/world/supervisor.py", "reference/world/role.py"
+_GRACE, _OF_GRACE = "reference/world/grace.py", "tests/reference/test_grace.py"
+_WORLD, _EARLY = "tests/reference/test_world.py", "tests/reference/test_startup_errors.py"
 _ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
-_NAMESPACES, _ISOLATION = "reference/namespaces.py", "tests/test_isolation.py"
+_NAMESPACES, _ISOLATION = "reference/system/network_namespace.py", "tests/reference/test_isolation.py"
 _COMMANDS = f"{_ISOLATION}::test_the_commands_of_tutorials_isolate_every_world"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
 MUTANTS = (
     Mutant(
         "not-killed-at-the-deadline",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.kill()\n            return",
         "            return",
         (f"{_WORLD}::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",),
@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "killed-over-and-over",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        asked, self._asked = self._asked, time.monotonic()",
         "        asked, self._asked = self._asked, self._asked or time.monotonic()",
         (f"{_WORLD}::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",),
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "never-due",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        times = [self.due, *(due for _, due in self.calls.values())]",
         "        times = [self.due]",
         (f"{_WORLD}::TestCalls::test_a_call_that_misses_its_deadline_ends_its_role",),
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "leaves-processes",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started",
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_of_what_a_role_itself_had_started",),
@@ -49,14 +49,14 @@ MUTANTS = (
     Mutant(
         "deaf-to-deaths",
         _SUPERVISOR,
-        '        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):',
-        '        if lost and all(seat.phase in ("starting", "joining") for seat in rest):',
+        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
+        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
         (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
         "no-stacks",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.outcome = Overdue(self._read_stacks(), self._why)",
         '            self.outcome = Overdue("", self._why)',
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     Mutant(
         "stopped-is-not-continued",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL",
         "            pass",
         (f"{_WORLD}::test_overdue_while_stopped",),
@@ -81,14 +81,14 @@ MUTANTS = (
     Mutant(
         "lost-without-a-name",
         _SUPERVISOR,
-        '            text = "; ".join(f"{seat.name} {seat.outcome}" for seat in lost)',
-        '            text = "; ".join(f"{seat.outcome}" for seat in lost)',
+        '            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in lost)',
+        '            text = "; ".join(f"{handle.outcome}" for handle in lost)',
         (_KILLED,),
         "survivors hear that a peer is lost, not which",
     ),
     Mutant(
         "status-0-has-returned",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        elif self._report is None or (code and isinstance(self._report, Returned)):",
         "        elif self._report is None and code:",
         (f"{_ENDS}[leave_0-outcome4-a exited with status 0]",),
@@ -96,7 +96,7 @@ MUTANTS = (
     ),
     Mutant(
         "killed-is-exited",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.outcome = Killed(-code)",
         "            self.outcome = Exited(-code)",
         (_KILLED,),
@@ -105,14 +105,14 @@ MUTANTS = (
     Mutant(
         "victims-are-culprits",
         _SUPERVISOR,
-        '        culprits = [seat for seat in late if seat.phase not in ("finished", "told")]',
+        "        culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]",
         "        culprits = list(late)",
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
         "who only waits for an overdue role is overdue too",
     ),
     Mutant(
         "outlives-its-launcher",
-        "reference/link.py",
+        "reference/world/link.py",
         "prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)",
         "prctl(_PR_SET_PDEATHSIG, 0)",
         (f"{_WORLD}::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",),
@@ -128,23 +128,23 @@ MUTANTS = (
     ),
     Mutant(
         "seed-without-name",
-        "reference/seeding.py",
+        "reference/training/seeding.py",
         '    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()',
         '    digest = hashlib.sha256(f"{seed}/{len(name)}".encode()).digest()',
-        ("tests/test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",),
+        ("tests/reference/test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",),
         "names of one length share their seed",
     ),
     Mutant(
         "folder-left",
-        "reference/world.py",
-        "    if not keep:\n        folders.remove",
-        "    if not keep and not place.exists():\n        folders.remove",
+        "reference/world/world.py",
+        "    if not keep:\n        temporary_folders.remove",
+        "    if not keep and not place.exists():\n        temporary_folders.remove",
         (f"{_WORLD}::TestNothingIsLeft::test_after_leaving_without_waiting",),
         "a world's temporary folder stays",
     ),
     Mutant(
         "ranks-by-name",
-        "reference/world.py",
+        "reference/world/launcher.py",
         "    names = list(roles) if isinstance(roles, Mapping) else roles\n",
         "    names = sorted(roles)\n",
         (f"{_WORLD}::TestCalls::test_ranks_follow_the_order_of_the_names",),
@@ -152,18 +152,18 @@ MUTANTS = (
     ),
     Mutant(
         "limit-not-restored",
-        "reference/patience.py",
+        "reference/rpc/timeouts.py",
         "        rpc._set_rpc_timeout(before)  # type: ignore[attr-defined]",
         "        rpc._set_rpc_timeout(seconds)  # type: ignore[attr-defined]",
-        ("tests/test_patience.py::test_the_limit_holds_inside_the_block",),
+        ("tests/reference/test_timeouts.py::test_the_limit_holds_inside_the_block",),
         "one run's limit stays for the next",
     ),
     Mutant(
         "late-loss-counts",
-        "reference/muster.py",
+        "reference/world/shutdown_barrier.py",
         "            first = bool(self.missing) and self.lost is None",
         "            first = self.lost is None",
-        ("tests/test_muster.py::test_a_loss_after_the_last_has_finished_is_none",),
+        ("tests/reference/test_shutdown_barrier.py::test_a_loss_after_the_last_has_finished_is_none",),
         "an end after everybody has finished is taken for a loss",
     ),
     Mutant(
@@ -193,8 +193,8 @@ MUTANTS = (
     Mutant(
         "who-prepares-is-stuck",
         _GRACE,
-        '    if role.phase == "joining" and all(other.phase != "starting" for other in roles):',
-        '    if role.phase in ("starting", "joining"):',
+        "    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):",
+        "    if role.phase in (Phase.STARTING, Phase.JOINING):",
         (f"{_OF_GRACE}::test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up",),
         "a role that takes its time before it starts RPC is given up",
     ),
@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-is-debugged-is-stuck",
-        "reference/kernel.py",
+        "reference/system/process_status.py",
         'return _told(pid, "TracerPid") not in',
         'return _told(pid, "TracerPid") in ("-1",) and pid not in',
         (f"{_OF_GRACE}::test_a_role_that_a_debugger_has_is_not_given_up",),
@@ -240,7 +240,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-grace-is-a-bool",
-        "reference/start.py",
+        "reference/world/start.py",
         "    if isinstance(deadline, bool) or not isinstance",
         "    if not isinstance",
         (f"{_OF_GRACE}::test_a_grace_is_a_number_of_seconds",),
@@ -256,18 +256,18 @@ MUTANTS = (
     ),
     Mutant(
         "an-interrupted-exec-decides-the-status",
-        "reference/command.py",
+        "reference/cli/command.py",
         '    exec("")\n',
         "",
-        ("tests/test_interrupts.py::test_a_command_that_is_interrupted_in_an_exec_has_its_own_status",),
+        ("tests/reference/test_interrupts.py::test_a_command_that_is_interrupted_in_an_exec_has_its_own_status",),
         "a command that is interrupted while it imports something ends by SIGINT, whatever the signal was",
     ),
     Mutant(
         "closed-streams-are-files",
-        "reference/command.py",
+        "reference/cli/command.py",
         "    _open_streams()\n    try",
         "    try",
-        ("tests/test_interrupts.py::test_a_command_without_standard_streams_writes_to_no_file_of_its_own",),
+        ("tests/reference/test_interrupts.py::test_a_command_without_standard_streams_writes_to_no_file_of_its_own",),
         "a command whose output is closed writes into its own files and sockets, or ends by a traceback",
     ),
     Mutant(
@@ -275,36 +275,36 @@ MUTANTS = (
         "faults/pytest_plugin.py",
         "    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):",
         "    if left:",
-        ("tests/test_pytest_plugin.py::test_a_run_that_is_interrupted_ends_as_pytests_own",),
+        ("tests/faults/test_pytest_plugin.py::test_a_run_that_is_interrupted_ends_as_pytests_own",),
         "Ctrl-C in a test ends pytest by a traceback and status 1",
     ),
     Mutant(
         "who-ends-within-the-bound-is-given-up",
-        "faults/runs.py",
+        "faults/run/runs.py",
         '        arguments["grace"] = min(bound + lasting(plan), LONGEST)',
         '        arguments["grace"] = 10.0',
-        ("tests/test_runs.py::test_no_role_is_given_up_within_the_bound",),
+        ("tests/faults/test_runs.py::test_no_role_is_given_up_within_the_bound",),
         "a role that is slow to hear of a loss has hung, though it would have ended in time",
     ),
     Mutant(
         "given-up-has-missed-the-deadline",
-        "faults/checks.py",
+        "faults/verdict/checks.py",
         """if not run.ends[role].text.startswith("was overdue")]""",
         """if not run.ends[role].text]""",
-        ("tests/test_checks.py::TestEnds::test_a_role_that_was_given_up_before_the_deadline_has_not_missed_it",),
+        ("tests/faults/test_checks.py::TestEnds::test_a_role_that_was_given_up_before_the_deadline_has_not_missed_it",),
         "a role that was stopped is said to have missed a deadline that is an hour away",
     ),
     Mutant(
         "a-pause-of-the-plan-is-given-up",
-        "faults/scope.py",
+        "faults/run/launch_scope.py",
         '            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)',
         '            arguments["grace"] = grace.SECONDS',
-        ("tests/test_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
+        ("tests/faults/test_launch_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
         "a role that the plan stops for longer than the grace is ended, and has hung",
     ),
     Mutant(
         "early-errors-are-a-status",
-        "reference/early.py",
+        "reference/world/startup_errors.py",
         "    if inherited and len(inherited) == 1 and not _begun:",
         "    if inherited and len(inherited) == 1 and _begun:",
         (f"{_EARLY}::test_an_error_is_reported_and_not_only_its_status",),
@@ -312,7 +312,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-status-alone",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         """Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)""",
         "Exited(code)",
         (f"{_EARLY}::test_an_exit_says_where_it_was[exit-1]",),
@@ -320,7 +320,7 @@ MUTANTS = (
     ),
     Mutant(
         "functions-of-no-file-are-sent",
-        "reference/start.py",
+        "reference/world/start.py",
         'wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)',
         "wire.dumps(value)",
         (f"{_EARLY}::test_a_function_of_an_interactive_python_starts_nothing",),
@@ -328,11 +328,35 @@ MUTANTS = (
     ),
     Mutant(
         "unknown-options-are-taken",
-        "reference/agent.py",
+        "reference/world/rpc_agent.py",
         "for option in together if option not in KNOWN]",
         "for option in together if option in own]",
         (f"{_WORLD}::test_bad_arguments_start_nothing[arguments10-message10]",),
         "roles are started with an option that none of them takes",
+    ),
+    Mutant(
+        "roles-count-from-zero",
+        "reference/roles.py",
+        "for index in range(1, count + 1)]",
+        "for index in range(count)]",
+        ("tests/reference/test_roles.py::test_numbered_roles_count_from_one",),
+        "the first trainer is trainer0",
+    ),
+    Mutant(
+        "serving-roles-left-out",
+        "reference/roles.py",
+        "super().__init__({**roles, **dict.fromkeys(serving, serve)})",
+        "super().__init__(roles)",
+        ("tests/reference/test_roles.py::test_serving_roles_come_last_and_return_at_once",),
+        "roles that only answer calls are not started",
+    ),
+    Mutant(
+        "options-of-all-forgotten",
+        "reference/roles.py",
+        "        self.options = options or {}",
+        "        self.options = {}",
+        ("tests/reference/test_roles.py::test_roles_have_the_options_of_all_and_their_own",),
+        "every role starts with the options of the launcher alone",
     ),
     Mutant(
         "deaths-are-polled",
@@ -345,14 +369,14 @@ MUTANTS = (
     Mutant(
         "isolated-in-name-only",
         _ROLE,
-        "        namespaces.enter(post.network)",
-        "        namespaces.enter(())",
+        "        network_namespace.enter(post.network)",
+        "        network_namespace.enter(())",
         (f"{_ISOLATION}::test_an_isolated_role_reaches_nobody_outside",),
         "the roles of an isolated world stay in the launcher's network, where everybody reaches them",
     ),
     Mutant(
         "isolated-although-not-allowed",
-        "reference/world.py",
+        "reference/world/launcher.py",
         '"isolated": bool(paths)}',
         '"isolated": isolated}',
         (f"{_ISOLATION}::test_where_it_is_not_allowed_the_world_is_like_any_other",),
@@ -384,7 +408,7 @@ MUTANTS = (
     ),
     Mutant(
         "run-is-reached-from-outside",
-        "reference/cli.py",
+        "reference/cli/main.py",
         "on_progress=progress, isolated=True)",
         "on_progress=progress, isolated=False)",
         (f"{_COMMANDS}[run]",),
@@ -392,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "faults-run-is-reached-from-outside",
-        "faults/runs.py",
+        "faults/run/runs.py",
         '        arguments["isolated"] = subject.isolated',
         '        arguments["isolated"] = False',
         (f"{_COMMANDS}[faults run]",),
@@ -400,50 +424,52 @@ MUTANTS = (
     ),
     Mutant(
         "an-isolated-world-is-a-leak",
-        "faults/leaks.py",
-        "    ours = servants | isolation.descriptors()",
+        "faults/testing/leaks.py",
+        "    ours = servants | isolated_network.descriptors()",
         "    ours = servants",
         (f"{_ISOLATION}::test_isolated_worlds_of_one_process_share_a_network",),
         "what a process keeps open for all isolated worlds is taken for the first test's leak",
     ),
     Mutant(
         "folders-for-everybody",
-        "reference/private.py",
+        "reference/system/private_folder.py",
         "PRIVATE = 0o700",
         "PRIVATE = 0o755",
-        ("tests/test_private.py::test_a_folder_that_is_made_is_its_users_alone[of a run]",),
+        ("tests/reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone[of a run]",),
         "others can read what a run writes",
     ),
     Mutant(
         "rendezvous-for-everybody",
-        "reference/start.py",
+        "reference/world/start.py",
         "os.O_WRONLY, 0o600))",
         "os.O_WRONLY, 0o666))",
-        ("tests/test_private.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",),
+        (
+            "tests/reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
+        ),
         "in a folder that others may read they read, or even write, in which store a world's roles meet",
     ),
     Mutant(
         "a-packages-main-is-a-file",
-        "reference/start.py",
+        "reference/world/start.py",
         'not f".{spec.name}".endswith(".__main__")',
         'spec.name != "__main__"',
-        ("tests/test_early.py::test_a_function_of_a_packages_main_starts_nothing[package]",),
+        ("tests/reference/test_startup_errors.py::test_a_function_of_a_packages_main_starts_nothing[package]",),
         "every role of `python -m shop` fails, because none can import shop/__main__.py",
     ),
     Mutant(
         "a-debugger-takes-the-spec",
-        "reference/start.py",
+        "reference/world/start.py",
         '    if not hasattr(main, "__spec__"):',
         '    if hasattr(main, "__spec__"):',
-        ("tests/test_early.py::test_a_main_without_a_spec_can_launch",),
+        ("tests/reference/test_startup_errors.py::test_a_main_without_a_spec_can_launch",),
         "a script under `python -m pdb` cannot launch",
     ),
     Mutant(
         "a-masters-name-is-encoded",
-        "reference/interface.py",
+        "reference/world/network_interface.py",
         "    except (OSError, UnicodeError):",
         "    except OSError:",
-        ("tests/test_interface.py::test_a_name_that_no_network_has_is_on_no_interface[0]",),
+        ("tests/reference/test_network_interface.py::test_a_name_that_no_network_has_is_on_no_interface[0]",),
         "a MASTER_ADDR that is no name is a traceback of the codec's",
     ),
 )

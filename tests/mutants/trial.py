@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.junit import node_id
 from tests.mutants.spare_forkserver import ONE_THREAD
+from tests.project.junit import node_id
 
 # A test that hangs is ended, and has failed, after so many seconds; without a bug, on a slow machine, it has longer.
 TEST_SECONDS, HEALTHY_TEST_SECONDS = 30, 150
 # A run that takes longer proves nothing (seconds).
 RUN_SECONDS, HEALTHY_RUN_SECONDS = 240, 2400
 
-# A check of faults/checks.py that does not hold, as a failing test shows it.
+# A check of faults/verdict/checks.py that does not hold, as a failing test shows it.
 _CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
 # How pytest-timeout fails a test.
 _HUNG = re.compile(r"Timeout \(?>\d")

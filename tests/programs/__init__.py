@@ -10,5 +10,5 @@
 | `primes` | forked, bare | retries, falls back, survives what it can, and ends with status 0 |
 | `word_count` | forked by the master, which is a role itself | threads; checks its result, exits with its own status |
 
-They are run from copies elsewhere (`tests/test_programs.py`), so that they find nothing of this project by themselves.
+They are run from copies elsewhere (`test_programs.py`), so that they do not find this project by themselves.
 """

@@ -3,7 +3,7 @@
 import threading
 
 from reference.world import launch
-from tests.plays import nothing
+from tests.support.roles_plain import nothing
 
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 

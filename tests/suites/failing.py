@@ -6,10 +6,10 @@ import signal
 import pytest
 
 from reference.outcome import Killed, Returned, RoleFailed
-from tests import plugin_plays as plays
+from tests.support import roles_plugin as plays
 
 pytestmark = pytest.mark.world("a", "b")
-FAULT = "Raise site=tests.plugin_plays:double role=a nth={} side=request error=ValueError text='no sale'"
+FAULT = "Raise site=tests.support.roles_plugin:double role=a nth={} side=request error=ValueError text='no sale'"
 
 
 @pytest.mark.plan(FAULT.format(1))

@@ -5,7 +5,7 @@ import torch.distributed.rpc as rpc
 
 from faults import hook
 from faults.plan import Plan
-from faults.scope import prepared
+from faults.run.launch_scope import prepared
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ import pytest
 
 from reference.outcome import Returned, RoleFailed, WorldError
 from reference.world import launch
-from tests import plugin_plays as plays
+from tests.support import roles_plugin as plays
 
 pytestmark = pytest.mark.world("a", "b")
-HURT = "Raise site=tests.plugin_plays:double role=a {} side=request error=ValueError text='no sale'"
+HURT = "Raise site=tests.support.roles_plugin:double role=a {} side=request error=ValueError text='no sale'"
 FIRST, SECOND, ALL = (HURT.format(which) for which in ("nth=1", "nth=2", "every=true"))
 MESSAGE = "Drop message=RREF_USER_DELETE role=a times=1"
 plan = pytest.mark.plan

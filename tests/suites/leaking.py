@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-import faults.kept
-import faults.leaks
+import faults.testing.leaks
+import faults.testing.rref_leaks
 from reference.outcome import Returned, RoleFailed
 from reference.world import World, launch
-from tests import plugin_plays as plays
+from tests.support import roles_plugin as plays
 
-faults.leaks.GRACE = faults.kept.GRACE = 0.2
+faults.testing.leaks.GRACE = faults.testing.rref_leaks.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
 kept = []
 
@@ -148,7 +148,7 @@ def test_an_rref_beside_a_failure_that_was_caught(world):
     assert "too late" in world.call("a", plays.caught_beside_an_rref, "b")
 
 
-@pytest.mark.plan("Delay site=tests.plugin_plays:double role=a nth=1 side=request seconds=0.01")
+@pytest.mark.plan("Delay site=tests.support.roles_plugin:double role=a nth=1 side=request seconds=0.01")
 def test_an_rref_under_a_plan(world, plan):
     world.call("a", plays.keep_an_rref, "b")
 

@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = pytest.mark.world("a", "b")
 plan = pytest.mark.plan
-FAULT = "Raise site=tests.plugin_plays:double role=a side=request"
+FAULT = "Raise site=tests.support.roles_plugin:double role=a side=request"
 
 
 @plan("nonsense")

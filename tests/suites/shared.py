@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from reference.world import launch
-from tests import plugin_plays as plays
+from tests.support import roles_plugin as plays
 
 
 def say(word):

@@ -1,0 +1,168 @@
+"""``list``, ``run``, ``prepare`` and ``check`` of ``python -m faults``: each returns its exit status."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from faults.cli.options import (
+    DEADLINE,
+    DIR,
+    HEALTHY,
+    OF_SCRIPTS,
+    PLAN,
+    folder,
+    only_theirs,
+    parser_of,
+    plan_of,
+    script_of,
+    tutorial_of,
+)
+from faults.ledger import record
+from faults.ledger.record import Run
+from faults.plan.plan import Plan
+from faults.run.launch_scope import prepared
+from faults.run.runs import run
+from faults.run.subject import Subject
+from faults.run.sweep import record as record_calls
+from faults.script.autostart import VARIABLE
+from faults.script.script import run_script
+from faults.verdict.checks import Judgement, judge
+from reference.cli.main import BadInput
+from reference.system import temporary_folders
+from reference.system.printable import one_line, printable, shown
+
+
+@contextmanager
+def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
+    """Where to store runs, and a list for what they came to. A temporary folder stays, and is named, if a run has not
+    passed, or if the command has recorded runs and fails."""
+    place = Path(given) if given is not None else temporary_folders.make("faults-")
+    passed: list[bool | None] = []
+    try:
+        yield place, passed
+    except Exception as error:
+        if not isinstance(error, BadInput) and any(place.rglob(record.RUN)):
+            passed.append(None)
+        raise
+    finally:
+        if given is None and all(passed):
+            temporary_folders.remove(place)
+        elif given is None:
+            temporary_folders.keep(place)
+            print(f"stored in {printable(str(place))}", file=sys.stderr)
+
+
+def show_sites(arguments: Sequence[str]) -> int:
+    """What `sweep` would hurt."""
+    subject, options = tutorial_of("list", "The calls of a healthy run.", arguments, DIR)
+    table = Table(title=f"{subject.name}: calls of a healthy run")
+    for column in ("site", "callers", "executes on"):
+        table.add_column(column, overflow="fold")
+    with stored(options.dir) as (place, _):
+        for site, calls in record_calls(subject, place)[0].items():
+            callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
+            table.add_row(site, callers, ", ".join(calls.callees))
+    console().print(table)
+    return 0
+
+
+def run_one(arguments: Sequence[str]) -> int:
+    """One run of a tutorial, or of a command of the user's own."""
+    script = script_of(arguments)
+    if script is not None:
+        return _run_script(*script)
+    about = "One run under a plan, or healthy, judged. Of a program of your own: `run --help --script`."
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
+    return run_of(subject, plan_of(options), options)
+
+
+def run_of(subject: Subject, plan: Plan, options: Any) -> int:
+    """The exit status. Any subject's; ``options``: `dir` and `deadline`, None where not given."""
+    with stored(options.dir) as (place, passed):
+        found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
+        passed.append(judgement.passed)
+        return report(found, judgement)
+
+
+def _run_script(arguments: Sequence[str], command: list[str]) -> int:
+    about = "A program of your own under a plan, or healthy; what follows --script is its command."
+    options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
+    command = _startable(only_theirs(command))
+    plan = plan_of(options)
+    with stored(options.dir) as (place, passed):
+        found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
+        passed.append(judgement.passed)
+        return report(found, judgement)
+
+
+def _startable(command: list[str]) -> list[str]:
+    """With the interpreter before a Python file. Raises BadInput where there is no such file, or only a folder."""
+    name = command[0]
+    if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):
+        raise BadInput(f"--script {name} is a folder: wanted a Python file or a command")
+    if not name.endswith(".py"):
+        return command
+    if not Path(name).is_file():
+        raise BadInput(f"--script {name}: no such file")
+    return [sys.executable, *command]
+
+
+def report(found: Run, judgement: Judgement) -> int:
+    """Say what a run came to. The exit status."""
+    print(headline(found))
+    if judgement.passed is not True:
+        print(_timeline(found))
+    print(judgement)
+    return judgement.status
+
+
+def headline(found: Run) -> str:
+    """The first line of a verdict: what ran, for how long, and how many faults were planned."""
+    taken = f" {found.seconds:.1f} s" if found.complete else ""
+    head, number = f"{' '.join(found.name.split())}:{taken}", len(found.plan.faults)
+    if number == 0:
+        return one_line(f"{head} healthy: no faults planned")
+    return one_line(f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}")
+
+
+def _timeline(found: Run, last: int = 40) -> str:
+    events = list(map(str, found.timeline.events))
+    return "\n".join([f"the last {min(last, len(events))} of {len(events)} events:", *events[-last:]])
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Judge a stored run again, by its folder alone."""
+    parser = parser_of("check", "Judge a stored run again.")
+    parser.add_argument("dir", type=folder, metavar="DIR", help="a run's folder")
+    found = record.read(parser.parse_args(arguments).dir)
+    try:
+        judgement = judge(found)
+    except Exception as error:  # whatever a file that is somebody else's makes of a check
+        why = f"it holds what no run writes ({type(error).__name__}: {error})"
+        raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
+    return report(found, judgement)
+
+
+def prepare(arguments: Sequence[str]) -> int:
+    """A folder for programs that are started by something else, torchrun on several machines for instance."""
+    about = "A folder with a plan, or one to write calls down in, for programs that find it by FAULTS_RUN=DIR."
+    parser = parser_of("prepare", about, PLAN, HEALTHY)
+    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; what an earlier run left in it goes")
+    options = parser.parse_args(arguments)
+    if not str(Path(options.dir).absolute()).isprintable():
+        raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")
+    place = prepared(plan_of(options), options.dir)
+    print(f"{VARIABLE}={place}")
+    return 0
+
+
+def console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 160)

@@ -1,0 +1,93 @@
+"""``sweep`` of ``python -m faults``: every cell of a tutorial, as a table of verdicts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from faults.cli.commands import console, stored
+from faults.cli.options import DIR, Option, kinds, seconds, tutorial_of
+from faults.cli.progress_bar import countdown
+from faults.run.subject import Subject
+from faults.run.sweep import Cell, Result, cells, record, sweep
+from reference.cli.main import BadInput
+
+_BUDGET: Option = (
+    "--budget",
+    {"type": seconds, "metavar": "X", "help": "seconds; no cell begins later (default: no limit)"},
+)
+_SITES: Option = ("--sites", {"metavar": "TEXT", "help": "only sites that contain this (default: all)"})
+_KINDS: Option = (
+    "--kinds",
+    {"type": kinds, "metavar": "KIND,...", "help": "only these kinds, as the table names them, or their first words"},
+)
+
+
+def run_sweep(arguments: Sequence[str]) -> int:
+    """Every cell of a tutorial, as a table of verdicts."""
+    about = "Hurt each call of a healthy run once in every way, its first and its last occurrence."
+    subject, options = tutorial_of("sweep", about, arguments, _BUDGET, _SITES, _KINDS, DIR)
+    return sweep_of(subject, options)
+
+
+def sweep_of(subject: Subject, options: Any) -> int:
+    """The exit status. Any subject's; ``options``: `dir`, `sites`, `kinds`, `budget`, None where not given."""
+    with stored(options.dir) as (place, passed):
+        sites, healthy = record(subject, place / "healthy")
+        todo = _chosen(list(cells(sites, subject.timeout)), options)
+        results: list[Result] = []
+        try:
+            with countdown(subject.name, len(todo), options.budget) as tick:
+                for result in sweep(subject, todo, place, healthy=healthy, budget=options.budget, on_start=tick):
+                    results.append(result)
+                    passed.append(result.passed)
+        finally:  # also when it is interrupted
+            _print_sweep(subject, results, len(todo))
+    return status_of(passed)
+
+
+def status_of(passed: Sequence[bool | None]) -> int:
+    """The exit status of runs: 1 where one fails, else 2 where one does not tell."""
+    return 1 if False in passed else 2 if None in passed else 0
+
+
+def _chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
+    """The cells that ``--sites`` and ``--kinds`` leave. Raises BadInput: none, or none of a kind that was asked for."""
+    at_sites = [cell for cell in every if (options.sites or "") in cell.site]
+    if options.kinds is None:
+        missing = [] if at_sites else ["any kind"]
+    else:
+        missing = [kind for kind in options.kinds if not any(_is(cell, kind) for cell in at_sites)]
+    if missing:
+        where = "" if options.sites is None else f" with --sites {options.sites}"
+        raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
+    return [cell for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)]
+
+
+def _is(cell: Cell, kind: str) -> bool:
+    return kind in (cell.hurt, cell.hurt.split()[0])
+
+
+def _print_sweep(subject: Subject, results: Sequence[Result], wanted: int) -> None:
+    table = Table(title=f"{subject.name}: {len(results)} of {wanted} cells, each under 1 fault")
+    for column in ("site", "hurt", "call", "seconds", "verdict", "what was seen"):
+        table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")
+    for result in results:
+        cell = result.cell
+        call = f"{cell.occurrence}: {cell.caller}"
+        table.add_row(
+            cell.site, cell.hurt, call, f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300]
+        )
+    console().print(table)
+    counts = Counter(_verdict(result) for result in results)
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+    if len(results) < wanted:
+        print(f"{wanted - len(results)} of {wanted} cells were not run")
+
+
+def _verdict(result: Result) -> str:
+    verdict = result.judgement.verdict
+    return f"needless {verdict[6:]}" if result.passed is False and verdict == "clean error" else verdict

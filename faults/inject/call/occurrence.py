@@ -1,0 +1,31 @@
+"""Which calls a fault hits. Decided at the caller, by its own count, so that no thread's timing can change it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from faults.plan.plan import Fault, Plan
+
+
+def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
+    """The faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``."""
+    faults = plan.at("call").items()
+    return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
+
+
+def concerns(fault: Fault, role: str) -> bool:
+    """Whether calls by this role are meant."""
+    return role in fault.roles if fault.roles is not None else fault.role in (None, role)
+
+
+def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
+    fault = plan.faults[number]
+    if fault.chance_percent is not None:
+        return chance(plan.seed, number, role, str(fault.site), nth) * 100 < fault.chance_percent
+    return fault.every or fault.nth == nth
+
+
+def chance(seed: int, fault: int, role: str, site: str, nth: int) -> float:
+    """A draw from [0, 1) that depends on nothing but these."""
+    digest = hashlib.sha256(f"{seed}\0{fault}\0{role}\0{site}\0{nth}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

@@ -1,0 +1,61 @@
+"""Calls of several roles that execute one after the other in a given order, whenever they arrive."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from faults.plan.plan import Fault
+
+
+class OutOfTurn(RuntimeError):
+    """A call waited in vain for those that were to execute before it."""
+
+
+@dataclass
+class Group:
+    """The calls of one occurrence. ``arrived``: the callers as they came; ``done``: how many have executed."""
+
+    roles: Sequence[str]
+    arrived: list[str] = field(default_factory=list)
+    done: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.done == len(self.roles)
+
+
+class OrderGate:
+    """In the callee's process. A waiting call keeps its RPC thread: elsewhere it would lose its autograd context."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._groups: dict[tuple[int, int], Group] = {}
+
+    @contextmanager
+    def turn(self, number: int, fault: Fault, nth: int, caller: str) -> Iterator[Group]:
+        """Execute the ``nth`` call of ``caller`` within this.
+
+        Raises:
+            OutOfTurn: those before it did not execute within ``fault.seconds``.
+        """
+        roles = fault.roles or ()
+        position, due = roles.index(caller), time.monotonic() + (fault.seconds or 0)
+        with self._changed:
+            group = self._groups.setdefault((number, nth), Group(roles))
+            group.arrived.append(caller)
+            self._changed.notify_all()
+            if not self._changed.wait_for(lambda: group.done >= position, due - time.monotonic()):
+                late = ", ".join(roles[group.done : position])
+                raise OutOfTurn(f"Order: nothing from {late} within {fault.seconds} s, wanted before {caller}")
+        try:
+            yield group
+        finally:
+            with self._changed:
+                group.done += 1
+                if group.complete:
+                    del self._groups[number, nth]
+                self._changed.notify_all()

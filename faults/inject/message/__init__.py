@@ -1,0 +1,1 @@
+"""Faults of RPC's own messages, by torch's faulty agent."""

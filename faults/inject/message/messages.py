@@ -1,0 +1,78 @@
+"""Delay and Drop of RPC's own messages, by the faulty agent that torch has for its tests.
+
+This is the only file that touches that private interface (`torch.distributed.rpc._testing`). The agent works at the
+sender, knows the ten requests of `fields.MESSAGES`, and gives no receipt: `message_evidence` finds the proof.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed.rpc as rpc
+
+from faults.plan.moment import PlanError
+from faults.plan.plan import Fault, Plan
+
+BACKEND = "FAULTY_TENSORPIPE"
+
+
+def missing() -> str | None:
+    """Why there is no faulty agent here, or None. Imports nothing but what torch has imported, so changes nothing."""
+    if not rpc.is_available():
+        return "this torch has no RPC"
+    if not hasattr(torch._C, "_faulty_agent_init"):
+        return f"torch {torch.__version__} was built without its faulty agent (torch.distributed.rpc._testing)"
+    return None
+
+
+def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any, Any]:
+    """What `rpc.init_rpc` is to be given instead of ``backend`` and ``options``, in any role of the plan.
+
+    Both as they are where the plan has no messages. Else every role gets the faulty agent, hurt or not: TENSORPIPE
+    begins with a collective that the faulty one does not take part in.
+
+    Raises:
+        PlanError: no faulty agent in this torch; another backend; options that it cannot have.
+    """
+    faults = plan.at("message")
+    if not faults:
+        return backend, options
+    reason = missing()
+    if reason is not None:
+        raise PlanError(f"the plan has faults of messages: {reason}")
+    _check(backend, options)
+    testing: Any = importlib.import_module("torch.distributed.rpc._testing")
+    own = [fault for fault in faults.values() if fault.role in (None, role)]
+    lost, late = _lost(own), _late(own)
+    given = options if options is not None else rpc.TensorPipeRpcBackendOptions()
+    chosen = testing.FaultyTensorPipeRpcBackendOptions(
+        num_worker_threads=given.num_worker_threads,
+        rpc_timeout=given.rpc_timeout,
+        init_method=given.init_method,
+        messages_to_fail=lost,
+        messages_to_delay=late,
+        num_fail_sends=max((fault.times or 0 for fault in own), default=0),
+    )
+    # Taken now: the import has replaced this enumeration, and `rpc.BackendType` is the old one.
+    return rpc.backend_registry.BackendType[BACKEND], chosen
+
+
+def _check(backend: Any, options: Any) -> None:
+    if backend is not None and not (isinstance(backend, enum.Enum) and backend.name == "TENSORPIPE"):
+        raise PlanError(f"faults of messages need the backend TENSORPIPE, got {backend!r}")
+    if options is not None and not isinstance(options, rpc.TensorPipeRpcBackendOptions):
+        raise PlanError(f"faults of messages need TensorPipeRpcBackendOptions, got {type(options).__name__}")
+    if options is not None and (options.device_maps or options.devices):
+        raise PlanError("faults of messages: the faulty agent cannot have 'device_maps' or 'devices'")
+
+
+def _lost(own: Iterable[Fault]) -> list[str]:
+    return list(dict.fromkeys(str(fault.message) for fault in own if fault.kind == "Drop"))
+
+
+def _late(own: Iterable[Fault]) -> dict[str, float]:
+    return {str(fault.message): float(fault.seconds or 0) for fault in own if fault.kind == "Delay"}

@@ -1,0 +1,140 @@
+"""Network namespaces without names, one a role and one for the switch that joins them.
+
+They are held by nothing but descriptors of this process (and by whoever is in one), so they end with it, however it
+ends: the kernel takes interfaces, rules and counters with them. No process is needed to hold them, nothing outside is
+touched, and there is nothing that a next start would have to clean. (A connection of a role that died behind a
+partition may keep its namespace, without any interface, until the kernel gives that connection up, some 100 s later.)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from faults.inject.network.rules import Command, address, cables, plug
+from reference.system.network_namespace import NEWNET, system
+
+# Where Debian has ip, tc and nft; not in everybody's PATH.
+PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+PACKAGES = {"ip": "iproute2", "tc": "iproute2", "ss": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
+
+# How long one of these programs may take (seconds); they take milliseconds.
+PROGRAM_SECONDS = 30
+
+
+class NetworkError(RuntimeError):
+    """A network that cannot be, or a fault that cannot be put in it. One line that says what is missing or wrong."""
+
+
+def lacking_programs() -> str | None:
+    """Which of the programs is not installed, in one line; None if none."""
+    if sys.platform != "linux":
+        return f"network namespaces need Linux, got {sys.platform}"
+    absent = [program for program in PACKAGES if shutil.which(program, path=PATH) is None]
+    packages = dict.fromkeys(PACKAGES[program] for program in absent)
+    return f"{', '.join(absent)} not installed (Debian: {', '.join(packages)})" if absent else None
+
+
+class Hosts:
+    """The namespaces, joined and up. ``close`` lets them go.
+
+    Raises:
+        NetworkError: not permitted here, or something that this kernel lacks.
+    """
+
+    def __init__(self, roles: Sequence[str]) -> None:
+        self.addresses = {role: address(number) for number, role in enumerate(roles, start=1)}
+        self._switch, *others = _new_namespaces(1 + len(roles))
+        self._descriptors = dict(zip(roles, others, strict=True))
+        try:
+            self._run(self._switch, cables([_path(each) for each in others]))
+            for role in roles:
+                self.run(role, plug(self.addresses[role]))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """Role to what `enter_namespace` and ``nsenter --net=`` take; good as long as this process holds them."""
+        return {role: _path(descriptor) for role, descriptor in self._descriptors.items()}
+
+    def run(self, role: str, command: Command) -> str:
+        """What the command prints in this role's namespace. Raises NetworkError."""
+        return self._run(self._descriptors[role], command)
+
+    def close(self) -> None:
+        for descriptor in (self._switch, *self._descriptors.values()):
+            os.close(descriptor)
+        self._descriptors = {}
+
+    @staticmethod
+    def _run(descriptor: int, command: Command) -> str:
+        words = ["nsenter", f"--net={_path(descriptor)}", *command.words]
+        try:
+            done = subprocess.run(
+                words,
+                input=command.text,
+                capture_output=True,
+                text=True,
+                timeout=PROGRAM_SECONDS,
+                check=False,
+                env={**os.environ, "PATH": PATH},
+            )
+        except FileNotFoundError as error:
+            raise NetworkError("nsenter not installed (Debian: util-linux)") from error
+        except subprocess.TimeoutExpired as error:
+            raise NetworkError(f"{command.words[0]} took more than {PROGRAM_SECONDS} s") from error
+        if done.returncode != 0:
+            said = (done.stderr.strip() or f"ended with {done.returncode}").splitlines()[0]
+            raise NetworkError(f"{' '.join(command.words)}: {said}")
+        return done.stdout
+
+
+def enter_namespace(path: str) -> None:
+    """Put the calling thread, and every thread that it starts from now on, into this network.
+
+    Raises:
+        OSError: there is no such namespace, or entering it is not permitted.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        system("setns", descriptor, NEWNET)
+    finally:
+        os.close(descriptor)
+
+
+def _new_namespaces(count: int) -> list[int]:
+    """Descriptors of new ones. Made in a thread of its own, since whoever makes one is in it."""
+    made: list[int] = []
+    errors: list[OSError] = []
+
+    def make() -> None:
+        try:
+            for _ in range(count):
+                system("unshare", NEWNET)
+                made.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC))
+        except OSError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=make, name="network namespaces")
+    thread.start()
+    thread.join()
+    if errors:
+        _close(made)
+        raise NetworkError(f"no network namespace can be made here: {errors[0].strerror} (root may)") from errors[0]
+    return made
+
+
+def _close(descriptors: Iterable[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _path(descriptor: int) -> str:
+    return str(Path("/proc", str(os.getpid()), "fd", str(descriptor)))

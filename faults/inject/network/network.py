@@ -1,0 +1,181 @@
+"""Faults of the network: each role in a network namespace of its own, joined by a switch that can be hurt.
+
+    with Network(["ps", "trainer1"], folder) as network:
+        with launch(roles, before=..., options=network.options) as world:   # `before` calls `enter`, then `prepare`
+            world.wait()
+
+Needs Linux, root, and Debian's iproute2 and nftables. Processes, rendezvous and files are those of a world without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+from faults.inject.announcer import Announcer
+from faults.inject.network import controller, rules
+from faults.inject.network.hosts import Hosts, NetworkError, enter_namespace, lacking_programs
+from faults.ledger.ledger import Ledger
+from faults.plan.plan import Fault, Plan
+
+__all__ = ["Network", "NetworkError", "enter", "missing", "prepare"]
+
+_FILE = "network.json"
+_VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+
+
+class Network:
+    """The namespaces of these roles, from ``with`` until its end, when every fault that still stands is healed.
+
+    Writes ``folder/network.json``: role to its address and its namespace's path. The receipts are in the ledger
+    ``+network`` there.
+
+    Raises:
+        NetworkError: what `missing` says, or names that cannot be roles of a network.
+    """
+
+    # For `launch`. By default TensorPipe would go around the network: its channel `cma` reads a large tensor
+    # straight from the sender's memory, its transport `shm` uses no sockets, and neither minds namespaces.
+    options: ClassVar[Mapping[str, Any]] = {"_transports": ["uv"], "_channels": ["basic"]}
+
+    def __init__(self, roles: Sequence[str], folder: Path) -> None:
+        if not 0 < len(roles) <= rules.MOST_ROLES or len(set(roles)) != len(roles):
+            raise NetworkError(f"a network needs 1 to {rules.MOST_ROLES} different roles, got {', '.join(roles)}")
+        lacking = lacking_programs()
+        if lacking:
+            raise NetworkError(lacking)
+        self.roles, self.folder = tuple(roles), Path(folder)
+
+    def __enter__(self) -> Self:
+        self.hosts = Hosts(self.roles)
+        try:
+            self._mender = controller.NetworkController(self.hosts, self.folder)
+            places = {
+                role: {"address": self.hosts.addresses[role], "namespace": path}
+                for role, path in self.hosts.paths.items()
+            }
+            (self.folder / _FILE).write_text(json.dumps(places, indent=1))
+        except BaseException:
+            self.hosts.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        (self.folder / _FILE).unlink(missing_ok=True)  # its paths mean nothing any more
+        try:
+            self._mender.close()
+        finally:
+            self.hosts.close()
+
+
+def missing() -> str | None:
+    """What a Network with every kind of fault would lack here, in one line; None if nothing. Takes some 50 ms."""
+    lacking = lacking_programs()
+    if lacking:
+        return lacking
+    samples = [
+        Fault(kind="Partition", role="a", direction="both"),
+        Fault(kind="Reset", role="a"),
+        Fault(kind="Lossy", role="a", direction="both", percent=50.0),
+        Fault(kind="Slow", role="a", kbit_per_second=1000),
+    ]
+    try:
+        hosts = Hosts(["a"])
+    except NetworkError as error:
+        return str(error)
+    try:
+        for number, fault in enumerate(samples):
+            for command in rules.put(number, fault, hosts.addresses["a"], None):
+                hosts.run("a", command)
+    except NetworkError as error:
+        return str(error)
+    finally:
+        hosts.close()
+    return None
+
+
+def enter(folder: Path, role: str) -> None:
+    """Into this role's network, in its own process: the main thread, and every thread that is started afterwards.
+
+    To be called before RPC starts; threads that are there already stay outside. RPC and gloo are told to listen on
+    the network's interface. There is no way back: the process is the role's.
+
+    Raises:
+        NetworkError: no Network in this folder, none for this role, not the main thread, or not permitted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise NetworkError("a role enters its network on the main thread, from which RPC's threads come")
+    path = _place(_places(folder), role)["namespace"]
+    try:
+        enter_namespace(path)
+    except OSError as error:
+        raise NetworkError(f"{role} cannot enter its network {path}: {error.strerror}") from error
+    os.environ.update(dict.fromkeys(_VARIABLES, rules.INTERFACE))
+
+
+def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:
+    """In a role's process: see to the network's faults whose moment is this role's.
+
+    One without a moment is there from the start of the role that it hurts: it is put in place now, before RPC starts.
+    Returns what makes later moments do nothing; healing is the Network's.
+
+    Raises:
+        NetworkError: no Network in this folder, a fault that is not possible in it, or one that could not be put.
+    """
+    faults = plan.at("network")
+    if not faults:
+        return lambda: None
+    _check(faults, _places(folder))
+    over = threading.Event()
+
+    def fire(number: int, fault: Fault) -> None:
+        if not over.is_set():
+            ledger.write("fired", fault=number, kind=fault.kind, hurt=fault.role, at=fault.at)
+            controller.ask(folder, number, fault)
+
+    for number, fault in faults.items():
+        moment = fault.moment
+        if role == (fault.role if moment is None else moment.role):
+            ledger.write("planned", fault=number, kind=fault.kind)
+            if moment is None:
+                fire(number, fault)
+            else:
+                announcer.subscribe(moment, lambda number=number, fault=fault: fire(number, fault))  # type: ignore[misc]
+    return over.set
+
+
+def _places(folder: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    with suppress(FileNotFoundError):
+        found = json.loads((Path(folder) / _FILE).read_text())
+    if not found:
+        raise NetworkError(f"no Network in {folder}: wanted one around the world whose network is to be hurt")
+    return found
+
+
+def _place(places: Mapping[str, dict[str, str]], role: str) -> dict[str, str]:
+    if role not in places:
+        raise NetworkError(f"no role {role!r} in the network, wanted one of {', '.join(places)}")
+    return places[role]
+
+
+def _check(faults: Mapping[int, Fault], places: Mapping[str, dict[str, str]]) -> None:
+    shaped: dict[str, int] = {}
+    for number, fault in faults.items():
+        assert fault.role is not None
+        for name in (fault.role, fault.peer or fault.role):
+            _place(places, name)
+        if fault.kind == "Slow":
+            first = shaped.setdefault(fault.role, number)
+            if first != number:
+                raise NetworkError(
+                    f"faults {first} and {number}: a role can be Slow once in a plan, got {fault.role!r} twice"
+                )

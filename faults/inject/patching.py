@@ -1,0 +1,68 @@
+"""A function of RPC's replaced in every module that has it, under whatever name, and put back.
+
+Programs say `from torch.distributed.rpc import init_rpc`, so one place is not enough. Thousands of modules are looked
+into once, when this is imported, which for roles is before they are forked: to look again in each would take it 15 ms
+and copies of thousands of pages. Replacing looks at what was found then, and into what has been imported since.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+# Who has nothing of torch's under another name than its usual one, so is soon looked through.
+_WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}
+
+Place = tuple[dict[str, Any], str]
+
+
+def patch_all_references(name: str, original: Any, new: Any) -> Callable[[], None]:
+    """Put ``new`` in the place of ``original``, which is `rpc`'s ``name``; what is returned puts it back."""
+    _exchange(name, original, new)
+    # Looked for again: a module that was imported meanwhile may have got hold of the new one.
+    return partial(_exchange, name, new, original)
+
+
+def _exchange(usual: str, old: Any, new: Any) -> None:
+    for names, name in [*_KNOWN[usual], *_places({usual: old}, _since())[usual]]:
+        if names.get(name) is old:
+            names[name] = new
+
+
+def _places(wanted: Mapping[str, Any], modules: Iterable[ModuleType]) -> dict[str, list[Place]]:
+    """Where each of these values, by its usual name, is in ``modules``, which are looked through once."""
+    found: dict[str, list[Place]] = {usual: [] for usual in wanted}
+    usual_of = {id(value): usual for usual, value in wanted.items()}
+    for module in modules:
+        names = getattr(module, "__dict__", {})
+        if str(getattr(module, "__name__", "")).partition(".")[0] in _WITHOUT_ALIASES:
+            held = [(usual, usual) for usual, value in wanted.items() if names.get(usual) is value]
+        else:
+            held = [(name, usual_of[id(each)]) for name, each in list(names.items()) if id(each) in usual_of]
+        for name, usual in held:
+            found[usual].append((names, name))
+    return found
+
+
+def _since() -> list[ModuleType]:
+    """Modules that were imported after this one, or were not all there yet: a script, or one that is still imported."""
+    found = [sys.modules[name] for name in _UNFINISHED if name in sys.modules]
+    # From the end: to pass by all others would touch, and so copy, each one's name.
+    for name in reversed(sys.modules):
+        if name == __name__:
+            break
+        found.append(sys.modules[name])
+    return found
+
+
+def _is_unfinished(module: ModuleType) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", True))
+
+
+_KNOWN = _places({name: getattr(rpc, name) for name in ("init_rpc", "shutdown")}, list(sys.modules.values()))
+_UNFINISHED = [name for name, module in sys.modules.items() if _is_unfinished(module)]

@@ -1,0 +1,1 @@
+"""Faults of processes: a crash and a pause, by signals."""

@@ -1,0 +1,103 @@
+"""Crash and Pause of a role at a moment that some role announces, by signals to its process (Linux).
+
+The announcing role fires, in the thread that announces, and goes on when the effect has been seen. The hurt role may
+be itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from faults.inject.announcer import Announcer
+from faults.inject.process.pause import Pause
+from faults.inject.process.target import EFFECT_SECONDS, CannotFireError, ended, process_of
+from faults.ledger.ledger import Ledger
+from faults.plan.moment import PlanError
+from faults.plan.plan import Fault, Plan
+
+logger = logging.getLogger(__name__)
+
+
+def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:
+    """In the role's process: get ready to fire the process faults whose moment is one of this role.
+
+    Returns what undoes it: every process that is paused goes on at once, and nothing fires any more.
+
+    Raises:
+        PlanError: this system has no pidfds.
+    """
+    own = {n: fault for n, fault in plan.at("process").items() if fault.moment and fault.moment.role == role}
+    if own and not hasattr(signal, "pidfd_send_signal"):
+        raise PlanError(f"Crash and Pause of a process need Linux's pidfds, which {sys.platform} does not have")
+    firing = Firing(folder, ledger)
+    for number, fault in own.items():
+        assert fault.moment is not None
+        ledger.write("planned", **_named(number, fault))
+        announcer.subscribe(fault.moment, partial(firing.fire, number, fault))
+    return firing.undo
+
+
+def _named(number: int, fault: Fault) -> dict[str, object]:
+    return {"fault": number, "kind": fault.kind, "role": fault.role, "at": fault.at}
+
+
+class Firing:
+    """What one role fires. Thread-safe."""
+
+    def __init__(self, folder: Path, ledger: Ledger) -> None:
+        self.folder = folder
+        self.ledger = ledger
+        self._pauses: list[Pause] = []
+        self._over = False
+        self._lock = threading.Lock()
+
+    def fire(self, number: int, fault: Fault) -> None:
+        """Hurt the role and wait until it shows. What fails is an event ``failed``, not an error of the program."""
+        if self._over:
+            return
+        named = _named(number, fault)
+        try:
+            pid, handle = process_of(str(fault.role), self.folder, self.ledger.world)
+            try:
+                (self._pause if fault.kind == "Pause" else self._crash)(fault, named, pid, handle)
+            finally:
+                os.close(handle)
+        except (CannotFireError, OSError, ValueError) as error:  # ValueError: a pipe that `undo` has closed
+            logger.error("%s: %s", fault, error)
+            self.ledger.write("failed", **named, why=str(error))
+
+    def _crash(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
+        self.ledger.write("fired", **named, pid=pid)
+        begin = time.monotonic()
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        if not ended(handle, EFFECT_SECONDS):
+            raise CannotFireError(f"{fault.role} did not end within {EFFECT_SECONDS:g} s of SIGKILL")
+        self.ledger.write("effective", **named, pid=pid, seconds=round(time.monotonic() - begin, 6))
+
+    def _pause(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
+        assert fault.seconds is not None
+        pause = Pause(self.ledger.path, pid, handle, fault.seconds, named)
+        with self._lock:
+            self._pauses.append(pause)
+            if self._over:
+                pause.end()
+                return
+            self.ledger.write("fired", **named, pid=pid, guardian=pause.process.pid)
+            pause.order()
+        pause.await_effect()
+
+    def undo(self) -> None:
+        """Continue what is paused, and fire no more. May be called again."""
+        with self._lock:
+            self._over = True
+            pauses, self._pauses = self._pauses, []
+        for pause in pauses:
+            pause.end()

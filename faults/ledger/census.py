@@ -1,0 +1,30 @@
+"""Which sites a run has called: who, how often, and where they execute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from faults.ledger.ledger import Timeline
+from faults.plan.site import INTERNAL
+
+
+@dataclass(frozen=True)
+class Calls:
+    """One site's. ``callers``: role to number of calls; ``callees``: where they executed."""
+
+    callers: Mapping[str, int]
+    callees: tuple[str, ...]
+
+
+def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
+    """By site, in the order of their first calls. ``internal``: also the calls that torch makes by itself."""
+    callers: dict[str, dict[str, int]] = {}
+    callees: dict[str, set[str]] = {}
+    for event in timeline.of("invoke"):
+        site = str(event.details["site"])
+        if internal or not site.startswith(INTERNAL):
+            each = callers.setdefault(site, {})
+            each[event.role] = each.get(event.role, 0) + 1
+            callees.setdefault(site, set()).add(str(event.details["to"]))
+    return {site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site]))) for site, each in callers.items()}

@@ -1,0 +1,99 @@
+"""What the files of a run's folder may hold, by the types that those who wrote them use: a folder may be anybody's."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from faults.tracebacks.error_chain import MEMBERS, PIECES, Piece, from_json
+from reference.system.printable import shown
+
+Form = Callable[[Any], bool]
+
+# Groups within groups: Python prints ten of them, and each call over RPC may bring its own.
+DEPTH = 40
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a plain file: a pipe would never end. Raises OSError."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # of a folder the system speaks itself
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+    return path.read_bytes()
+
+
+def check(values: Mapping[str, Any], forms: Mapping[str, Form]) -> None:
+    """Raises ValueError: a value of another type than its form's. Names without a form may have any."""
+    for name, value in values.items():
+        if name in forms and not forms[name](value):
+            raise ValueError(f"{name!r} cannot be {shown(value)}")
+
+
+def by_name(*rows: tuple[Form, str]) -> dict[str, Form]:
+    """The form of each name, from rows of a form and the names that have it."""
+    return {name: form for form, names in rows for name in names.split()}
+
+
+def text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def integer(value: Any) -> bool:
+    return type(value) is int
+
+
+def number(value: Any) -> bool:
+    """Seconds, infinite where a program waits for ever; not NaN, which no comparison tells from another."""
+    return type(value) in (int, float) and (abs(value) < 1e12 or value == math.inf)
+
+
+def finite(value: Any) -> bool:
+    return number(value) and value != math.inf
+
+
+def maybe(form: Form) -> Form:
+    """Or nothing."""
+    return lambda value: value is None or form(value)
+
+
+def many(form: Form) -> Form:
+    """A list of these."""
+    return lambda value: isinstance(value, list) and all(map(form, value))
+
+
+def some(form: Form) -> Form:
+    """A list of one at least."""
+    return lambda value: bool(value) and many(form)(value)
+
+
+def named(form: Form) -> Form:
+    """A mapping of names to these."""
+    return lambda value: isinstance(value, dict) and all(map(form, value.values()))
+
+
+def mapping(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def causes(value: Any) -> bool:
+    """What `error_chain.to_json` gives, or nothing."""
+    try:
+        return value is None or (isinstance(value, list) and _are_causes(from_json(value)))
+    except (TypeError, LookupError, AttributeError, RecursionError):
+        return False
+
+
+def _are_causes(pieces: Sequence[Piece], depth: int = 0) -> bool:
+    """Whether there are no more of them than `causes` writes: each member of a group is judged with all before it."""
+    return len(pieces) <= PIECES and depth <= DEPTH and all(_is_cause(piece, depth) for piece in pieces)
+
+
+def _is_cause(piece: Piece, depth: int) -> bool:
+    members = piece.members
+    return bool(piece.bases) and len(members) <= MEMBERS + 1 and all(_are_causes(each, depth + 1) for each in members)

@@ -1,0 +1,254 @@
+"""The ledger: what really happened, one JSON line an event and role, in ``ROLE.jsonl`` of the run's folder.
+
+A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
+line is torn. Each line says which ``process`` has written it: several may play one role, also at once. Events:
+
+- ``start``: a process opens the ledger: the clocks, its id, and where its world meets (``world``).
+- ``up``, ``shutdown``, ``left``: RPC's start, the way into its shutdown, and what it then had left behind.
+- ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
+- ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
+  caller.
+- ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
+- ``raised``: an exception ended a process of a script; ``interrupted``: a SIGINT did; ``exit``: it ended in order, with
+  this status; ``stayed``: it did not, since what it was to become could not be executed. ``causes``, also of a call
+  that failed: what the error derives from.
+- ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
+  of a network's fault.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from faults.ledger import file_schema
+from reference.system.printable import OneLine, one_line, said
+
+SUFFIX = ".jsonl"
+# What every line says.
+_OWN = {"event", "time", "process"}
+# What is asked of a line whose other values may be anything.
+_FORMS = file_schema.by_name(
+    (file_schema.text, "event site caller to via kind"),
+    (file_schema.integer, "process pid fault nth"),
+    (file_schema.finite, "time wall"),
+    (file_schema.number, "rpc_timeout timeout seconds"),
+    (file_schema.truth, "final graceful"),
+    (file_schema.many(file_schema.integer), "faults"),
+    (file_schema.maybe(file_schema.many(file_schema.text)), "workers"),
+    (file_schema.maybe(file_schema.some(file_schema.text)), "bases"),
+    (file_schema.maybe(file_schema.integer), "status"),
+    (file_schema.maybe(file_schema.truth), "handled"),
+    (file_schema.maybe(file_schema.text), "world"),
+    (file_schema.causes, "causes"),
+)
+
+
+class LedgerError(OneLine, OSError):
+    """A ledger that cannot be written or read. One line."""
+
+
+class Ledger:
+    """One role's, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
+
+    ``world``: where the role meets the others of its world, if that is known.
+    """
+
+    def __init__(self, folder: Path, role: str, world: str | None = None) -> None:
+        self.role, self.process, self.world = role, os.getpid(), world
+        self.path = folder / f"{role}{SUFFIX}"
+        try:
+            self._open()
+        except OSError as error:
+            wanted = f"wanted a folder in which role {role!r} can write"
+            raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
+        # Also where a finalizer that the collector runs in the middle of `write` writes too.
+        self._lock = threading.RLock()
+        if self._file is not None and self._known.st_size:
+            os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
+        self.write("start", pid=self.process, wall=time.time(), boot=boot_id(), world=world)
+
+    def write(self, event: str, **details: Any) -> None:
+        """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""
+        assert not _OWN & details.keys(), details
+        # Asked for each time, which takes a tenth of a microsecond: a forked child writes to its parent's ledger.
+        head = {"event": event, "time": time.monotonic(), "process": os.getpid()}
+        line = json.dumps({**head, **details}, default=str) + "\n"
+        with self._lock:
+            if self._file is None:
+                return
+            if not self._is_open():
+                self._open()
+            os.write(self._file, line.encode())
+
+    def _open(self) -> None:
+        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+        self._known = os.fstat(self._file)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_SH)  # `occupied` asks for it
+        # As a file of Python's does: one that nobody has any more is closed.
+        self._release = weakref.finalize(self, os.close, self._file)
+        self._release.atexit = False
+
+    def _is_open(self) -> bool:
+        """Whether the number is still this file's: a program may close all, and then open files of its own."""
+        with suppress(OSError):
+            if self._file is not None and os.path.samestat(os.fstat(self._file), self._known):
+                return True
+        self._release.detach()
+        return False
+
+    def close(self) -> None:
+        """DelayedReplies events, of calls that are still under way, go nowhere."""
+        with self._lock:
+            if self._file is not None and self._is_open():
+                self._release()
+            self._file = None
+
+
+def boot_id() -> str:
+    """Which machine, since when: monotonic clocks with the same one are the same clock."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line. ``time``: seconds, on the clock of the timeline's first role; ``process``: who wrote it, 0 where it
+    does not say."""
+
+    role: str
+    event: str
+    time: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+    process: int = 0
+
+    @property
+    def call(self) -> tuple[object, object]:
+        """Which of its caller's calls it is about."""
+        return self.details.get("site"), self.details.get("nth")
+
+    def may_be_of(self, role: str, process: int) -> bool:
+        """Whether this role wrote it in this process, as far as that is known: 0 is a process that nobody knows."""
+        return self.role == role and (self.process == process or 0 in (self.process, process))
+
+    def __str__(self) -> str:
+        details = " ".join(f"{name}={said(value)}" for name, value in self.details.items() if name != "causes")
+        return one_line(f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip())
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger;
+    ``zero``: where the timeline begins, on the monotonic clock of the first role's machine."""
+
+    events: tuple[Event, ...]
+    torn: Mapping[str, int]
+    roles: tuple[str, ...]
+    zero: float = 0.0
+
+    def of(self, *events: str) -> list[Event]:
+        """Those of these kinds, by time."""
+        if events not in self._found:
+            self._found[events] = [each for each in self.events if each.event in events]
+        return self._found[events].copy()
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, ...], list[Event]]:
+        """What `of` has looked for: a check may ask once for each event."""
+        return {}
+
+    def facts(self) -> list[tuple[str, str, tuple[tuple[str, Any], ...]]]:
+        """What the same plan gives again: fired and effective faults by role, without times and measured numbers."""
+        kept = ("fault", "kind", "site", "caller", "nth", "at")
+        found = [
+            (each.role, each.event, tuple((name, each.details[name]) for name in kept if name in each.details))
+            for each in self.of("fired", "effective")
+        ]
+        return sorted(found, key=repr)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.events))
+
+
+def read(folder: str | os.PathLike[str]) -> Timeline:
+    """Every role's ledger in ``folder``, merged. Raises LedgerError: no such folder, or a ledger that stays shut."""
+    if not Path(folder).is_dir():
+        raise LedgerError(f"no folder {os.fspath(folder)!r}, wanted the one of a run")
+    lines, torn = {}, {}
+    for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
+        lines[path.stem], torn[path.stem] = _lines(path)
+    starts = _starts(lines)
+    zero = float(starts[0][1]["time"]) if starts else 0.0
+    torn = {role: count for role, count in torn.items() if count}
+    return Timeline(tuple(_merged(lines, starts)), torn, tuple(lines), zero)
+
+
+def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The lines that can be read, and how many cannot."""
+    found, torn = [], 0
+    try:
+        content = file_schema.content_of(path)
+    except OSError as error:
+        raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
+    for line in filter(None, content.split(b"\n")):
+        try:
+            found.append(_checked(json.loads(line)))
+        except (ValueError, RecursionError):
+            torn += 1
+    return found, torn
+
+
+def _checked(value: Any) -> dict[str, Any]:
+    """A line's value. Raises ValueError: not what `Ledger` writes."""
+    if not isinstance(value, dict) or not {"event", "time"} <= value.keys():
+        raise ValueError("no event")
+    if value["event"] == "start" and "wall" not in value:
+        raise ValueError("no wall clock")
+    file_schema.check(value, _FORMS)
+    return value
+
+
+Starts = list[tuple[str, dict[str, Any]]]
+
+
+def _starts(lines: Mapping[str, list[dict[str, Any]]]) -> Starts:
+    """Roles and their starts, the earliest first; a role that was started again has several."""
+    starts = [(role, line) for role, each in lines.items() for line in each if line["event"] == "start"]
+    return sorted(starts, key=lambda item: float(item[1]["wall"]))
+
+
+def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterable[Event]:
+    """By time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a start."""
+    shifts: dict[str, float] = {}
+    for role, start in starts:
+        shifts.setdefault(_clock(role, start), start["wall"] - starts[0][1]["wall"] - start["time"])
+    events = []
+    for role, each in lines.items():
+        shift = next(iter(shifts.values()), 0.0)  # for a role whose start is torn
+        of_process: dict[int, float] = {}
+        for line in each:
+            process = line.get("process", 0)
+            if line["event"] == "start":
+                shift = of_process[process] = shifts[_clock(role, line)]
+            details = {name: value for name, value in line.items() if name not in _OWN}
+            at = line["time"] + of_process.get(process, shift)
+            events.append(Event(role, line["event"], at, details, process))
+    return sorted(events, key=lambda event: event.time)
+
+
+def _clock(role: str, start: Mapping[str, Any]) -> str:
+    """Whose monotonic clock this is: the machine's since its boot, or the role's own where that is not known."""
+    return str(start.get("boot") or role)

@@ -1,0 +1,22 @@
+"""The plan of a run, as the file ``plan.json`` in its folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from faults.ledger.file_schema import content_of
+from faults.plan.plan import Plan, PlanError
+
+PLAN = "plan.json"
+
+
+def read_plan(folder: str | os.PathLike[str]) -> Plan:
+    """Read the plan of a run's folder. Raises PlanError: no plan there, or not a plan."""
+    path = Path(folder) / PLAN
+    try:
+        return Plan.from_json(content_of(path).decode())
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path} cannot be read: it is not text") from error

@@ -1,0 +1,160 @@
+"""A run's folder: which of its files a run has written, and how a new run takes the place of an earlier one.
+
+The files of an earlier run are set aside, and put back if the new run fails before one of its roles has begun a ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from faults.ledger.folder_lock import occupied
+from faults.ledger.ledger import SUFFIX
+from faults.ledger.plan_file import PLAN
+from faults.ledger.record import RUN, RecordError, read
+from faults.plan.plan import Plan, PlanError
+from reference.system.private_folder import make_private
+
+# Says that a folder is a run's, where a plan alone would not: it may be a user's own.
+MARK = ".faults-run"
+# Where the files of an earlier run are until the new one has begun.
+EARLIER = ".faults-earlier"
+
+_BEGIN = b'{"event": "start"'
+# What processes of a script leave about their ends (`exit_record`, `own_signals`): a name, and their process id.
+_SIGN = re.compile(r".+\.\d+\.(term|int|status)")
+
+
+@contextmanager
+def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """The folder, with ``plan`` and nothing of an earlier run. Until the block ends, no other run begins there.
+
+    An error within the block before any role has begun its ledger leaves the folder as it was.
+
+    Raises:
+        PlanError: it has no name or is a file, holds a file of a run's name that no run has written, or a run is going
+            on there.
+        OSError: it cannot be made or written.
+    """
+    with _made(_named(folder)) as place, occupied(place):
+        if (place / EARLIER).is_dir():  # a launcher was killed before it had removed it
+            _end(place)
+        if stranger := _stranger(place):
+            raise PlanError(
+                f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
+            )
+        _set_aside(place)
+        try:
+            (place / MARK).touch()
+            (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
+            yield place
+        except BaseException:
+            _end(place)
+            raise
+        shutil.rmtree(place / EARLIER, ignore_errors=True)
+
+
+def _named(folder: str | os.PathLike[str]) -> Path:
+    """Raises PlanError: it can be no folder."""
+    if not os.fspath(folder):
+        raise PlanError("a run's folder has no name: wanted a folder, got ''")
+    try:
+        place = Path(folder).resolve()
+    except RuntimeError as error:  # until Python 3.12
+        raise PlanError(f"{folder} is a loop of links: wanted a folder for the run") from error
+    if place.exists() and not place.is_dir():
+        raise PlanError(f"{place} is a file: wanted a folder for the run")
+    return place
+
+
+@contextmanager
+def _made(place: Path) -> Iterator[Path]:
+    """The folder, and after an error none that was not there."""
+    missing = [each for each in (place, *place.parents) if not each.exists()]
+    make_private(place)
+    try:
+        yield place
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):  # something is in it
+                each.rmdir()
+        raise
+
+
+def _stranger(place: Path) -> Path | None:
+    """A file that would be taken for a run's, and is not; None if a new run may take the place of what is there."""
+    ledgers = list(place.glob(f"*{SUFFIX}"))
+    for each in ledgers:
+        if not _is_ledger(each):
+            return each
+    for each in _signs(place):
+        if not _SIGN.fullmatch(each.name):
+            return each
+    if (place / MARK).exists() or (ledgers and (place / PLAN).exists()) or _is_run(place):
+        return None
+    return next(iter(_files(place)), None)
+
+
+def _is_ledger(path: Path) -> bool:
+    """Whether a role has begun it; it may have been killed in the middle of its first line."""
+    with suppress(OSError), path.open("rb") as file:
+        return _BEGIN.startswith(file.read(len(_BEGIN)))
+    return False
+
+
+def _is_run(place: Path) -> bool:
+    with suppress(RecordError):
+        return read(place).complete
+    return False
+
+
+def _files(place: Path) -> list[Path]:
+    """What a run has written there, and what its roles have printed."""
+    ledgers = sorted(place.glob(f"*{SUFFIX}"))
+    named = [place / name for name in (PLAN, RUN, "network.json")]
+    return [each for each in (*named, *ledgers, *_printed(ledgers), *_signs(place)) if each.is_file()]
+
+
+def _printed(ledgers: list[Path]) -> list[Path]:
+    """Logs of a world's roles, beside which lie their stacks; and where they met. Any other log is the user's."""
+    pairs = [(each.with_suffix(".log"), each.with_suffix(".stacks")) for each in ledgers]
+    printed = [each for pair in pairs if all(each.is_file() for each in pair) for each in pair]
+    return [*printed, printed[0].with_name("rendezvous")] if printed else []
+
+
+def _signs(place: Path) -> list[Path]:
+    return [each for pattern in ("*.term", "*.int", "+.*.status") for each in sorted(place.glob(pattern))]
+
+
+def _set_aside(place: Path) -> None:
+    """An error leaves all as it was."""
+    files = _files(place)
+    if files:
+        (place / EARLIER).mkdir(exist_ok=True)
+    try:
+        for each in files:  # the plan first: as long as no new one is written, all of them can be put back
+            each.rename(place / EARLIER / each.name)
+    except BaseException:
+        _end(place)
+        raise
+
+
+def _end(place: Path) -> None:
+    """Put the earlier run's files back, unless a role of the new run has begun."""
+    plan, earlier = place / PLAN, place / EARLIER
+    aside = list(earlier.iterdir()) if earlier.is_dir() else []
+    if plan.exists() and (aside or not earlier.is_dir()):  # else it is the earlier run's: nothing was set aside
+        if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: of the network, which is there before any role
+            aside = []
+        else:
+            for each in _files(place):
+                each.unlink()
+    for each in aside:
+        each.rename(place / each.name)
+    if not plan.exists() and not aside:
+        (place / MARK).unlink(missing_ok=True)
+    shutil.rmtree(earlier, ignore_errors=True)

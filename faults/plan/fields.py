@@ -1,0 +1,180 @@
+"""What a fault may say: its kinds, the places where each exists, and the fields with their types and limits."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from faults.plan.errors import PlanError, shown
+from faults.plan.moment import LAST, ROLE, SITE, Moment
+
+# What the faulty agent knows (docs/faults.md); every other message passes it.
+MESSAGES = (
+    "RREF_FORK_REQUEST",
+    "RREF_CHILD_ACCEPT",
+    "RREF_USER_DELETE",
+    "CLEANUP_AUTOGRAD_CONTEXT_REQ",
+    "PYTHON_REMOTE_CALL",
+    "SCRIPT_REMOTE_CALL",
+    "PYTHON_CALL",
+    "SCRIPT_CALL",
+    "PYTHON_RREF_FETCH_CALL",
+    "SCRIPT_RREF_FETCH_CALL",
+)
+
+_OCCURRENCE = ("nth", "every", "chance_percent")
+_CALL = ("site", "role", *_OCCURRENCE)
+
+# Kind, place: (fields it must have, fields it may have besides).
+SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    ("Delay", "call"): (("site", "side", "seconds"), _CALL),
+    ("Raise", "call"): (("site", "side"), (*_CALL, "error", "text")),
+    ("Drop", "call"): (("site", "side"), _CALL),
+    ("Duplicate", "call"): (("site",), _CALL),
+    ("Crash", "call"): (("site", "when"), _CALL),
+    ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every")),
+    ("Delay", "message"): (("message", "seconds"), ("role",)),
+    ("Drop", "message"): (("message", "times"), ("role",)),
+    ("Crash", "process"): (("role", "at"), ()),
+    ("Pause", "process"): (("role", "at", "seconds"), ()),
+    ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
+    ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
+    ("Lossy", "network"): (("role", "direction", "percent"), ("peer", "at", "seconds")),
+    ("Slow", "network"): (("role", "kbit_per_second"), ("at", "seconds")),
+}
+KINDS = tuple(dict.fromkeys(kind for kind, _ in SHAPES))
+
+# Field: what it says.
+FIELDS: Mapping[str, str] = {
+    "site": "the function that is called over RPC, as 'module:qualified.name'",
+    "message": "a message type of the faulty agent",
+    "role": "call: who calls, each role by its own count where none is named; message: who sends; else who is hurt",
+    "peer": "the other end of the role's network; everybody where none is named",
+    "roles": "the callers, in the order in which their calls execute",
+    "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "nth": "which call of the site by the role, from 1; the default, 1",
+    "every": "every call",
+    "chance_percent": "each call with this chance, drawn from the plan's seed",
+    "side": "'request': before it executes; 'reply': after it has executed, before the caller is answered",
+    "when": "'before' or 'after' it executes",
+    "direction": "'out': what the role sends, 'in': what it is sent, 'both'",
+    "seconds": "how long; Order: how long to wait for those who come first; network: until it heals, else at the end",
+    "percent": "of the packets",
+    "kbit_per_second": "what the role can send",
+    "times": "how often each message fails",
+    "error": "a built-in exception's name",
+    "text": "the exception's text",
+}
+
+_WORDS = {
+    "side": ("request", "reply"),
+    "when": ("before", "after"),
+    "direction": ("out", "in", "both"),
+    "message": MESSAGES,
+}
+# Lowest (exclusive where 0.0), highest. The lowest's type is the field's.
+_NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
+    "nth": (1, LAST),
+    "times": (1, 10**6),
+    "kbit_per_second": (1, 10**8),
+    "seconds": (0.0, 1e6),
+    "percent": (0.0, 100.0),
+    "chance_percent": (0.0, 100.0),
+}
+_PATTERNS = {"role": re.compile(ROLE), "peer": re.compile(ROLE), "site": re.compile(SITE)}
+_WANTED = {
+    "role": "a role's name",
+    "peer": "a role's name",
+    "site": "'module:qualified.name'",
+    "roles": "two or more different roles",
+    "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
+    "every": "true",
+    "error": "a built-in exception that can be made from a text",
+    "text": "printable text on one line",
+}
+
+
+def place_of(kind: str, given: Mapping[str, Any]) -> str:
+    """Where a fault of these fields is put. Raises PlanError where that cannot be told."""
+    places = [place for each, place in SHAPES if each == kind]
+    if len(places) == 1:
+        return places[0]
+    marks = {"call": "site", "message": "message", "process": "at"}
+    found = [place for place in places if marks[place] in given]
+    if len(found) != 1:
+        wanted = " or ".join(repr(marks[place]) for place in places)
+        raise PlanError(f"{kind} needs either {wanted}, got {' and '.join(map(repr, given)) or 'nothing'}")
+    return found[0]
+
+
+def required_fields(kind: str, place: str) -> tuple[str, ...]:
+    return SHAPES[kind, place][0]
+
+
+def allowed_fields(kind: str, place: str) -> tuple[str, ...]:
+    required, others = SHAPES[kind, place]
+    return tuple(dict.fromkeys((*required, *others)))
+
+
+def wanted(name: str) -> str:
+    """Which values a field takes, for an error and for the manual."""
+    if name in _WORDS:
+        return " or ".join(map(repr, _WORDS[name]))
+    if name not in _NUMBERS:
+        return _WANTED[name]
+    low, high = _NUMBERS[name]
+    return f"an integer from {low} to {high}" if isinstance(low, int) else f"a number above 0, at most {high:.0f}"
+
+
+def check_value(kind: str, name: str, value: Any) -> Any:
+    """``value`` as it is kept. Raises PlanError, which names the field."""
+    kept: Any
+    if name in _NUMBERS:
+        kept = _number(name, value)
+    elif name == "roles":
+        kept = _roles(value)
+    elif name == "every":
+        kept = True if value is True else None
+    else:
+        kept = value if isinstance(value, str) and _fits(name, value) else None
+    if kept is None:
+        raise PlanError(f"{kind}: {name!r} must be {wanted(name)}, got {shown(value)}")
+    return str(Moment.parse(kept)) if name == "at" else kept
+
+
+def _number(name: str, value: Any) -> int | float | None:
+    low, high = _NUMBERS[name]
+    if isinstance(low, float) and type(value) is int and 0 <= value <= high:  # others may have no float
+        value = float(value)
+    holds = type(value) is type(low) and low <= value <= high and value > 0  # NaN fails every comparison
+    return value if holds else None
+
+
+def _roles(value: Any) -> tuple[str, ...] | None:
+    names = tuple(value) if isinstance(value, list | tuple) else ()
+    holds = len(names) > 1 and all(isinstance(each, str) and _PATTERNS["role"].fullmatch(each) for each in names)
+    return names if holds and len(set(names)) == len(names) else None
+
+
+def _fits(name: str, value: str) -> bool:
+    if name in _WORDS:
+        return value in _WORDS[name]
+    if name in _PATTERNS:
+        return _PATTERNS[name].fullmatch(value) is not None
+    if name == "error":
+        return _can_be_raised(value)
+    return name != "text" or value.isprintable()  # no surrogates, no control characters
+
+
+def _can_be_raised(name: str) -> bool:
+    """Whether this is a built-in exception that a text alone makes; `UnicodeDecodeError` needs more."""
+    found = getattr(builtins, name, None)
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        return False
+    try:
+        found("")
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,51 @@
+"""Moments: points of a run that the run itself announces, so that a fault needs no clock."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from faults.plan.errors import PlanError, shown
+
+__all__ = ["ROLE", "SITE", "Moment", "PlanError"]
+
+# What torch allows as a worker's name.
+ROLE = r"[A-Za-z0-9_:-]{1,127}"
+# '<locals>' and '<lambda>' are parts of a qualified name too.
+_DOTTED = r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<\w+>))*"
+SITE = rf"{_DOTTED}:{_DOTTED}"
+
+_FORM = re.compile(
+    rf"(?:(?P<event>up|shutdown)|step:(?P<step>[0-9]{{1,10}})|call:(?P<site>{SITE})#(?P<nth>[0-9]{{1,10}}))"
+    rf"@(?P<role>{ROLE})"
+)
+LAST = 10**9
+
+
+@dataclass(frozen=True)
+class Moment:
+    """``up``: RPC has started; ``step``: a log record with that ``step``; ``call``: before the nth call of a site is
+    sent; ``shutdown``: before `rpc.shutdown`. Each of one role, and each comes once."""
+
+    event: str
+    role: str
+    number: int = 0
+    site: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """``up@ROLE``, ``step:N@ROLE``, ``call:MODULE:NAME#N@ROLE``, ``shutdown@ROLE``. Raises PlanError."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            wanted = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"
+            raise PlanError(f"'at' must be {wanted}, got {shown(text)}")
+        event = found["event"] or ("step" if found["step"] else "call")
+        number = int(found["step"] or found["nth"] or 0)
+        if event in ("step", "call") and not 1 <= number <= LAST:
+            raise PlanError(f"'at' counts from 1 to {LAST}, got {shown(text)}")
+        return cls(event, found["role"], number, found["site"] or "")
+
+    def __str__(self) -> str:
+        middle = {"step": f":{self.number}", "call": f":{self.site}#{self.number}"}.get(self.event, "")
+        return f"{self.event}{middle}@{self.role}"

@@ -1,0 +1,212 @@
+"""Faults and plans: what is to go wrong, as frozen plain data. Imports no torch.
+
+    Plan.parse("seed=7; Delay site=shop:Till.pay role=till1 nth=2 side=reply seconds=0.5; Crash role=ps at=step:3@ps")
+
+A plan is written in two ways, both exact: JSON, which gives the same bytes for the same plan, and the text above, which
+a failing test prints and which can be pasted back.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from faults.plan import text as words
+from faults.plan.errors import PlanError, shown
+from faults.plan.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
+from faults.plan.moment import Moment
+from reference.system.strict_json import Twice, once
+
+__all__ = ["Fault", "Plan", "PlanError"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One thing that goes wrong. `fields.FIELDS` says what each field means, docs/faults.md what each kind models.
+
+    Raises:
+        PlanError: an unknown kind, a field that this kind does not have or lacks, or an impossible value.
+    """
+
+    kind: str
+    site: str | None = None
+    message: str | None = None
+    role: str | None = None
+    peer: str | None = None
+    roles: tuple[str, ...] | None = None
+    at: str | None = None
+    nth: int | None = None
+    every: bool = False
+    chance_percent: float | None = None
+    side: str | None = None
+    when: str | None = None
+    direction: str | None = None
+    seconds: float | None = None
+    percent: float | None = None
+    kbit_per_second: int | None = None
+    times: int | None = None
+    error: str | None = None
+    text: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_kind(self.kind)
+        given = self._given()
+        for name, value in given.items():
+            object.__setattr__(self, name, check_value(self.kind, name, value))
+        place = place_of(self.kind, given)
+        self._check_fields(place, given)
+        if place == "call":
+            self._check_occurrence(given)
+        if self.peer is not None and self.peer == self.role:
+            raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
+
+    def _given(self) -> dict[str, Any]:
+        """Every field that is given, but the kind."""
+        values = {item.name: (getattr(self, item.name), item.default) for item in fields(self) if item.name != "kind"}
+        return {name: value for name, (value, default) in values.items() if value is not default}
+
+    def _check_fields(self, place: str, given: dict[str, Any]) -> None:
+        allowed, required = allowed_fields(self.kind, place), required_fields(self.kind, place)
+        for name in given:
+            if name not in allowed:
+                raise PlanError(f"{self.kind} at a {place} has no field {name!r}, wanted some of {', '.join(allowed)}")
+        for name in required:
+            if name not in given:
+                raise PlanError(f"{self.kind} at a {place} needs {name!r}, got {', '.join(given) or 'nothing'}")
+
+    def _check_occurrence(self, given: dict[str, Any]) -> None:
+        chosen = [name for name in ("nth", "every", "chance_percent") if name in given]
+        if len(chosen) > 1:
+            raise PlanError(
+                f"{self.kind}: wanted one of 'nth', 'every' and 'chance_percent', got {' and '.join(chosen)}"
+            )
+        if not chosen:
+            object.__setattr__(self, "nth", 1)
+
+    @property
+    def place(self) -> str:
+        """``call``, ``message``, ``process`` or ``network``."""
+        return place_of(self.kind, self._given())
+
+    @property
+    def moment(self) -> Moment | None:
+        """When it happens, where that is not the call itself; None for a network's fault from the start."""
+        return None if self.at is None else Moment.parse(self.at)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that are given, ``kind`` first; what `Fault` takes."""
+        return {"kind": self.kind, **self._given()}
+
+    def __str__(self) -> str:
+        """``Delay site=shop:pay nth=1 side=reply seconds=0.5``; values with spaces are quoted as for a shell."""
+        given = [(name, value) for name, value in self.to_dict().items() if name != "kind"]
+        return " ".join([self.kind, *(words.written(name, value) for name, value in given)])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The fault that `str` wrote. Raises PlanError."""
+        groups = words.split(text)
+        if len(groups) != 1:
+            raise PlanError(f"wanted one fault, got {shown(text)}")
+        return cls._of(groups[0])
+
+    @classmethod
+    def _of(cls, group: list[str]) -> Self:
+        _check_kind(group[0])
+        values = words.pairs(group[1:], group[0])
+        if "kind" in values:
+            raise PlanError(f"{group[0]}: the 'kind' is the first word, got another one, {shown(values['kind'])}")
+        return cls.from_dict({"kind": group[0], **values})
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The fault of these fields. Raises PlanError."""
+        if not isinstance(values, dict) or "kind" not in values:
+            raise PlanError(f"a fault is an object with a 'kind', got {shown(values)}")
+        kind = values["kind"]
+        _check_kind(kind)
+        for name, value in values.items():
+            if name not in ("kind", *FIELDS):
+                raise PlanError(f"{kind}: unknown field {shown(name)}, wanted some of {', '.join(FIELDS)}")
+            if value is None:
+                raise PlanError(f"{kind}: {name!r} must be left out or have a value, got null")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An ordered tuple of faults, and the seed of those that have a chance. Raises PlanError."""
+
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.faults, list | tuple) or not all(isinstance(each, Fault) for each in self.faults):
+            raise PlanError(f"'faults' must be a tuple of faults, got {shown(self.faults)}")
+        object.__setattr__(self, "faults", tuple(self.faults))
+        if type(self.seed) is not int or not 0 <= self.seed < 2**63:
+            raise PlanError(f"'seed' must be an integer from 0 to 2**63 - 1, got {shown(self.seed)}")
+        times = sorted({fault.times for fault in self.faults if fault.times is not None})
+        if len(times) > 1:
+            raise PlanError(f"'times' must be the same for all lost messages of a plan, got {times[0]} and {times[1]}")
+        self._check_messages()
+
+    def _check_messages(self) -> None:
+        """torch's faulty agent has one delay for each message type of a role."""
+        given: dict[tuple[str, str | None], set[str | None]] = {}
+        for fault in self.at("message").values():
+            roles = given.setdefault((fault.kind, fault.message), set())
+            if roles and (fault.role is None or not roles.isdisjoint({None, fault.role})):
+                raise PlanError(f"'message' {fault.message}: wanted one {fault.kind} for each 'role', got two")
+            roles.add(fault.role)
+
+    def at(self, place: str) -> dict[int, Fault]:
+        """The faults of one place, by their number in the plan."""
+        return {number: fault for number, fault in enumerate(self.faults) if fault.place == place}
+
+    def to_json(self) -> str:
+        """One line; the same plan always gives the same bytes."""
+        faults = [fault.to_dict() for fault in self.faults]
+        return json.dumps({"seed": self.seed, "faults": faults}, sort_keys=True, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The plan that `to_json` wrote. Raises PlanError."""
+        try:
+            values = json.loads(text, object_pairs_hook=once)
+        except Twice as error:
+            raise PlanError(str(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise PlanError(f"a plan must be a JSON object, got {shown(text)}") from error
+        if not isinstance(values, dict):
+            raise PlanError(f"a plan must be a JSON object, got {shown(text)}")
+        for name in values:
+            if name not in ("seed", "faults"):
+                raise PlanError(f"unknown field {shown(name)} of a plan, wanted 'seed' and 'faults'")
+        faults = values.get("faults", [])
+        if not isinstance(faults, list):
+            raise PlanError(f"'faults' must be a list, got {shown(faults)}")
+        return cls(tuple(map(Fault.from_dict, faults)), values.get("seed", 0))
+
+    def __str__(self) -> str:
+        """The text form; ``seed=0`` is left out."""
+        parts = [f"seed={self.seed}"] if self.seed or not self.faults else []
+        return "; ".join([*parts, *map(str, self.faults)])
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The plan that `str` or `to_json` wrote. Raises PlanError."""
+        if text.lstrip().startswith("{"):
+            return cls.from_json(text)
+        groups = words.split(text)
+        head = words.pairs(groups.pop(0), "a plan") if groups and "=" in groups[0][0] else {}
+        for name in head:
+            if name != "seed":
+                raise PlanError(f"a plan begins with 'seed' or with a fault's kind, got {shown(name)}")
+        return cls(tuple(Fault._of(group) for group in groups), **head)
+
+
+def _check_kind(kind: object) -> None:
+    if kind not in KINDS:
+        raise PlanError(f"unknown 'kind' {shown(kind)}, wanted one of {', '.join(KINDS)}")

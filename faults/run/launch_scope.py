@@ -1,0 +1,69 @@
+"""A plan's scope, in the launching process: its folder, and what `world.launch` is to be given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from faults import hook
+from faults.inject.network import network
+from faults.ledger.run_files import renewed
+from faults.plan.plan import Plan, PlanError
+from faults.verdict.time_bounds import lasting
+from reference.world import grace, start
+
+start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
+
+
+@contextmanager
+def scope(
+    plan: Plan, folder: str | os.PathLike[str], roles: Sequence[str] = (), *, record: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
+
+    ``folder`` gets the plan and every role's ledger, without what an earlier run left there; if the scope ends by an
+    error before any role has begun, it is left as it was. ``roles`` are needed where the plan has a network's faults;
+    leaving the scope heals and removes that network.
+
+    Raises:
+        PlanError: `renewed` refuses the folder.
+        NetworkError: a network's faults are planned, and cannot be made here.
+    """
+    with renewed(plan, folder) as place, at_work(plan, place, roles, record=record) as arguments:
+        yield arguments
+
+
+@contextmanager
+def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> Iterator[dict[str, Any]]:
+    """What `scope` yields, for a folder that has its plan already. Raises NetworkError."""
+    with ExitStack() as stack:
+        arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
+        if lasting(plan):  # a role that the plan has stopped goes on
+            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
+        if plan.at("network"):
+            stack.enter_context(network.Network(roles, place))
+            arguments["options"] = network.Network.options
+        yield arguments
+
+
+def check_roles(plan: Plan, roles: Sequence[str]) -> None:
+    """Whether everybody that the plan names is one of ``roles``: else it could only be found not to have fired.
+
+    Raises:
+        PlanError: somebody is not.
+    """
+    for fault in plan.faults:
+        named = [fault.role, *(fault.roles or ()), fault.moment.role if fault.moment else None]
+        strange = [name for name in named if name is not None and name not in roles]
+        if strange:
+            raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
+
+
+def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
+    """The run's folder, with its plan and nothing of an earlier run. Raises as `renewed` does."""
+    with renewed(plan, folder) as place:
+        return place

@@ -1,0 +1,120 @@
+"""One run of a subject under a plan: launched, hurt, seen to its end, written down, judged."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from faults.ledger import record
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.record import End, Run
+from faults.ledger.run_files import renewed
+from faults.plan.plan import Plan
+from faults.run.launch_scope import at_work, check_roles
+from faults.run.orphans import adopting
+from faults.run.process_tree import is_running
+from faults.run.subject import Subject
+from faults.tracebacks.certainty import raised_there
+from faults.tracebacks.error_chain import pieces_in
+from faults.verdict.checks import Judgement, judge
+from faults.verdict.time_bounds import bound_of_timeout, lasting, limit
+from reference.outcome import Outcome, Raised
+from reference.world.launcher import launch
+from reference.world.start import LONGEST
+
+
+def bound_of(subject: Subject) -> float:
+    """Seconds within which all roles end after a fault."""
+    return bound_of_timeout(subject.timeout)
+
+
+def run(
+    subject: Subject,
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    *,
+    deadline: float | None = None,
+    recorded: bool = False,
+) -> tuple[Run, Judgement]:
+    """Run it, and leave everything in ``folder``. ``recorded``: ledgers also for an empty plan.
+
+    ``deadline``: seconds until an overdue role is ended; by default well beyond the bound.
+
+    Raises:
+        WorldError, PlanError, NetworkError: it cannot start.
+    """
+    check_roles(plan, list(subject.roles))
+    with renewed(plan, folder) as place:  # until it is judged
+        _play(subject, plan, place, deadline=deadline, recorded=recorded)
+        found = record.read(place)
+        return found, judge(found)
+
+
+def _play(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
+    """Launch it, see it to its end, and write that down."""
+    names, bound = list(subject.roles), bound_of(subject)
+    with at_work(plan, place, names, record=recorded) as arguments, adopting() as left:
+        options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
+        arguments["isolated"] = subject.isolated
+        arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
+        begun = time.monotonic()
+        due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
+        with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:
+            outcomes, times = world.wait(), world.ended
+        seconds, orphans = time.monotonic() - begun, left()
+    ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
+    trace, difference = subject.judge(outcomes) or (None, "")
+    timeline = read(place)
+    record.write(
+        place,
+        name=subject.name,
+        ends=ends,
+        bound=bound,
+        limit=limit(subject.timeout),
+        seconds=seconds,
+        trace=trace,
+        difference=difference,
+        leaks=[*leaks(timeline), *orphans],
+        start=timeline.zero,
+        recorded=recorded,
+    )
+
+
+def _end(outcome: Outcome, ended: float) -> End:
+    bases = _bases(raised_there(outcome.message) or outcome.type) if isinstance(outcome, Raised) else ()
+    causes = tuple(pieces_in(outcome.traceback)) if isinstance(outcome, Raised) else ()
+    return End(type(outcome).__name__, str(outcome), ended, bases, causes)
+
+
+def _bases(name: str) -> tuple[str, ...]:
+    """An exception's class by the name that `Raised` has, and those that it derives from."""
+    module, _, last = name.rpartition(".")
+    try:
+        kind: Any = getattr(import_module(module) if module else builtins, last)
+    except (ImportError, AttributeError):
+        return (name,)
+    return (name, *(each.__name__ for each in kind.__mro__[1:] if each is not object))
+
+
+def leaks(timeline: Timeline) -> list[str]:
+    """Roles of the run that still live, and shared memory that they made."""
+    roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
+    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
+    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
+    memory = [name for name in _shared_memory() if any(f"_{pid}_" in f"{name}_" for pid in pids)]
+    return found + [f"shared memory {name}" for name in memory]
+
+
+def _shared_memory() -> Iterator[str]:
+    """This user's: anybody may give theirs such a name."""
+    place = Path("/dev/shm")
+    for path in place.iterdir() if place.exists() else ():
+        with suppress(OSError):  # gone meanwhile
+            if path.lstat().st_uid == os.geteuid():
+                yield path.name

@@ -1,0 +1,131 @@
+"""A sweep: record the calls of a healthy run, then hurt it once for every site, kind, and first and last occurrence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faults.ledger.census import Calls, census
+from faults.plan.plan import Fault, Plan
+from faults.run.runs import bound_of, run
+from faults.run.subject import Subject
+from faults.verdict.checks import Judgement
+from faults.verdict.time_bounds import MARGIN
+
+# What is done to a call, by the name that the table shows. `Order` is apart: it needs several callers.
+INJECTIONS: Mapping[str, Mapping[str, Any]] = {
+    "Delay request": {"kind": "Delay", "side": "request", "seconds": 0.2},
+    "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
+    "Raise request": {"kind": "Raise", "side": "request"},
+    "Raise reply": {"kind": "Raise", "side": "reply"},
+    "Drop request": {"kind": "Drop", "side": "request"},
+    "Drop reply": {"kind": "Drop", "side": "reply"},
+    "Duplicate": {"kind": "Duplicate"},
+    "Crash before": {"kind": "Crash", "when": "before"},
+    "Crash after": {"kind": "Crash", "when": "after"},
+}
+
+
+ORDER = "Order"
+
+
+class SweepFailed(RuntimeError):
+    """The healthy run is not healthy, so nothing can be learnt from hurting it. Says why."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep, before it is made."""
+
+    site: str
+    hurt: str
+    occurrence: str
+    fault: Fault
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing is lost by it, so that the run has to come out equal."""
+        return self.fault.kind in ("Delay", "Order")
+
+    @property
+    def caller(self) -> str:
+        """Whose call is hurt, and which, as ``trainer1#2``."""
+        return f"{self.fault.role or ','.join(self.fault.roles or ())}#{self.fault.nth}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell's run. ``detail``: what the checks say of a defect, and who raised what of a clean error."""
+
+    cell: Cell
+    judgement: Judgement
+    detail: str
+    seconds: float
+    folder: Path
+
+    @property
+    def passed(self) -> bool | None:
+        """None: unknown. A harmless fault that ends in an error, however clean, is a defect of the program."""
+        return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
+
+
+def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
+    """Every cell. First: the first call of the first caller; last: the last call of the last one."""
+    for site, calls in sites.items():
+        first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
+        places = {"first": (first[0], 1), "last": last}
+        if first[0] == last[0] and last[1] == 1:
+            del places["last"]
+        for hurt, fields in INJECTIONS.items():
+            for occurrence, (role, nth) in places.items():
+                yield Cell(site, hurt, occurrence, Fault(site=site, role=role, nth=nth, **fields))
+        if len(calls.callers) > 1 and len(calls.callees) == 1:
+            yield from _orders(site, calls.callers, timeout)
+
+
+def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[Cell]:
+    """The last caller first: the other way round than they would mostly come."""
+    roles = tuple(reversed(list(callers)))
+    for occurrence, nth in {"first": 1, "last": min(callers.values())}.items():
+        if occurrence == "first" or nth > 1:
+            fault = Fault(kind="Order", site=site, roles=roles, nth=nth, seconds=seconds)
+            yield Cell(site, ORDER, occurrence, fault)
+
+
+def record(subject: Subject, folder: Path) -> tuple[dict[str, Calls], float]:
+    """The sites of a healthy run, and its seconds. Raises SweepFailed: it is not healthy, or calls nothing."""
+    found, judgement = run(subject, Plan(), folder, recorded=True)
+    if judgement.verdict not in ("equal", "returned"):
+        raise SweepFailed(f"the healthy run of {subject.name} is not healthy: {'; '.join(map(str, judgement.checks))}")
+    sites = census(found.timeline)
+    if not sites:
+        raise SweepFailed(f"{subject.name} calls no Python function over RPC: there is nothing to hurt")
+    return sites, found.seconds
+
+
+def sweep(
+    subject: Subject,
+    todo: Sequence[Cell],
+    folder: Path,
+    *,
+    healthy: float,
+    budget: float | None = None,
+    on_start: Callable[[int, Cell], object] = lambda number, cell: None,
+) -> Iterator[Result]:
+    """Run the cells, each in a folder of its own, until ``budget`` seconds are spent; at least one.
+
+    ``healthy``: what a healthy run takes (seconds); each run's deadline follows from it.
+    """
+    begun, deadline = time.monotonic(), 3 * healthy + bound_of(subject) + MARGIN
+    for number, cell in enumerate(todo):
+        if number and budget is not None and time.monotonic() - begun >= budget:
+            return
+        on_start(number, cell)
+        place = folder / f"{number:04d}"
+        found, judgement = run(subject, Plan((cell.fault,)), place, deadline=deadline)
+        ends = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
+        failed = [str(check.text) for check in judgement.checks if check.holds is not True]
+        yield Result(cell, judgement, "; ".join(failed or ends), found.seconds, place)

@@ -1,0 +1,57 @@
+"""An idle world that several tests share: whole again before each, and held to what it kept for others after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from faults.testing.rref_leaks import Kept
+from reference.world.launcher import launch
+from reference.world.world import World
+
+# Of the whole world, which lasts as long as the tests of its module (seconds).
+DEADLINE = 3600.0
+
+
+class Idle:
+    """Everything that a `World` of idle roles has; the world itself changes when one of its roles was lost."""
+
+    def __init__(self, roles: Sequence[str], folder: Callable[[], Path], **arguments: Any) -> None:
+        self.roles = tuple(roles)
+        self._launch = partial(launch, list(roles), **{"deadline": DEADLINE, **arguments})
+        self._folder = folder
+        self._spoilt = False
+        self.world: World = self._launch(folder=folder())
+        self._kept = Kept(self.world)
+        self._logged: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.world, name)
+
+    def begin(self) -> None:
+        """Before a test: replace the world if it is not whole, and remember what its roles keep and have logged."""
+        if self._spoilt or not self._kept.begin():
+            self.close()
+            self.world, self._spoilt = self._launch(folder=self._folder()), False
+            self._kept = Kept(self.world)
+            self._kept.begin()
+        self._logged = {role: path.stat().st_size for role, path in self._logs().items() if path.exists()}
+
+    def left(self) -> list[tuple[str, str]]:
+        """After a test: `Kept.left`. What kept something, or has lost a role, is replaced before the next."""
+        left = self._kept.left()
+        self._spoilt = left is None or bool(left)
+        return left or []
+
+    def logs(self) -> dict[str, str]:
+        """What each role has written since `begin`."""
+        content = {role: path.read_bytes() for role, path in self._logs().items() if path.exists()}
+        return {role: text[self._logged.get(role, 0) :].decode(errors="replace") for role, text in content.items()}
+
+    def close(self) -> None:
+        self.world.close()
+
+    def _logs(self) -> dict[str, Path]:
+        return {role: self.world.folder / f"{role}.log" for role in self.roles}

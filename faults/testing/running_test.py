@@ -1,0 +1,146 @@
+"""What belongs to one test: its plan, its worlds, its folder; and what of it a failing test prints."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reference.system.private_folder import PRIVATE, make_private
+
+if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
+    from faults.testing.active_plan import ActivePlan
+    from faults.testing.idle_world import Idle
+    from reference.world.world import World
+
+# How much of the timeline and of each log is printed (lines).
+LINES = 30
+
+
+@dataclass
+class RunningTest:
+    """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of.
+
+    ``isolated``: what `launch` is given in a test that does not say itself.
+    """
+
+    plan: ActivePlan | None = None
+    marks: list[pytest.Mark] = field(default_factory=list)
+    folder: Path | None = None
+    idles: list[Idle] = field(default_factory=list)
+    worlds: list[World] = field(default_factory=list)
+    kept: list[tuple[str, str]] = field(default_factory=list)  # kind and text
+    failed: bool = False
+    keep: Path | None = None
+    isolated: bool = False
+
+    @property
+    def used(self) -> bool:
+        """Whether the test has used any of the plugin's fixtures that are to be told about."""
+        return bool(self.plan or self.folder or self.idles or self.worlds)
+
+    def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
+        """The fixture ``fresh_world``: `reference.world.launch`, under the test's plan if it has one.
+
+        ``healthy``: without the plan. Raises what `launch` and `ActivePlan.arguments` do.
+        """
+        from faults.testing import rref_counts
+        from faults.testing.active_plan import merge_launch_arguments
+        from reference.world.launcher import launch
+
+        assert self.folder is not None
+        number = len(self.worlds)
+        arguments.setdefault("isolated", self.isolated)
+        arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
+        # Before the plan's, whose ledger so counts first what is left: this collects garbage.
+        arguments = merge_launch_arguments(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
+        if self.plan is not None and not healthy:
+            arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
+        self.worlds.append(launch(roles, **arguments))
+        return self.worlds[-1]
+
+    def close(self) -> None:
+        """End the fresh worlds, and see what they keep."""
+        from faults.testing.rref_leaks import at_end
+
+        with ExitStack() as stack:
+            for world in self.worlds:
+                stack.callback(world.close)
+            for world in self.worlds:
+                self.kept += at_end(world)
+
+    def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
+        """Title and text of each part of a failing test's report.
+
+        Where a role is busy, or was overdue, all of its world are ended for their stacks. ``over``: the teardown has
+        ended the worlds, so that how their roles ended tells nothing.
+        """
+        stacks = [] if over else [section for name, world in self._worlds() for section in _stacks(name, world)]
+        if self.plan is not None:
+            from faults.testing.active_plan import UNUSED
+
+            yield "faults: plan", str(self.plan)
+            if text := self.plan.not_fired():
+                yield "faults: not fired", text if self.plan.worked() else UNUSED
+            yield _last("faults: timeline", "events", str(self.plan.timeline()).splitlines())
+        for name, world in self._worlds():
+            for role, text in (world.logs() if world in self.idles else _logs(world)).items():
+                yield _last(f"faults: log of {name}{role}", "lines", text.splitlines())
+        yield from stacks
+
+    def save(self) -> None:
+        """Copy the folder, and the logs of an idle world, to ``keep``."""
+        if self.keep is None:
+            return
+        if self.folder is not None:
+            shutil.copytree(self.folder, self.keep, dirs_exist_ok=True)
+        for idle in self.idles:
+            for role, text in idle.logs().items():
+                (self.keep / f"{role}.log").write_text(text)
+
+    def _worlds(self) -> list[tuple[str, Any]]:
+        """With what comes before a role's name: nothing for the first."""
+        found = [*self.idles, *self.worlds]
+        return [(f"world {number}, " if number > 1 else "", world) for number, world in enumerate(found, 1)]
+
+
+def _logs(world: World) -> dict[str, str]:
+    return {role: world.log(role) for role in world.pids}
+
+
+def _stacks(name: str, world: Any) -> Iterator[tuple[str, str]]:
+    from reference.outcome import Overdue
+
+    overdue = any(isinstance(outcome, Overdue) for outcome in world.outcomes.values())
+    outcomes = world.expire() if world.busy or overdue else world.outcomes
+    for role, outcome in outcomes.items():
+        if isinstance(outcome, Overdue):
+            yield f"faults: stacks of {name}{role}", outcome.stacks
+        else:
+            yield f"faults: end of {name}{role}", str(outcome)
+
+
+def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
+    text = "\n".join(lines[-LINES:]) or "(empty)"
+    return (f"{title}, the last {LINES} of {len(lines)} {what}" if len(lines) > LINES else title), text
+
+
+def place_for(folder: str | os.PathLike[str], test: str) -> Path:
+    """A new folder for this test in that one. Raises OSError: it cannot be made."""
+    name = re.sub(r"[^\w.-]+", "_", test)[-150:]
+    make_private(Path(folder))
+    for number in itertools.count(1):
+        place = Path(folder) / (name if number == 1 else f"{name}-{number}")
+        with suppress(FileExistsError):  # of an earlier run, or of another one that goes on beside this
+            place.mkdir(mode=PRIVATE)
+            return place
+    raise AssertionError("unreachable")

@@ -1,0 +1,1 @@
+"""What a formatted traceback says of an error: its causes, its frames, its groups."""

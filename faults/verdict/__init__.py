@@ -1,0 +1,1 @@
+"""Judges a run by its folder: pure functions. No torch."""

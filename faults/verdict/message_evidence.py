@@ -1,0 +1,94 @@
+"""Proof that a fault of RPC's messages bit, from recorded calls: torch's faulty agent gives no receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from faults.ledger.ledger import Event, Timeline
+from faults.plan.plan import Fault, Plan
+
+# How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
+# cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
+LOST = "RPCErr:2:Send attempt failed intentionally for"  # and a blank, which a ledger's line may end before
+UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
+# What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
+NOT_MADE = "RRef creation via rpc.remote() timed out"
+# Which recorded calls can show what became of a message.
+_CALLS: Mapping[str, str] = {
+    "PYTHON_CALL": "rpc",
+    "PYTHON_REMOTE_CALL": "remote",
+}
+
+
+def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
+    """For each message fault what in the recorded calls proves that it bit; None: nothing there, which proves nothing.
+
+    A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc``: `rpc_sync` and `rpc_async`; ``remote``), the ``seconds``
+    that it took its caller, and the ``error``'s text. A Delay is proven where each such call took at least as long, so
+    give it more seconds than a healthy call needs. Calls of TorchScript functions and fetches of an RRef's value are
+    not recorded; nor does a call show RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and
+    CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
+    """
+    return {number: None if found is None else found[1] for number, found in _proofs(plan, timeline).items()}
+
+
+def unseen(plan: Plan, timeline: Timeline) -> dict[int, bool]:
+    """For each message fault without evidence whether that says nothing, since no recorded call could have shown it."""
+    without = [number for number, text in evidence(plan, timeline).items() if text is None]
+    return {number: not _shows(plan, plan.faults[number]) for number in without}
+
+
+def _shows(plan: Plan, fault: Fault) -> bool:
+    """Whether a recorded call tells of it, if it happens."""
+    via = _CALLS.get(str(fault.message))
+    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))
+
+
+def _alone(plan: Plan) -> bool:
+    """Whether nothing else of the plan can be why an RRef was not made."""
+    return not plan.at("process") and not plan.at("network")
+
+
+def bites(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
+    """For each message fault the first call by which `evidence` proves it, when it began, or None."""
+    return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
+
+
+def _begun(call: Event) -> Event:
+    """A call's end, at the time of its beginning: the end may be written after its caller has already failed."""
+    return replace(call, time=call.time - float(call.details.get("seconds", 0.0)))
+
+
+def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[Event, str] | None]:
+    alone, ended = _alone(plan), timeline.of("ok", "fail", "info")
+    by_role: dict[str | None, list[Event]] = {None: ended}
+    for each in ended:
+        by_role.setdefault(each.role, []).append(each)
+    return {
+        number: _proof(fault, _concerned(fault, by_role.get(fault.role, [])), alone)
+        for number, fault in plan.at("message").items()
+    }
+
+
+def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
+    """The calls of its role whose message this fault hits. One to oneself is lost like any other, and never late."""
+    return [
+        each
+        for each in ended
+        if each.details.get("via") == _CALLS.get(str(fault.message), "nothing that is recorded")
+        and (fault.kind == "Drop" or each.details.get("to") != each.role)
+    ]
+
+
+def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[Event, str] | None:
+    if fault.kind == "Delay":
+        seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
+        if seconds and min(seconds) >= float(fault.seconds or 0):
+            return calls[0], f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
+        return None
+    for each in calls:
+        error = str(each.details.get("error", ""))
+        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):
+            return each, f"{each.role}: {error.splitlines()[0][:120]}"
+    return None

@@ -1,0 +1,238 @@
+"""How each role of a script ended, as the ledgers tell it: nobody waits for its processes but the script itself.
+
+A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
+one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the
+others of its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or
+not at all, its end is enough; but not where its program ends it in a call that the plan has hurt: it may have hung
+there for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from faults.ledger.ledger import Event, Timeline
+from faults.ledger.record import End
+from faults.tracebacks.error_chain import Piece, from_json
+from reference.outcome import Exited
+
+# The worst first: what a role that has several lives is called by.
+_KINDS = ("Killed", "Overdue", "Vanished", "Raised", "Exited", "Ended", "Stuck", "Running", "Returned")
+
+
+@dataclass(frozen=True)
+class Life:
+    """The events of one role and process from one start to the next. ``last``: whether the process started RPC no more,
+    under whatever name."""
+
+    role: str
+    events: tuple[Event, ...]
+    last: bool
+
+    @property
+    def pid(self) -> int:
+        return _pid(self.events[0])
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether it has come to its own end: nobody else ended its process."""
+        return not self.last or self.of("exit") is not None
+
+    def of(self, kind: str) -> Event | None:
+        """The last one of this kind."""
+        return next((event for event in reversed(self.events) if event.event == kind), None)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a call that the plan has hurt was open at its end, before RPC was shut down."""
+        if self.of("left") is not None:
+            return False
+        ended = {event.call for event in self.events if event.event in ("ok", "fail", "info")}
+        begun = [event for event in self.events if event.event == "invoke" and event.details.get("faults")]
+        return any(event.call not in ended for event in begun)
+
+    def has(self, event: Event) -> bool:
+        """Whether the event can be of this life."""
+        begun, ended = self.events[0].time, self.events[-1].time
+        return event.may_be_of(self.role, self.pid) and begun <= event.time <= ended
+
+    def overlaps(self, other: Life) -> bool:
+        """Whether both can have been of one world: at one time, and each in a world that has a role of the other's
+        name."""
+        return (
+            self.events[0].time <= other.events[-1].time
+            and other.events[0].time <= self.events[-1].time
+            and self.role != other.role
+            and self._knows(other)
+            and other._knows(self)
+        )
+
+    def _knows(self, other: Life) -> bool:
+        up = self.of("up")
+        names = None if up is None else up.details.get("workers")
+        return names is None or other.role in names
+
+
+def lives(timeline: Timeline) -> list[Life]:
+    """Of all roles. Who plays none (``+command``) has none."""
+    latest = {_pid(event): event for event in timeline.of("start") if not event.role.startswith("+")}
+    played = (role for role in timeline.roles if not role.startswith("+"))
+    every = [(role, events) for role in played for events in _of_role(timeline, role)]
+    return [Life(role, tuple(events), latest[_pid(events[0])] is events[0]) for role, events in every]
+
+
+def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
+    """The events of each of its lives. One that does not say of which process it is belongs to the latest start's; one
+    of a process that has not started RPC, such as a forked child, to none."""
+    found: list[list[Event]] = []
+    current: dict[int, list[Event]] = {}
+    latest = 0
+    for event in (each for each in timeline.events if each.role == role):
+        if event.event == "start":
+            latest = _pid(event)
+            current[latest] = []
+            found.append(current[latest])
+        process = event.process or latest
+        if event.event == "stayed" and process in current:  # what it wanted to become is not there
+            current[process][:] = [each for each in current[process] if each.event != "exit"]
+        if process in current:
+            current[process].append(event)
+    return found
+
+
+def _pid(start: Event) -> int:
+    return int(start.details.get("pid", 0))
+
+
+def peers(life: Life, every: list[Life]) -> list[Life]:
+    """The lives of its world, as far as they can be told: of several of one role those that met at the same place."""
+    met = [other for other in every if life.overlaps(other)]
+    here = {other.role for other in met if _same_place(life, other)}
+    return [other for other in met if other.role not in here or _same_place(life, other)]
+
+
+def _same_place(life: Life, other: Life) -> bool:
+    own, theirs = (each.events[0].details.get("world") for each in (life, other))
+    return own is not None and own == theirs
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of the processes, besides their ledgers. ``asked``: those that their own program has ended, and when (monotonic
+    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended;
+    ``silent``: those that were to write that down, and have not."""
+
+    asked: Mapping[int, float] = field(default_factory=dict)
+    running: Collection[int] = ()
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    silent: Collection[int] = ()
+
+
+def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
+    """Each role's end; of several lives the worst."""
+    killed = planned(timeline)
+
+    def rank(end: End) -> tuple[int, bool, bool]:
+        return _KINDS.index(end.kind), end.process in killed, not (end.returned and end.causes)
+
+    return {role: min(reversed(ends), key=rank) for role, ends in of_lives(timeline, known).items()}
+
+
+def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[End]]:
+    """The end of each role's every life, in the order of `lives`."""
+    found: dict[str, list[End]] = {}
+    every = lives(timeline)
+    for life in every:
+        end = _end(life, every, timeline.zero, known or Known())
+        found.setdefault(life.role, []).append(replace(end, process=life.pid))
+    return found
+
+
+def planned(timeline: Timeline) -> set[int]:
+    """The processes that the plan has killed."""
+    crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
+    return {int(event.details.get("pid", event.process)) for event in crashes}
+
+
+def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
+    time = life.events[-1].time + zero
+    raised, left = life.of("raised"), life.of("exit")
+    if raised is not None:
+        bases = tuple(raised.details.get("bases") or ())
+        return End("Raised", f"raised {raised.details.get('error')}", time, bases, _causes(raised))
+    if life.of("interrupted") is not None:
+        return _by_its_program(life, every, time)
+    status = _status(life, left, known.statuses)
+    if left is not None and status:
+        own = status == left.details.get("status")  # else the error is another's, as of a `sys.exit` that was caught
+        return End("Exited", str(Exited(status)), time, (), _causes(left) if own else ())
+    if left is None and life.last:
+        return _unseen(life, every, time, known)
+    if life.last and life.pid in known.asked and life.is_stuck:
+        return _by_its_program(life, every, time)
+    if left is not None and _is_cut_off(life, left, known):
+        return End("Killed", "was killed by a signal while Python ended", time)
+    return _with_nought(life, every, time, left)
+
+
+def _with_nought(life: Life, every: list[Life], time: float, left: Event | None) -> End:
+    """One that has ended with status 0, whatever it met before. With the causes of an error that it may not have
+    handled."""
+    causes = () if left is None else _causes(left)
+    handled = left.details.get("handled", True) if left is not None and left.details.get("status") == 0 else True
+    passing = causes[0] if causes else "an error"
+    if handled is False:
+        return End("Exited", f"exited with status 0 while it met {passing}", time, (), causes)
+    if _misses(life, every):
+        return End("Vanished", "ended without shutting RPC down", time, (), causes)
+    if handled is None:
+        return End("Returned", f"exited with status 0 while it met, or handled {passing}", time, (), causes)
+    return _returned(time)
+
+
+def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
+    """What the process has really ended with; where nobody knows, what it said. Of its last life alone."""
+    said = 0 if left is None else left.details.get("status") or 0
+    return statuses.get(life.pid, said) if life.last else said
+
+
+def _is_cut_off(life: Life, left: Event, known: Known) -> bool:
+    """Whether a signal has ended its process after it had said that Python ends: in another handler of `atexit`, a
+    destructor, a library. After `os._exit` C writes no status either; and where RPC is still up, torch's threads may
+    abort a process whose program is right."""
+    over = life.of("left") is not None or life.of("up") is None
+    ended = life.pid not in known.running and life.pid not in known.asked
+    return life.last and over and life.pid in known.silent and ended and not left.details.get("final")
+
+
+def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:
+    """One that has not said itself that it ends."""
+    if life.pid in known.running:
+        return End("Running", "still ran when the command had ended", time)
+    if life.pid not in known.asked:
+        return End("Killed", "was killed by a signal", time)
+    return _by_its_program(life, every, max(time, known.asked[life.pid]))
+
+
+def _by_its_program(life: Life, every: list[Life], time: float) -> End:
+    if life.is_stuck:
+        return End("Stuck", "was ended by its own program in a call that the plan had hurt", time)
+    over = life.of("left") is not None or (life.of("shutdown") is None and not _misses(life, every))
+    return _returned(time) if over else End("Ended", "was ended by its own program", time)
+
+
+def _misses(life: Life, every: list[Life]) -> bool:
+    """Whether it has started RPC and not shut it down, where another role of its world did, for all together."""
+    if life.of("up") is None or life.of("shutdown") is not None:
+        return False
+    others = [other.of("shutdown") for other in peers(life, every)]
+    return any(event is not None and event.details.get("graceful", True) for event in others)
+
+
+def _causes(event: Event) -> tuple[Piece, ...]:
+    return tuple(from_json(event.details.get("causes")))
+
+
+def _returned(time: float) -> End:
+    return End("Returned", "returned", time)

@@ -1,0 +1,1 @@
+"""The command ``python -m reference``. Importing this room imports nothing: signals come first."""

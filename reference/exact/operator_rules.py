@@ -1,0 +1,207 @@
+"""For each operation that an exact case may use, the terms of its sums. What is not in the table has no proof.
+
+A product of a sum is the sum of its terms' products, so that who takes it as such, in one sum over all factors, adds
+the same terms in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from reference.exact.grid import ZERO, Grid, either
+from reference.trace.case import power_of_two
+
+Arguments = Sequence[Any]
+Options = Mapping[str, Any]
+
+
+class Proof(Protocol):
+    """Who knows the terms of every tensor, and refuses what does not fit."""
+
+    def grid(self, number: Any) -> Grid: ...
+    def sum_of(self, number: Any) -> Grid | None: ...
+    def sizes(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]: ...
+    def require(self, grid: Grid, operands: Sequence[Any]) -> Grid: ...
+    def refusal(self, text: str) -> Exception: ...
+
+
+Rule = Callable[[Proof, Arguments, Options], "Grid | list[Grid | None] | None"]
+
+
+def tensors_of(found: Any) -> list[torch.Tensor]:
+    """Every tensor of nested arguments."""
+    if isinstance(found, torch.Tensor):
+        return [found]
+    return [tensor for each in found for tensor in tensors_of(each)] if isinstance(found, list | tuple) else []
+
+
+def values_only(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """What chooses among its values, or compares them: exact, and the result is no sum that goes on."""
+    return None
+
+
+def moved(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """What only moves its values: a sum that goes on does so."""
+    tensors = [tensor for tensor in tensors_of(args) if tensor.is_floating_point()]
+    if not any(proof.sum_of(tensor) for tensor in tensors):
+        return None
+    found = ZERO
+    for tensor in tensors:
+        found = either(found, proof.grid(tensor))
+    return found
+
+
+def masked(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """A ReLU and its gradient: times 1 where it is open and 0 where it is not, so that a sum goes on."""
+    return proof.sum_of(args[0])
+
+
+def converted(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """To another dtype, or a copy into one: as exact as if the values were computed there."""
+    source, target = args[-1] if isinstance(args[-1], torch.Tensor) else args[0], kwargs.get("dtype")
+    wanted = target or (args[0].dtype if isinstance(args[0], torch.Tensor) else source.dtype)
+    if wanted.is_floating_point and (not source.is_floating_point() or wanted.itemsize < source.element_size()):
+        proof.require(proof.grid(source), (source, torch.empty(0, dtype=wanted)))
+    return proof.sum_of(source)
+
+
+def summed(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """Of all elements, or along some dimensions."""
+    tensor, dims = args[0], tuple(args[1]) if len(args) > 1 and args[1] else None
+    known = proof.sum_of(tensor)
+    if known is not None:
+        count = tensor.numel() if dims is None else int(np.prod([tensor.shape[dim] for dim in dims]))
+        return proof.require(known.times(count), (tensor,))
+    totals = proof.sizes(tensor).sum(axis=dims)
+    return proof.require(Grid(proof.grid(tensor).unit, float(np.max(totals, initial=0.0))), (tensor,))
+
+
+def added(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """A sum, or a difference, of two, the second times ``alpha``."""
+    first, second = args[:2]
+    scaled = proof.grid(second) * proof.grid(kwargs.get("alpha", 1))
+    return proof.require(proof.grid(first) + scaled, (first, second))
+
+
+def multiplied(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """Element by element. A sum times a number is a sum still."""
+    first, second = args[:2]
+    product = proof.require(proof.grid(first) * proof.grid(second), (first, second))
+    return product if proof.sum_of(first) or proof.sum_of(second) else None
+
+
+def _single(number: Any) -> bool:
+    return not isinstance(number, torch.Tensor) or number.numel() == 1
+
+
+def divided(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """By a power of two: nothing else divides without rounding, and as 1 / x times."""
+    first, second = args[:2]
+    if not _single(second) or not float(second) or not power_of_two(float(second)):
+        raise proof.refusal(f"a division by {float(second) if _single(second) else 'a tensor'}, no power of two")
+    return multiplied(proof, (first, 1 / float(second)), {})
+
+
+def raised(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
+    """To the power of 1 or 2."""
+    base, exponent = args[:2]
+    if exponent not in (1, 2):
+        raise proof.refusal(f"no proof for the power of {exponent}")
+    return proof.sum_of(base) if exponent == 1 else multiplied(proof, (base, base), {})
+
+
+def product(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """Of two matrices, or of a matrix and a vector."""
+    left, right = args[:2]
+    unit = proof.grid(left).unit + proof.grid(right).unit
+    with np.errstate(all="ignore"):  # what is not finite is refused
+        most = float(np.max(proof.sizes(left) @ proof.sizes(right), initial=0.0))
+    return proof.require(Grid(unit, most), (left, right))
+
+
+def product_and_sum(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """``beta * args[0] + alpha * args[1] @ args[2]``"""
+    start = proof.grid(args[0]) * proof.grid(kwargs.get("beta", 1))
+    rest = product(proof, args[1:], {}) * proof.grid(kwargs.get("alpha", 1))
+    return proof.require(start + rest, args[:3])
+
+
+def bags(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """Sums of rows of a table: weight, indices, offsets, ..., mode at the fifth place."""
+    weight, indices, offsets, _, mode, _, weights = (*args, *(None,) * 4)[:7]
+    if mode or weights is not None:
+        raise proof.refusal("no proof for bags other than plain sums")
+    ends = torch.cat((offsets, torch.tensor([indices.numel()], device=offsets.device)))
+    return proof.require(proof.grid(weight).times(_most(ends.diff())), (weight, indices))
+
+
+def bags_backward(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
+    """A row's gradient is the sum of its bags': grad, indices, ..."""
+    return proof.require(proof.grid(args[0]).times(_most(args[1].bincount())), args[:2])
+
+
+def _most(counts: torch.Tensor) -> int:
+    return int(counts.max()) if counts.numel() else 0
+
+
+def sgd(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
+    """Torch's step of SGD over lists of parameters, gradients and momentum: each term of it.
+
+    A parameter is a number after it, since it is recorded; momentum goes on.
+    """
+    if kwargs["weight_decay"] or kwargs["dampening"] or kwargs["nesterov"]:
+        raise proof.refusal("no proof for SGD with weight decay, dampening or Nesterov's momentum")
+    parameters, gradients, velocities = (*args[:2], args[2] or [None] * len(args[0]))
+    changes: list[Grid | None] = []
+    for parameter, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
+        change = proof.grid(gradient)
+        if velocity is not None and not kwargs["is_first_step"]:
+            change += proof.grid(velocity) * proof.grid(kwargs["momentum"])
+            proof.require(change, (velocity, gradient))
+        step = change * proof.grid(kwargs["lr"])
+        proof.require(proof.grid(parameter) + step, (parameter, gradient))
+        changes += [change] if velocity is not None else []
+    return [*[None] * len(parameters), *map(proof.sum_of, gradients), *changes]
+
+
+def each(rule: Callable[[Proof, Arguments, Options], Grid | None]) -> Rule:
+    """The rule for lists: of every element of the first, with that of the second or with the one number."""
+
+    def of_lists(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
+        first, second = args[:2]
+        seconds = second if isinstance(second, list | tuple) else [second] * len(first)
+        return [rule(proof, pair, kwargs) for pair in zip(first, seconds, strict=True)]
+
+    return of_lists
+
+
+_CHOSEN = """abs sign eq ne lt le gt ge argmax argmin max min amax amin maximum minimum
+zeros_like ones_like empty_like full_like rand_like zero fill scatter uniform normal random bernoulli one_hot isnan
+isinf isfinite frexp aminmax all any _local_scalar_dense item equal new_zeros new_empty new_ones new_full"""
+_MOVED = """clone cat stack index index_select gather where neg flip contiguous _unsafe_view lift_fresh slice_backward
+select_backward"""
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(_CHOSEN.split(), values_only),
+    **dict.fromkeys(_MOVED.split(), moved),
+    **dict.fromkeys(("relu", "threshold_backward"), masked),
+    **dict.fromkeys(("_to_copy", "copy"), converted),
+    **dict.fromkeys(("add", "sub"), added),
+    **dict.fromkeys(("mm", "bmm", "mv", "dot"), product),
+    **dict.fromkeys(("addmm", "addmv"), product_and_sum),
+    "sum": summed,
+    "mul": multiplied,
+    "div": divided,
+    "pow": raised,
+    "_embedding_bag": bags,
+    "_embedding_bag_forward_only": bags,
+    "_embedding_bag_backward": bags_backward,
+    "_embedding_bag_dense_backward": bags_backward,
+    "_fused_sgd": sgd,
+    "_foreach_add": each(added),
+    "_foreach_mul": each(multiplied),
+}

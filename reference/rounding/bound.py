@@ -1,0 +1,141 @@
+"""Natural cases: is a run no farther from its float64 twin than rounding takes correct programs?
+
+Twins that compute the same sums in other orders (`reordering`) tell how far that is. A correct run is one more of
+their kind, and may be as far off as all of them together, in two norms: the 2-norm of a tensor, and its largest
+element, which shows one wrong element among millions. The largest of their errors would be no bound, since each of 18
+equals is the worst once in 18 times, and a trace has thousands of tensors. The sum is what a run could reach that
+mixes the roundings of all twins, with none that cancels another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from reference.rounding.sensitivity import Hidden, hidden
+from reference.trace.trace import Trace, TraceError, check_comparable
+
+Norms = tuple[float, float]
+
+
+class Undecided(TraceError):
+    """A run took another decision than the float64 twin, where correct twins differ as well: rounding decides."""
+
+
+@dataclass(frozen=True)
+class NaturalBound:
+    """Per tensor, the run's error over the error it may have, in the norm in which that is more; at most 1 holds.
+
+    ``blind`` are tensors that rounding may change by as much as they are: about those the bound says nothing.
+    ``hidden`` is what of the run's result the bound sees only roughly, or cannot judge.
+    """
+
+    ratios: dict[str, float]
+    blind: tuple[str, ...] = ()
+    hidden: Hidden = field(default_factory=Hidden)
+
+    @property
+    def holds(self) -> bool:
+        return all(ratio <= 1 for ratio in self.ratios.values())
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        return max(self.ratios.items(), key=lambda item: item[1])
+
+    @property
+    def verdict(self) -> str:
+        if not self.holds:
+            return "wrong"
+        return "unknown" if self.hidden.unjudged else "within bound"
+
+    def __str__(self) -> str:
+        name, ratio = self.worst
+        text = f"{ratio:.2f} of its bound in {name}"
+        if self.blind:
+            text += f", which says nothing about {len(self.blind)} tensors: they are rounding alone"
+        if self.holds and self.hidden.rough:
+            text += f"; {self.hidden}"
+        return text
+
+
+def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
+    """Hold ``run`` against ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
+
+    Each twin's error counts for one rounding at least. Twins that take another decision (an integer) than the float64
+    twin are left out. They are looked at one after the other, so that no two need be in memory.
+
+    Raises:
+        Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do.
+        TraceError: ``exact`` is not in float64, no twins, a tensor without counterparts, another shape, NaN, or
+            an integer that differs.
+    """
+    _check_truth(exact)
+    other = _other_decision(run, exact)
+    if not other:
+        check_comparable(run.tensors, exact.tensors, same_dtype=False)
+    truth = {name: tensor for name, tensor in exact.tensors.items() if tensor.is_floating_point()}
+    sizes = {name: _norms(true) for name, true in truth.items()}
+    allowed = dict.fromkeys(truth, (0.0, 0.0))
+    counted, left_out = 0, 0
+    for twin in twins:
+        if _other_decision(twin, exact):
+            left_out += 1
+        elif not other:
+            check_comparable(run.tensors, twin.tensors)
+            for name, true in truth.items():
+                allowed[name] = _added(allowed[name], twin.tensors[name], true, sizes[name])
+            counted += 1
+    _check_decided(other, counted, left_out)
+    ratios = {name: _ratio(_norms(run.tensors[name].double() - true), allowed[name]) for name, true in truth.items()}
+    blind = (name for name, size in sizes.items() if allowed[name][0] >= size[0] > 0)
+    return NaturalBound(ratios, tuple(blind), hidden(allowed, truth))
+
+
+def _check_truth(exact: Trace) -> None:
+    for name, tensor in exact.tensors.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise TraceError(f"{name}: {tensor.dtype} in the twin that is to be float64")
+
+
+def _other_decision(trace: Trace, exact: Trace) -> str:
+    """The first tensor of integers in which both differ; empty where there is none."""
+    for name, tensor in exact.tensors.items():
+        given = trace.tensors.get(name, tensor)
+        if not tensor.is_floating_point() and given.dtype == tensor.dtype and not torch.equal(given, tensor):
+            return name
+    return ""
+
+
+def _check_decided(other: str, counted: int, left_out: int) -> None:
+    if other and left_out:
+        raise Undecided(f"{other}: integers differ from the float64 twin's, as in {left_out} correct twins: undecided")
+    if other:
+        raise TraceError(f"{other}: integers differ from the float64 twin's")
+    if left_out and not counted:
+        raise Undecided(f"all {left_out} twins take other decisions than the float64 twin: undecided")
+    if not counted:
+        raise TraceError("no twin to tell what rounding does")
+
+
+def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms) -> Norms:
+    """What is allowed with one twin's error more, which is one rounding at least."""
+    rounding = torch.finfo(tensor.dtype).eps
+    two, largest = _norms(tensor.double() - true)
+    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])
+
+
+def _norms(tensor: torch.Tensor) -> Norms:
+    """The 2-norm, and the largest element."""
+    if tensor.numel() == 0:
+        return 0.0, 0.0
+    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())
+
+
+def _ratio(error: Norms, allowed: Norms) -> float:
+    """The larger of both. No error is right whatever is allowed; where twins overflow, nothing else is."""
+    if not any(error):
+        return 0.0
+    return max(e / a if 0 < a < math.inf else math.inf for e, a in zip(error, allowed, strict=True))

@@ -1,0 +1,132 @@
+"""Compute the same thing in another order: every sum permuted and split, other roundings moved by at most one place.
+
+A program that runs under `Reordered`, a dispatch mode of torch, gets from each operator a result that another correct
+implementation could have computed, in its backward passes as well. Two such runs differ by rounding alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from reference.rounding.reordered_sums import SUMS
+from reference.rounding.rounding_operators import EXACT, ROUNDED
+from reference.trace.case import Case
+from reference.trace.trace import Trace
+from reference.training.seeding import generator
+
+# How many twins in other orders a bound has.
+REORDERED = 16
+
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+# The most pieces of a sum; the most elements of all terms of one that is added in turn, and the dtypes that NumPy adds.
+_PIECES, _IN_TURN = 8, 2**24
+_IN_NUMPY = {torch.float16, torch.float32, torch.float64}
+_SHORTER = {torch.float64: torch.float32}  # of all others: bfloat16
+
+
+def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace, seed: int) -> Trace:
+    """The twin of a run, computed in the ``seed``-th other order."""
+    with Reordered(seed):
+        return train_locally(case, run)
+
+
+class Reordered(TorchDispatchMode):
+    """Within this block operators sum in orders that ``seed`` draws, and round up or down as it draws.
+
+    ``rounding=False`` leaves the roundings of single elements as they are. ``seen`` has the names of all operators
+    that came, ``passed`` those that this mode does not know: it computed them as ever. Other threads are not concerned.
+    """
+
+    def __init__(self, seed: int, *, rounding: bool = True) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.rounding = rounding
+        self.draws = generator(seed, "reordered")
+        self.seen: set[str] = set()
+        self.passed: set[str] = set()
+        self.mkldnn = True
+
+    def __enter__(self) -> Any:
+        # With mkldnn an LSTM arrives as one operator, whose backward pass needs what its forward pass has kept.
+        self.mkldnn = torch._C._get_mkldnn_enabled()
+        torch._C._set_mkldnn_enabled(False)
+        return super().__enter__()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        torch._C._set_mkldnn_enabled(self.mkldnn)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        torch._C._set_mkldnn_enabled(self.mkldnn)
+        try:
+            return self._computed(str(func).removeprefix("aten."), func, args, kwargs or {})
+        finally:
+            torch._C._set_mkldnn_enabled(False)
+
+    def _computed(self, name: str, func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        self.seen.add(name)
+        if name in SUMS:
+            result = SUMS[name](self, func, *args, **kwargs)
+            self._move(result)
+            return result
+        if self.rounding and name == "relu.default":
+            args = (_decided(args[0], self.draws),)
+        elif self.rounding and name == "relu_.default":
+            args[0].copy_(_decided(args[0], self.draws))
+        result = func(*args, **kwargs)
+        if name in ROUNDED:
+            self._move([args[0], args[2]] if result is None else result)  # fused: parameters, and their momentum
+        elif name not in EXACT:
+            self.passed.add(name)
+        return result
+
+    def order(self, count: int) -> torch.Tensor:
+        """A permutation of ``count`` numbers."""
+        return torch.randperm(count, generator=self.draws)
+
+    def coin(self) -> bool:
+        return bool(torch.randint(2, (), generator=self.draws))
+
+    def split(self, count: int) -> list[torch.Tensor]:
+        """A permutation of ``count`` numbers in up to eight pieces: each is summed by itself, and then their sums."""
+        pieces = int(torch.randint(max(1, min(count, _PIECES)), (), generator=self.draws)) + 1
+        return [*self.order(count).tensor_split(pieces)]
+
+    def in_turn(self, count: int, size: int, like: torch.Tensor) -> bool:
+        """Every other sum of more terms than `split` makes pieces of, where that takes no more than a tenth of a
+        second: torch adds blocks of terms, so no permutation rounds as much as a loop over thousands does."""
+        known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
+        return known and count > _PIECES and size <= _IN_TURN and self.coin()
+
+    def _move(self, result: Any) -> None:
+        """Move each element of a result, or of several, by -1, 0 or 1 ULP."""
+        if isinstance(result, list | tuple):
+            for each in result:
+                self._move(each)
+        elif self.rounding and isinstance(result, torch.Tensor) and result.is_floating_point():
+            _move(result, self.draws)
+
+
+def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
+    """In place. An element whose mantissa's second half is zero counts as not rounded: 0, 1, small integers."""
+    steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
+    shorter = _SHORTER.get(tensor.dtype, torch.bfloat16)
+    steps *= tensor.to(shorter).to(tensor.dtype) != tensor
+    tensor.view(_INTEGERS[tensor.element_size()]).add_(steps)
+
+
+def _decided(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
+    """What a ReLU is to see: the sign of what lies within one rounding of the largest element from 0 is drawn.
+
+    Rounding decides whether such a unit passes its gradient on. Were that left to chance, a run could be the first of
+    18 in which it does, and that is no small error.
+    """
+    size = tensor.abs()
+    near = (size <= torch.finfo(tensor.dtype).eps * (size.amax() if size.numel() else 0)) & (size > 0)
+    if not near.any():
+        return tensor
+    signs = torch.randint(2, tensor.shape, generator=draws) * 2 - 1
+    return torch.where(near, size * signs, tensor)

@@ -1,0 +1,1 @@
+"""Mechanisms that several tutorials use over RPC."""

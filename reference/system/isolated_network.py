@@ -1,0 +1,93 @@
+"""The network of isolated roles, at the launcher's side: one a launching process, which the kernel removes with it.
+
+`launch` has it made when the first isolated world starts, beside the forkserver's imports, which take longer.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+
+from reference.system import network_namespace
+
+# Set to 0, it leaves all roles in the launcher's network.
+VARIABLE = "REFERENCE_ISOLATED"
+
+# How long making the network may take (seconds); it takes hundredths.
+MAKING_SECONDS = 10.0
+
+_lock = threading.Lock()
+_made: Network | None = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """Descriptors of the namespaces that roles enter, in this order; without any, ``lacking`` says why."""
+
+    descriptors: tuple[int, ...] = ()
+    lacking: str = ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """What `network_namespace.enter` takes, in any process of this user's, as long as this one lives."""
+        return tuple(f"/proc/{os.getpid()}/fd/{descriptor}" for descriptor in self.descriptors)
+
+
+def network() -> Network:
+    """This process's, made by the first call; whatever that came to, it stays so."""
+    global _made
+    with _lock:
+        if _made is None:
+            _made = _make()
+        return _made
+
+
+def descriptors() -> set[int]:
+    """Those that this process holds for its roles, and keeps until its end."""
+    return set(_made.descriptors) if _made is not None else set()
+
+
+def _make() -> Network:
+    if sys.platform != "linux":
+        return Network(lacking=f"network namespaces need Linux, got {sys.platform}")
+    if os.environ.get(VARIABLE) == "0":
+        return Network(lacking=f"{VARIABLE} is 0")
+    try:
+        return _ask()
+    except OSError as error:
+        return Network(lacking=f"no network namespace can be made here: {error}")
+
+
+def _ask() -> Network:
+    """A process of its own makes the namespaces: only one that has no other thread can make those of a user."""
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", network_namespace.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as maker:
+        assert maker.stdout is not None
+        if not select.select([maker.stdout], [], [], MAKING_SECONDS)[0]:
+            maker.kill()
+            return Network(lacking=f"no network namespace was made within {MAKING_SECONDS:g} s")
+        answer = maker.stdout.readline().decode().split()
+        if not answer or answer[0] == "no":
+            why = " ".join(answer[1:]) or "the process that makes it died"
+            return Network(lacking=f"no network namespace can be made here: {why}")
+        return Network(_opened(maker.pid, answer))
+
+
+def _opened(pid: int, names: list[str]) -> tuple[int, ...]:
+    opened: list[int] = []
+    try:
+        for name in names:
+            opened.append(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise
+    return tuple(opened)

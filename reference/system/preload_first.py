@@ -1,0 +1,38 @@
+"""What the forkserver imports first, before torch: its signals, its threads, its memory. Import this nowhere else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+from reference.system.interrupts import SIGNALS
+
+# Ctrl-C is for the launching process, also while this one still imports; then Python sees to it. That process has
+# started this one with signals blocked.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+# Before torch is imported: one thread an operator. Several roles share the cores, and the number of
+# threads decides the order of sums, so bits.
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+
+
+def keep_freed_memory() -> bool:
+    """Let glibc keep what is freed, up to 2 GiB a process: else each step faults its activations in anew.
+
+    Measured in docs/benchmarks.md. False where the C library is another one.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    settings = {_M_MMAP_THRESHOLD: 32 << 20, _M_TRIM_THRESHOLD: 2**31 - 1, _M_ARENA_MAX: 1}
+    taken = [bool(mallopt(name, value)) for name, value in settings.items()]
+    return all(taken)
+
+
+if os.environ.get("REFERENCE_KEEP_FREED_MEMORY", "1") != "0":
+    keep_freed_memory()

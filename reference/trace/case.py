@@ -1,0 +1,175 @@
+"""Cases: everything that determines a run, as frozen plain data."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+from reference.system.printable import OneLine, shown
+from reference.system.strict_json import Twice, once
+
+# The largest integer that a case takes, in bits: it is written in JSON, and Python writes no more than 4300 digits.
+BITS = 1024
+# Fields that say how and where a case computes.
+_LAST = ("dtype", "arithmetic", "device", "transfer")
+
+
+class CaseError(OneLine, ValueError):
+    """A case with an unknown or impossible field. One line: what was got, what was wanted."""
+
+
+def number(
+    default: int | float,
+    help: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    scales: bool = False,
+    result: bool = True,
+) -> Any:
+    """A numeric field of a case; ``help`` says its unit. The default's type is the field's type.
+
+    ``scales``: each one more is one more role, so that a launcher with a fixed number of processes can set it.
+    ``result``: False for what decides only where or how fast a case runs, not what comes out of it.
+    """
+    limits = {"at_least": at_least, "at_most": at_most, "scales": scales, "result": result}
+    return field(default=default, metadata={"help": help, "type": type(default), **limits})
+
+
+def choice(default: str, *others: str, help: str, result: bool = True) -> Any:
+    """A field of a case that takes one of a closed set of words; ``result`` as in `number`."""
+    metadata = {"help": help, "type": str, "options": (default, *others), "result": result}
+    return field(default=default, metadata=metadata)
+
+
+def text(default: str, help: str, *, result: bool = True) -> Any:
+    """A field of a case that takes any words, which the case itself or the run judges; ``result`` as in `number`."""
+    return field(default=default, metadata={"help": help, "type": str, "result": result})
+
+
+def flag(default: bool, help: str) -> Any:
+    """A field of a case that is true or false."""
+    return field(default=default, metadata={"help": help, "type": bool})
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every tutorial's case has. Subclasses add fields made with `number`, `choice`, `text` and `flag`.
+
+    Raises:
+        CaseError: a field has the wrong type or an impossible value.
+    """
+
+    seed: int = number(0, "seed of every random draw", at_least=0, at_most=2**63 - 1)
+    steps: int = number(1, "number of training steps", at_least=1)
+    record: str = choice(
+        "every", "ends", help="parameters and gradients of every step, or parameters at both ends only"
+    )
+
+    timeout: float = number(
+        60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6, result=False
+    )
+
+    # What `exact` takes for the fields that it is not given: a small case whose every operation is exact.
+    EXACT: ClassVar[Mapping[str, Any]] = {}
+
+    @classmethod
+    def exact(cls, **given: Any) -> Self:
+        """A case of exact arithmetic: its fields as given, and all others so that they fit.
+
+        Raises:
+            CaseError: what is given does not fit, or this tutorial has no exact arithmetic.
+        """
+        if not cls.EXACT:
+            raise CaseError(f"{cls.tutorial()}: no exact arithmetic, wanted one of the tutorials that have it")
+        return cls(**{**cls.EXACT, **given, "arithmetic": "exact"})
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            object.__setattr__(self, item.name, self._checked(item, getattr(self, item.name)))
+        self.validate()
+
+    def validate(self) -> None:
+        """Refuse combinations that cannot run; overridden where a tutorial has any."""
+
+    def require(self, holds: bool, name: str, wanted: str) -> None:
+        """Refuse this case unless ``holds``, naming the field, what was wanted and what was got."""
+        if not holds:
+            raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {shown(getattr(self, name))}")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every order of sums has the same bits."""
+        return getattr(self, "arithmetic", None) == "exact"
+
+    def same_result_as(self, other: Case) -> bool:
+        """Whether both say the same of what comes out: equal but for fields that decide only where or how fast."""
+        if type(self) is not type(other):
+            return False
+        deciding = [item.name for item in fields(self) if item.metadata.get("result", True)]
+        return all(getattr(self, name) == getattr(other, name) for name in deciding)
+
+    @classmethod
+    def tutorial(cls) -> str:
+        """The tutorial's name: the stem of its module."""
+        return cls.__module__.rpartition(".")[2]
+
+    def _checked(self, item: Field[Any], value: object) -> object:
+        wanted = item.metadata["type"]
+        if wanted is float and type(value) is int:
+            value = float(value) if abs(value) < 2**1023 else math.inf
+        if type(value) is not wanted:
+            kinds = {int: "an integer", float: "a number", str: "a word", bool: "true or false"}
+            self.require(False, item.name, kinds[wanted])
+        if wanted in (str, bool):
+            options = item.metadata.get("options", (value,))
+            self.require(value in options, item.name, " or ".join(map(repr, options)))
+            return value
+        assert isinstance(value, int | float)
+        low, high = item.metadata["at_least"], item.metadata["at_most"]
+        self.require(wanted is int or math.isfinite(value), item.name, "finite")
+        self.require(low is None or value >= low, item.name, f"at least {low}")
+        self.require(high is None or value <= high, item.name, f"at most {high}")
+        self.require(wanted is float or int(value).bit_length() <= BITS, item.name, f"a number of at most {BITS} bits")
+        return value + wanted(0)  # not -0.0, which equals 0.0 and is written otherwise
+
+    def to_json(self) -> str:
+        """One line, keys sorted: the same case always gives the same bytes."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The case that `to_json` wrote; fields left out take their defaults.
+
+        Raises:
+            CaseError: not a JSON object, an unknown field, or an impossible value.
+        """
+        try:
+            values = json.loads(text, object_pairs_hook=once)
+        except Twice as error:
+            raise CaseError(f"{cls.tutorial()}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}") from error
+        if not isinstance(values, dict):
+            raise CaseError(f"{cls.tutorial()}: a case must be a JSON object, got {shown(text)}")
+        known = [item.name for item in listed(cls)]
+        for name in values:
+            if name not in known:
+                raise CaseError(f"{cls.tutorial()}: unknown field {shown(name)}, wanted one of {', '.join(known)}")
+        return cls(**values)
+
+
+def listed(kind: type[Case]) -> list[Field[Any]]:
+    """The fields in the order in which users see them: those that `_LAST` names follow the tutorial's own.
+
+    A dataclass puts the fields of its bases first.
+    """
+    return sorted(fields(kind), key=lambda item: item.name in _LAST)
+
+
+def power_of_two(value: float) -> bool:
+    """Whether multiplying by ``value`` is exact in binary (zero included)."""
+    return value == 0 or abs(math.frexp(value)[0]) == 0.5

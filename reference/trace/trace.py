@@ -1,0 +1,244 @@
+"""Traces: what a run did, step by step, as named tensors; and the comparison of two.
+
+Names: ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``:
+the step counts from 0000, the last part is the tutorial's own name for the tensor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from reference import TUTORIALS, load
+from reference.system.atomic_file import whole
+from reference.system.printable import OneLine, is_file_name, one_line, shown
+from reference.trace.case import Case
+from reference.trace.entry import misnamed, step_of, unreadable
+from reference.trace.progress import STEP, log_step
+from reference.trace.ulp import ulps
+
+Named = Mapping[str, torch.Tensor]
+# What a recorder takes parameters from: a module, or parameters by name.
+Model = nn.Module | Named
+
+
+class TraceError(OneLine, ValueError):
+    """Two traces that cannot be compared, or a file that holds none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What one run of ``case`` did. Every tensor lies on the CPU and shares no memory with the run."""
+
+    case: Case
+    tensors: dict[str, torch.Tensor]
+
+    def losses(self) -> list[float]:
+        """Per step, the mean of its losses; empty where nothing is trained.
+
+        Raises:
+            TraceError: a loss that is not one number.
+        """
+        steps: dict[int, list[float]] = {}
+        for name, tensor in self.tensors.items():
+            step = step_of(name)
+            if step is not None:
+                steps.setdefault(step, []).append(_loss(name, tensor))
+        return [sum(each) / len(each) for _, each in sorted(steps.items())]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file with the case in its header; whole or not at all.
+
+        Raises:
+            TraceError: something that is not a plain file stands there, or `load` would refuse a tensor or the name.
+            OSError: the folder or the file cannot be written, or the disk is full.
+        """
+        _check(self.tensors)
+        header = {"tutorial": self.case.tutorial(), "case": self.case.to_json()}
+        target = Path(_named(Path(_named(path)).resolve()))
+        if target.exists() and not target.is_file():
+            raise TraceError(f"{path}: not a plain file, so it is not replaced")
+        with whole(path) as scratch:
+            try:
+                save_file(self.tensors, scratch, metadata=header)
+            except SafetensorError as error:  # which it makes of an error of the system's
+                raise OSError(str(error)) from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], case_type: type[Case] | None = None) -> Trace:
+        """The trace that `save` wrote; ``case_type`` where it is none of this package's tutorials.
+
+        Raises:
+            TraceError: a folder, not a trace file, a tutorial that is not known, or what no trace holds (`entry`).
+            CaseError: the case in the header is not valid.
+            OSError: the file cannot be opened.
+        """
+        if Path(_named(path)).exists() and not Path(path).is_file():
+            what = "a folder" if Path(path).is_dir() else "not a plain file"
+            raise TraceError(f"{path}: {what}, wanted a trace file")
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise TraceError(f"{path}: not a safetensors file ({one_line(str(error), 400)})") from error
+        except (TypeError, ValueError, RuntimeError) as error:  # of sizes that torch cannot count
+            raise TraceError(f"{path}: holds a tensor that cannot be read ({type(error).__name__})") from error
+        if "tutorial" not in header or "case" not in header:
+            raise TraceError(f"{path}: no case in its header, so not a trace")
+        _check(tensors)
+        return cls((case_type or _case_type(header["tutorial"])).from_json(header["case"]), tensors)
+
+
+def _named(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The same, which safetensors writes and reads by its name in UTF-8. Raises TraceError: it has none."""
+    if not is_file_name(os.fspath(path)):
+        raise TraceError(f"{shown(os.fspath(path))}: wanted a file's name in UTF-8")
+    return path
+
+
+def _check(tensors: Named) -> None:
+    """Raises TraceError: a name or a tensor that no trace has."""
+    for name, tensor in tensors.items():
+        if why := misnamed(name):
+            raise TraceError(why)
+        if why := unreadable(tensor):
+            raise TraceError(f"{name}: {why}")
+        if step_of(name) is not None:
+            _loss(name, tensor)
+
+
+def _loss(name: str, tensor: torch.Tensor) -> float:
+    if tensor.numel() != 1:
+        raise TraceError(f"{name}: a loss is one number, got {tensor.numel()}")
+    return float(tensor.item())
+
+
+def _case_type(tutorial: str) -> type[Case]:
+    if tutorial not in TUTORIALS:
+        raise TraceError(f"unknown tutorial {shown(tutorial)}, wanted one of {', '.join(TUTORIALS)}")
+    case_type: type[Case] = load(tutorial).Case
+    return case_type
+
+
+class Recorder:
+    """Collects one run's trace as it goes, and logs one line a step."""
+
+    def __init__(self, case: Case, initial: Model, steps: int | None = None) -> None:
+        """``initial``: a model before its first step; ``steps``: how many there are, the case's unless given."""
+        self.case = case
+        self.steps = case.steps if steps is None else steps
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.put("initial", parameters_of(initial))
+
+    def put(self, prefix: str, named: Named) -> None:
+        """Keep copies of ``named`` under ``prefix``."""
+        for name, tensor in named.items():
+            self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
+
+    @property
+    def every(self) -> bool:
+        """Whether every step's gradients and parameters are recorded."""
+        return self.case.record == "every"
+
+    def wants(self, step: int) -> bool:
+        """Whether the parameters after ``step`` (from 0) are recorded: those of the last step always are."""
+        return self.every or step == self.steps - 1
+
+    def step(self, step: int, losses: Named, model: Model, gradients: Named | None = None) -> None:
+        """Record step ``step`` (from 0); log the mean of its losses, if it has any.
+
+        ``model`` may be what `wants` says is not recorded. ``gradients`` are those in ``.grad`` unless they are given.
+        """
+        self.put(f"{step:04d}/loss", losses)
+        parameters = parameters_of(model)
+        if self.every:
+            self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
+        if self.wants(step):
+            self.put(f"{step:04d}/parameter", parameters)
+        STEP.set(step + 1)
+        if losses:
+            log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
+
+    def trace(self) -> Trace:
+        """The trace so far; tensors in the order of their names."""
+        return Trace(self.case, dict(sorted(self.tensors.items())))
+
+
+def parameters_of(model: Model) -> Named:
+    """A module's parameters by name, or the mapping itself."""
+    return dict(model.named_parameters()) if isinstance(model, nn.Module) else model
+
+
+def gradients_of(parameters: Named) -> Named:
+    """The ``.grad`` of each parameter that has one."""
+    return {name: parameter.grad for name, parameter in parameters.items() if parameter.grad is not None}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Distances in ULPs by tensor name, 0 for equal bits, in the order of the names."""
+
+    distances: dict[str, int]
+
+    @property
+    def equal(self) -> bool:
+        return not any(self.distances.values())
+
+    @property
+    def worst(self) -> tuple[str, int]:
+        """The tensor that is farthest off, the earliest of equals, and its distance."""
+        return max(self.distances.items(), key=lambda item: item[1])
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"bits equal in {len(self.distances)} tensors"
+        differing = sum(distance > 0 for distance in self.distances.values())
+        return f"{self.worst[1]} ULPs in {self.worst[0]}, {differing} of {len(self.distances)} tensors differ"
+
+
+def compare(a: Trace, b: Trace) -> Comparison:
+    """Hold two traces of one case against each other, every tensor of them.
+
+    Cases may differ in fields that say nothing about the result. In an exact case a zero has no sign: -0.0 and 0.0 are
+    one number, and which of them a sum gives depends on how it is begun, not on rounding. In a natural case bits count.
+
+    Raises:
+        TraceError: other cases, a tensor missing on one side, another shape or dtype, NaN, or no tensor.
+    """
+    if not a.case.same_result_as(b.case):
+        raise TraceError(f"traces of different cases: {a.case} and {b.case}")
+    check_comparable(a.tensors, b.tensors)
+    signed_zero = not a.case.is_exact
+    return Comparison({name: ulps(a.tensors[name], b.tensors[name], signed_zero) for name in sorted(a.tensors)})
+
+
+def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
+    """Refuse sets of tensors of which not every one has its counterpart. Raises TraceError."""
+    if not a and not b:
+        raise TraceError("traces without a single tensor")
+    for missing, side in ((set(b) - set(a), "first"), (set(a) - set(b), "second")):
+        if missing:
+            raise TraceError(f"the {side} trace lacks {len(missing)} tensors, among them {shown(min(missing))}")
+    for name, left in a.items():
+        right = b[name]
+        if left.shape != right.shape:
+            raise TraceError(f"{name}: shapes {tuple(left.shape)} and {tuple(right.shape)}")
+        if same_dtype and left.dtype != right.dtype:
+            raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
+        if why := unreadable(left) or unreadable(right):
+            raise TraceError(f"{name}: {why}")
+        if _holds_nan(left) or _holds_nan(right):
+            raise TraceError(f"{name}: holds NaN")
+
+
+def _holds_nan(tensor: torch.Tensor) -> bool:
+    """By the least element, which is NaN if any is: unlike a tensor of answers, that needs no memory."""
+    return tensor.is_floating_point() and tensor.numel() > 0 and bool(tensor.amin().isnan())

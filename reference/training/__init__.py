@@ -1,0 +1,1 @@
+"""What the tutorials train, on what data, and what decides their bits."""

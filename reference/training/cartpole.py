@@ -1,0 +1,152 @@
+"""What both tutorials with agents have: the environment, each observer's random draws, discounted returns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import gymnasium
+import torch
+
+from reference.trace.case import Case
+from reference.training.seeding import generator, seed_for
+
+HIDDEN = 128  # units of the policy's hidden layer, which dropout masks
+EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite
+
+
+@lru_cache
+def sizes_of(name: str) -> tuple[int, int]:
+    """(numbers in a state, actions) of a gymnasium environment.
+
+    Raises:
+        ValueError: unknown, not installed, or not with a vector as state and numbered actions.
+    """
+    if ":" in name:
+        raise ValueError("names with a module, which would be imported, are not taken")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old versions; the error, if there is one, says it too
+            env = make_environment(name)
+    except (gymnasium.error.Error, ImportError) as error:
+        raise ValueError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+    env.close()
+    states, actions = env.observation_space, env.action_space
+    if not isinstance(states, gymnasium.spaces.Box) or len(states.shape) != 1:
+        raise ValueError(f"its states are {states}")
+    if not isinstance(actions, gymnasium.spaces.Discrete) or actions.start != 0:
+        raise ValueError(f"its actions are {actions}")
+    return states.shape[0], int(actions.n)
+
+
+def make_environment(name: str) -> gymnasium.Env[Any, Any]:
+    """A gymnasium environment without the checks of environments' authors, which run at every step."""
+    return gymnasium.make(name, disable_env_checker=True)
+
+
+def require_environment(case: Case, name: str) -> None:
+    """Refuse ``name``, the case's field ``env``, unless policies here can act in it. Raises CaseError."""
+    try:
+        sizes_of(name)
+    except ValueError as error:
+        wanted = f"a gymnasium environment with a vector as state and numbered actions ({error})"
+        case.require(False, "env", wanted)
+
+
+def observer_names(observers: int) -> list[str]:
+    """The observers' roles, in rank order."""
+    return [f"observer{index}" for index in range(1, observers + 1)]
+
+
+def environment_seed(seed: int, observer: str) -> int:
+    """One seed for all would give every observer the same start states (S2.25)."""
+    return seed_for(seed, f"{observer}/environment")
+
+
+def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any, Any]:
+    """An observer's environment. This is its only seed: later resets go on from it (S2.24)."""
+    env = make_environment(name)
+    env.reset(seed=environment_seed(seed, observer))
+    return env
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What one observer's steps of one episode take at random, in the order of its steps.
+
+    ``uniforms`` (steps,) choose actions, float64. ``keep`` (steps, HIDDEN) are dropout's factors, 0 or
+    1 / (1 - p); None where nothing is dropped.
+    """
+
+    uniforms: torch.Tensor
+    keep: torch.Tensor | None
+
+
+@dataclass
+class Record:
+    """One observer's episode, as far as it has come. ``log_probs`` are tensors of shape (1,)."""
+
+    draws: Draws
+    actions: list[int] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    log_probs: list[torch.Tensor] = field(default_factory=list)
+
+
+class Chance:
+    """One observer's draws: the same numbers in whatever order observers come (S0.14, S2.29).
+
+    Made and used on the agent, and in the twin.
+    """
+
+    def __init__(self, seed: int, observer: str, dropout: float, dtype: torch.dtype) -> None:
+        self.draws = generator(seed, observer)
+        self.dropout = dropout
+        self.dtype = dtype
+
+    def episode(self, steps: int) -> Draws:
+        """The next episode's draws, all at once."""
+        uniforms = torch.rand(steps, generator=self.draws, dtype=torch.float64)
+        if self.dropout == 0:
+            return Draws(uniforms, None)
+        kept = torch.rand(steps, HIDDEN, generator=self.draws) >= self.dropout
+        return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
+
+
+def pick(probabilities: Sequence[float], uniform: float) -> int:
+    """The action that ``uniform``, in [0, 1), chooses: the first whose cumulated probability exceeds it.
+
+    Raises:
+        ValueError: a probability is NaN, as from a policy whose parameters are.
+    """
+    total, last = 0.0, -1
+    for action, probability in enumerate(probabilities):
+        total += probability
+        if probability > 0:
+            last = action
+            if uniform < total:
+                return action
+    if last < 0 or total != total:
+        raise ValueError(f"no action can be chosen with probabilities {list(probabilities)}")
+    return last  # rounding left the sum below 1
+
+
+def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
+    """Per step, its reward and all later ones of the same observer, each step later by ``gamma`` less."""
+    returns, following = [0.0] * len(rewards), 0.0
+    for step in range(len(rewards) - 1, -1, -1):
+        returns[step] = following = rewards[step] + gamma * following
+    return returns
+
+
+def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Bring the observers' returns to mean 0 and variance 1 over all of them: each observer's, a tensor (steps,).
+
+    Only what torch's operators compute is reordered in the twins that set a run's bound, so these compute the mean.
+    """
+    flat = torch.tensor([value for each in returns for value in each], dtype=dtype)
+    away = flat - flat.mean()
+    deviation = (away * away).mean().sqrt()
+    return [*(away / (deviation + EPS)).split([len(each) for each in returns])]

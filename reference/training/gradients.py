@@ -1,0 +1,137 @@
+"""What one update does to a model: gradients summed and averaged, and the model handed out as a reply."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import nn
+
+Tensors = Sequence[torch.Tensor]
+
+
+def check_shapes(got: Tensors, wanted: Tensors) -> None:
+    """Raises ValueError unless there is a tensor of the same shape for each one wanted."""
+    if len(got) != len(wanted):
+        raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
+    for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
+        if tensor.shape != like.shape:
+            raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
+
+
+def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
+    """What a trainer sends: its model's gradients and buffers, on the CPU."""
+    return [p.grad.cpu() for p in model.parameters() if p.grad is not None], [b.cpu() for b in model.buffers()]
+
+
+def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """A loss whose every sum is exact on small integers."""
+    return (outputs * (labels + 1)).sum()
+
+
+def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
+    """Add one trainer's gradients into ``.grad``; the first ones become it.
+
+    Published: added to zeros, which `zero_grad` has turned into None by the second round (S2.2).
+    """
+    with torch.no_grad():
+        for parameter, grad in zip(model.parameters(), grads, strict=True):
+            if first:
+                parameter.grad = grad
+            else:
+                assert parameter.grad is not None
+                parameter.grad += grad
+
+
+def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
+    """Turn summed gradients into their mean, and the buffers into the trainers' mean, added in their order."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.grad is not None and count > 1:
+                parameter.grad /= count
+        for buffer, *each in zip(model.buffers(), *buffers, strict=True):
+            total = each[0].clone()
+            if buffer.is_floating_point():
+                for other in each[1:]:
+                    total += other
+                total /= count
+            buffer.copy_(total)
+
+
+def hand_out(model: nn.Module) -> nn.Module:
+    """A model without gradients that has this one's tensors. Nobody may change them until `keep_apart`.
+
+    Everything else but the tree of modules is shared: a deep copy takes 9 ms for ResNet50, this takes 1.
+    """
+    parameters = {id(parameter): nn.Parameter(parameter.detach()) for parameter in model.parameters()}
+    return _with_parameters(model, parameters)
+
+
+def _with_parameters(module: nn.Module, parameters: dict[int, nn.Parameter]) -> nn.Module:
+    shallow = copy.copy(module)
+    shallow._parameters = {n: None if p is None else parameters[id(p)] for n, p in module._parameters.items()}
+    shallow._buffers = {n: None if b is None else b.detach() for n, b in module._buffers.items()}
+    shallow._modules = {n: m and _with_parameters(m, parameters) for n, m in module._modules.items()}
+    return shallow
+
+
+def keep_apart(model: nn.Module) -> None:
+    """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone()
+
+
+class Reports:
+    """What trainers have reported in a round, until it is their turn."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.added = 0
+        self.grads: dict[str, Tensors] = {}
+        self.buffers: dict[str, Tensors] = {}
+
+    def hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
+        """Keep a report. Raises ValueError: other shapes than the model's; later another trainer's call would fail."""
+        check_shapes(grads, list(self.model.parameters()))
+        check_shapes(buffers, list(self.model.buffers()))
+        self.grads[trainer], self.buffers[trainer] = grads, buffers
+
+    def next_grads(self, order: Sequence[str]) -> Iterator[tuple[bool, Tensors]]:
+        """The held gradients that are next in ``order``, as far as it is complete; and whether they are the first."""
+        while self.added < len(order) and order[self.added] in self.grads:
+            self.added += 1
+            yield self.added == 1, self.grads.pop(order[self.added - 1])
+
+    def all_buffers(self, order: Sequence[str]) -> list[Tensors]:
+        """Everybody's buffers at the end of a round, in this order. The next round begins with nothing held."""
+        held, self.buffers, self.added = self.buffers, {}, 0
+        return [held[trainer] for trainer in order]
+
+
+class Snapshot:
+    """Hands a model out without copying it; before the model changes, `part` gives it tensors of its own."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.handed_out = False
+
+    def take(self) -> nn.Module:
+        """The model of now, for a reply: the transport reads its tensors later (S2.5)."""
+        self.handed_out = True
+        return hand_out(self.model)
+
+    def part(self) -> None:
+        """Leave the tensors of the last reply to the transport. Call it before anything changes them."""
+        if self.handed_out:
+            keep_apart(self.model)
+            self.handed_out = False
+
+    def part_soon(self, lock: threading.Lock) -> None:
+        """`part` under ``lock``, in a thread of its own: while trainers compute."""
+        threading.Thread(target=self._part_under, args=(lock,), daemon=True).start()
+
+    def _part_under(self, lock: threading.Lock) -> None:
+        with lock:
+            self.part()

@@ -1,0 +1,56 @@
+"""Cases of tutorials that train: their dtype, their exact arithmetic, and how long a caller waits for a reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from reference.system.printable import shown
+from reference.trace.case import Case, CaseError, choice, power_of_two
+
+
+@dataclass(frozen=True)
+class TrainingCase(Case):
+    """A case of a tutorial that has parameters and gradients."""
+
+    dtype: str = choice("float32", "float64", help="of parameters and gradients")
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The dtype as torch's object."""
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
+
+    @property
+    def reply_timeout(self) -> float:
+        """Seconds that a caller waits for a reply that the server itself limits to ``timeout``.
+
+        Longer than that, because the server's own error says who is missing and the caller's does not.
+        """
+        return self.timeout + 5
+
+
+@dataclass(frozen=True)
+class ExactableCase(TrainingCase):
+    """A training case that can ask for exact arithmetic, in which every order of sums has the same bits."""
+
+    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
+
+    def require_exact(self, *powers: str, **words: str) -> None:
+        """In exact arithmetic, refuse fields with which a step would round, all of them in one line.
+
+        ``powers``: fields that must be powers of two; ``words``: what other fields must be. The dtype must be float64.
+        """
+        if not self.is_exact:
+            return
+        words = {"dtype": "float64", **words}
+        wanted = [(name, repr(word), getattr(self, name) == word) for name, word in words.items()]
+        wanted += [(name, "a power of two", power_of_two(getattr(self, name))) for name in powers]
+        misfits = [
+            f"{name} must be {text} in exact arithmetic, got {shown(getattr(self, name))}"
+            for name, text, fits in wanted
+            if not fits
+        ]
+        if misfits:
+            raise CaseError(f"{self.tutorial()}: {'; '.join(misfits)}")

@@ -1,0 +1,64 @@
+"""The order in which asynchronous workers pull parameters and push gradients: as a trace has it, and any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from reference.exact.grid import Grid, grid_of_values
+from reference.trace.trace import Trace, TraceError
+
+PULL, PUSH = 0, 1
+
+# Kind and worker's number, from 0.
+Event = tuple[int, int]
+
+
+def by_turns(workers: int, steps: int) -> list[Event]:
+    """Each worker in turn pulls and pushes; the only order that one worker has."""
+    return [(kind, worker) for _ in range(steps) for worker in range(workers) for kind in (PULL, PUSH)]
+
+
+def as_tensors(order: Sequence[Event]) -> dict[str, torch.Tensor]:
+    """What a trace has under ``order``."""
+    return {"events": torch.tensor(order, dtype=torch.int64)}
+
+
+def recorded_order(run: Trace, workers: Sequence[str], steps: int) -> list[Event]:
+    """The order of events in a run's trace, ``steps`` of each kind by each worker.
+
+    Raises:
+        TraceError: no order in it, or some worker did not pull and push by turns.
+    """
+    events = run.tensors.get("order/events", torch.empty(0, 2, dtype=torch.int64))
+    if events.dtype != torch.int64 or events.dim() != 2 or events.shape[1] != 2:
+        got = f"{events.dtype} of shape {tuple(events.shape)}"
+        raise TraceError(f"order/events: wanted pairs of kind and worker in {torch.int64}, got {got}")
+    order = [(kind, worker) for kind, worker in events.tolist()]
+    kinds: dict[int, list[int]] = {}
+    for kind, worker in order:
+        kinds.setdefault(worker, []).append(kind)
+    for index, name in enumerate(workers):
+        turns = kinds.pop(index, [])
+        if len(turns) != 2 * steps or turns != [PULL, PUSH] * steps:
+            raise TraceError(f"order/events: {name} did not pull and push by turns, {steps} times each")
+    if kinds:
+        raise TraceError(f"order/events: there is no worker {min(kinds)}, wanted 0 to {len(workers) - 1}")
+    return order
+
+
+def most_in_any_order(trace: Trace, lr: float, batches: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Grid:
+    """Bound the losses of all orders of one linear layer's updates, which ``trace`` has in one order.
+
+    A loss is largest where all updates of weight and bias have one sign. ``batches``: integers, of all workers.
+    """
+    terms: dict[str, list[torch.Tensor]] = {"weight": [], "bias": []}
+    for key, tensor in trace.tensors.items():
+        place, _, name = key.rpartition("/")
+        if place == "initial" or place.endswith("/gradient"):
+            terms[name].append(tensor.abs() * (1 if place == "initial" else lr))
+    every = torch.cat([tensor.flatten() for found in terms.values() for tensor in found])
+    weight, bias = (torch.stack(found).sum(0) for found in terms.values())
+    loss = max(float(((data.abs() @ weight.T + bias) * target.abs()).sum()) for data, target in batches)
+    return Grid(grid_of_values(every.numpy()).unit, loss)

@@ -1,0 +1,223 @@
+"""Does every tutorial do what its twin does? Runs both, and holds the traces against each other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from reference import load
+from reference.exact.exactness import NotExact
+from reference.outcome import Outcome, Raised, Returned
+from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.reordering import REORDERED, reordered
+from reference.system.printable import one_line
+from reference.trace.case import Case, listed
+from reference.trace.trace import Trace, TraceError, compare
+from reference.world.launcher import launch
+from reference.world.role_handle import Progress
+
+_EXACT = {"arithmetic": "exact"}  # and what fits it
+_SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
+
+# What `verify` runs: each tutorial with its own defaults (but fewer steps, where three take a minute), then what
+# differs from them.
+CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "rpc_basics": ({},),
+    "rref_dataflow": ({},),
+    "dist_autograd": ({}, _EXACT),
+    "parameter_server": ({}, {"workers": 3}, {"workers": 3, "steps": 4, **_EXACT}),
+    "batch_parameter_server": (
+        {},
+        {"model": "convnet", "accumulation": "arrival", **_SMALL},
+        _EXACT,
+    ),
+    "sharded_parameter_server": (
+        {},
+        {"model": "convnet", "servers": 5, **_SMALL},
+        {"servers": 3, **_EXACT},
+    ),
+    "reinforce": ({}, {"observers": 3, "steps": 20, "dtype": "float64"}),
+    "batch_reinforce": ({}, {"batch": False, "observers": 3, "n_steps": 100, "dtype": "float64"}),
+    "rnn": ({}, {"dropout": 0.0}, {"dtype": "float64", "ninp": 16, "nhid": 32, "lr": 1.0}),
+    "pipeline": (
+        {"steps": 1},
+        {"steps": 2, "num_split": 8, "batch_size": 16, "image_w": 64, "image_h": 64},
+        _EXACT,
+    ),
+    "hybrid_ddp": (
+        {},
+        {"trainers": 4, "accumulation": "allreduce"},
+        {"accumulation": "allreduce", **_EXACT},
+    ),
+}
+
+# What `verify --long` runs besides. Such a run also has to reach what its tutorial's `goal(trace)` says.
+CASES_LONG: dict[str, tuple[Mapping[str, Any], ...]] = {
+    "reinforce": ({"observers": 2, "steps": 210, "record": "ends"},),
+}
+
+# Seconds for one world.
+DEADLINE = 600.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    case: Case
+    roles: int
+    seconds: float
+    difference: str
+    verdict: str
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict in ("equal", "within bound")
+
+
+def case_of(name: str, given: Mapping[str, Any]) -> Case:
+    """A tutorial's case with these fields. The others have their defaults, or in exact arithmetic what fits it."""
+    kind = load(name).Case
+    exact = given.get("arithmetic") == "exact"
+    case: Case = kind.exact(**given) if exact else kind(**given)
+    return case
+
+
+def prove(case: Case) -> None:
+    """Before anything runs: an exact case's twin, which proves that every order of its sums has one result.
+
+    Raises:
+        NotExact: it has not, or nobody knows.
+    """
+    if not case.is_exact:
+        return
+    module = load(case.tutorial())
+    try:
+        getattr(module, "rehearse", module.train_locally)(case)
+    except NotExact as error:
+        raise NotExact(f"{case.tutorial()}: {error}") from error
+
+
+def changes(case: Case) -> str:
+    """The fields in which a case differs from its tutorial's defaults."""
+    differing = [(item.name, getattr(case, item.name)) for item in listed(type(case))]
+    plain = type(case)()
+    return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
+
+
+def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
+    """The one trace among the outcomes.
+
+    Raises:
+        TraceError: a role did not return, or none or several returned a trace.
+    """
+    failed = [f"{name} {outcome}" for name, outcome in outcomes.items() if not isinstance(outcome, Returned)]
+    if failed:
+        raise TraceError("; ".join(failed))
+    traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
+    if len(traces) != 1:
+        raise TraceError(f"{len(traces)} roles returned a trace, wanted one")
+    return traces[0]
+
+
+def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """The roles that failed by themselves, not for want of a peer."""
+    failed: dict[str, Outcome] = {n: o for n, o in outcomes.items() if not isinstance(o, Returned)}
+    own = {n: o for n, o in failed.items() if not (isinstance(o, Raised) and o.type.endswith("PeerLost"))}
+    return own or failed
+
+
+def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
+    """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound.
+
+    A case that is called exact and is not is refused, whatever the run did. Where the twin of the case cannot be
+    computed, because memory or numbers are too small for it, the verdict is unknown.
+    """
+    if run.case.steps > len(run.tensors):  # the twin of a file's case might never end
+        return f"{len(run.tensors)} tensors of {run.case.steps} steps, wanted one for each step at least", "wrong"
+    try:
+        twin = train_locally(run.case, run)
+        try:
+            comparison = compare(run, twin)
+        except TraceError as error:  # of other shapes, perhaps, since rounding has decided how long an episode is
+            return _judge_rounding(run, twin, str(error), train_locally)
+        if comparison.equal:
+            return str(comparison), "equal"
+        return _judge_rounding(run, twin, str(comparison), train_locally)
+    except NotExact as error:  # nothing is known of the run
+        return str(error), "refused"
+    except TraceError as error:
+        return str(error), "wrong"
+    except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        return one_line(f"the twin cannot be computed ({type(error).__name__}: {error})"), "unknown"
+
+
+def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace]) -> tuple[str, str]:
+    case: Any = run.case
+    if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
+        return comparison, "wrong"
+    if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
+        return f"{comparison}; the twin itself has NaN or infinity in {name}, which no bound can be made of", "unknown"
+    try:
+        bound = rounding_bound(run, *twins_for(twin, run, train_locally))
+    except Undecided as error:
+        return f"{comparison}; {error}", "unknown"
+    return f"{comparison}; {bound}", bound.verdict
+
+
+def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
+    """What `rounding_bound` takes besides a run: its twins, computed as they are asked for, and the float64 twin.
+
+    The twin of a float64 run is that already: then the others tell how far apart two correct runs are.
+    """
+    case: Any = twin.case
+    others = (reordered(train_locally, case, run, seed) for seed in range(REORDERED))
+    if case.dtype == "float64":
+        return others, twin
+    return chain([twin], others), train_locally(replace(case, dtype="float64"), run)
+
+
+def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
+    """A judgement, and what the run has reached: missing its goal is a failure, however equal the twin."""
+    try:
+        return f"{judged[0]}; {load(run.case.tutorial()).goal(run)}", judged[1]
+    except TraceError as error:
+        return f"{judged[0]}; {error}", "missed"
+
+
+def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = False) -> Row:
+    """Run ``case`` in a world of its own and judge it, also by its ``goal``. ``seconds`` are the world's.
+
+    An exact case that is none is refused before anything runs.
+    """
+    module = load(case.tutorial())
+    roles = module.roles(case)
+    try:
+        prove(case)
+    except NotExact as error:
+        return Row(case, len(roles), 0.0, str(error), "refused")
+    start = time.monotonic()
+    with launch(roles, deadline=DEADLINE, on_progress=on_progress, isolated=True) as world:
+        outcomes = world.wait()
+    seconds = time.monotonic() - start
+    try:
+        run = trace_of(outcomes)
+    except TraceError:
+        return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
+    if not run.case.same_result_as(case):
+        return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
+    judged = judge(run, module.train_locally)
+    return Row(case, len(roles), seconds, *(_with_goal(run, judged) if goal else judged))
+
+
+def cases(names: list[str]) -> list[Case]:
+    """What `verify` runs for these tutorials."""
+    return [case_of(name, different) for name in names for different in CASES[name]]
+
+
+def long_cases(names: list[str]) -> list[Case]:
+    """What `verify --long` runs besides, each with a goal."""
+    return [case_of(name, different) for name in names for different in CASES_LONG.get(name, ())]

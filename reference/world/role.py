@@ -1,0 +1,242 @@
+"""One role, inside its own process: start RPC, play, report, shut down."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed.rpc as rpc
+
+from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
+from reference.system import network_namespace
+from reference.training.seeding import seed_for
+from reference.world import startup_errors, wire
+from reference.world.link import Link, die_with_parent, raised
+from reference.world.phase import Phase
+from reference.world.rpc_agent import listen_on_loopback, start_agent
+
+# The launcher's question to an overdue role: write every thread's stack, then end.
+STACKS_SIGNAL = signal.SIGUSR2
+
+
+@dataclass(frozen=True)
+class RoleConfig:
+    """What one role's process is told at its start. Callables travel as pickles, opened in the role.
+
+    ``network``: what `network_namespace.enter` takes; empty for a role that stays in its launcher's.
+    """
+
+    name: str
+    rank: int
+    world_size: int
+    folder: Path
+    launcher: int
+    function: bytes | None
+    before: bytes | None
+    backend: str | None
+    options: Mapping[str, Any]
+    threads: int
+    progress: bool
+    network: tuple[str, ...]
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def stacks(self) -> Path:
+        return self.folder / f"{self.name}.stacks"
+
+
+def main(post: RoleConfig, pipe: Connection) -> None:
+    """The target of one role's process. Ends the process with a status that tells how it went."""
+    startup_errors.begin()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
+    os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
+    refused = _isolate(post)  # while this process has one thread
+    die_with_parent()
+    link = Link(pipe, post.launcher)
+    link.send("here")
+    outcome = refused or _prepare(post, link) or _play(post, link)
+    link.send("ended", outcome)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if not isinstance(outcome, Returned):
+        # No shutdown, not even an ungraceful one: it waits for handlers that may wait for ever.
+        os._exit(outcome.code if isinstance(outcome, Exited) else 1)
+
+
+def _prepare(post: RoleConfig, link: Link) -> Raised | None:
+    try:
+        link.listen()
+        _open_log(post)
+        listen_on_loopback()
+        prepare_process(post.name, post.threads)
+        if post.progress:
+            _forward_progress(link)
+    except (OSError, RuntimeError) as error:  # no room for a log, or no thread
+        return raised(error)
+    return None
+
+
+def _isolate(post: RoleConfig) -> Raised | None:
+    try:
+        network_namespace.enter(post.network)
+    except OSError as error:
+        why = error.strerror or error
+        text = f"{post.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
+        return raised(WorldError(f"{text} no thread when it is imported"))
+    return None
+
+
+def _play(post: RoleConfig, link: Link) -> Outcome:
+    try:
+        if post.before is not None:
+            _found("before", post.before)(post.name)
+        rendezvous = f"file://{post.folder / 'rendezvous'}"
+        link.enter(Phase.JOINING)
+        with _peers_blamed(link):
+            start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
+        link.enter(Phase.RUNNING)
+        value = None
+        if post.function is None:
+            _serve(link)
+        else:
+            value = _found("its function", post.function)()
+        link.send("value", wire.dumps(Returned(value)))
+        link.enter(Phase.FINISHED)
+        with _peers_blamed(link):
+            rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
+        return Returned()
+    except SystemExit as leaving:
+        return Exited(_exit_code(leaving))
+    except BaseException as error:
+        traceback.print_exc()
+        return raised(error)
+
+
+def _found(what: str, sent: bytes) -> Any:
+    """What the launcher has sent by its name."""
+    try:
+        return wire.loads(sent)
+    except (AttributeError, ImportError) as error:
+        wanted = "wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
+        raise WorldError(f"{what} cannot be found in a role's process ({error}); {wanted}") from error
+
+
+@contextmanager
+def _peers_blamed(link: Link) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        link.await_loss(error)
+        raise
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    """The status Python itself would leave with."""
+    if leaving.code is None or isinstance(leaving.code, int):
+        return leaving.code or 0
+    print(leaving.code, file=sys.stderr)  # noqa: T201 (what sys.exit("text") promises)
+    return 1
+
+
+def _serve(link: Link) -> None:
+    """Do the work that `World.call` sends, one piece at a time, until told to stop."""
+    while True:
+        kind, *content = link.calls.get()
+        if kind == "stop":
+            return
+        number, work = content
+        outcome = _work(work)
+        try:
+            answer = wire.dumps(outcome)
+        except Exception as error:
+            answer = wire.dumps(raised(error))
+        link.send("answer", number, answer)
+
+
+def _work(work: bytes) -> Outcome:
+    try:
+        function, args = _found("the call's function or an argument", work)
+        return Returned(function(*args))
+    except Exception as error:
+        outcome = raised(error)
+        _let_go(error)
+        return outcome
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Forget the frames of work that failed.
+
+    A future of torch keeps the exception that it was given, this its frames, and one of those often the future: a
+    circle that no collector sees, with everything that the work held, RRefs and so objects on other roles too.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _open_log(post: RoleConfig) -> None:
+    """Send everything this process writes to its log, C++ warnings and crash reports included."""
+    log = os.open(post.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    sys.stdout = open(1, "w", buffering=1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    faulthandler.enable(file=2)
+    signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
+    # Chained to the default action: the process ends when the last stack is written, no GIL needed.
+    stacks = os.open(post.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
+    faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(name)s %(levelname)s %(message)s",
+        force=True,
+    )
+
+
+def prepare_process(name: str, threads: int) -> None:
+    """Random states by the role's name, and as many threads an operator as asked for."""
+    seed = seed_for(0, name)
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it also prepares CUDA, 5 ms a role
+    torch.set_num_threads(threads)
+    # Distributed autograd works on all gradients but the first to come in these threads: with several, all
+    # micro-batches of a pipeline end together, and the stage before cannot begin (docs/benchmarks.md).
+    with suppress(RuntimeError):  # said already, by whoever called `run_rank`
+        torch.set_num_interop_threads(threads)
+
+
+class _Forward(logging.Handler):
+    """Sends the steps that tutorials log (`Recorder.step`) to the launcher."""
+
+    def __init__(self, send: Callable[..., None]) -> None:
+        super().__init__(logging.INFO)
+        self.send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if hasattr(record, "step"):
+            seen = {key: getattr(record, key) for key in ("step", "steps", "loss")}
+            self.send("progress", {**seen, "time": time.monotonic()})
+
+
+def _forward_progress(link: Link) -> None:
+    logging.getLogger("reference").addHandler(_Forward(link.send))

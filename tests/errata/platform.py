@@ -1,0 +1,53 @@
+"""Errata 0.5 to 0.12: what the platform makes of every listing."""
+
+from __future__ import annotations
+
+import socket
+from datetime import timedelta
+
+import gymnasium
+import torch
+import torch.distributed as dist
+import torch.distributed.rpc as rpc
+
+from tests.errata.listings import CANNOT, OLD, shows
+
+
+@shows(
+    "0.5",
+    raises=(
+        "RuntimeError" if OLD else "DistNetworkError",
+        "The server socket has failed to listen on any local network address. port: …, "
+        f"useIpv6: {'0' if OLD else 'false'}, code: -98, name: EADDRINUSE, message: address already in use",
+    ),
+    here=True,
+)
+def rendezvous_on_a_port_in_use() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        dist.TCPStore("localhost", other.getsockname()[1], 1, is_master=True)
+
+
+@shows("0.8", raises=("TypeError", "expected np.ndarray (got tuple)"), here=True)
+def state_of_a_reset() -> None:
+    env = gymnasium.make("CartPole-v1")
+    torch.from_numpy(env.reset())
+
+
+@shows("0.9", raises=("ValueError", "too many values to unpack (expected 4)"), here=True)
+def four_values_of_a_step() -> None:
+    env = gymnasium.make("CartPole-v1")
+    env.reset()
+    _state, _reward, _done, _ = env.step(0)
+
+
+@shows("0.11", raises=("DistStoreError", "wait timeout after 0ms, keys: /rpc_prefix_0/0/0"), here=True)
+def a_store_without_time() -> None:
+    """The store as init_rpc leaves it with an rpc_timeout of 0, asked for what a peer has yet to write there."""
+    store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
+    store.set_timeout(timedelta(seconds=0))
+    dist.PrefixStore("rpc_prefix_0/0", store).get("0")
+
+
+@shows("0.12", raises=("AttributeError", f"{CANNOT} local object 'a_lambda_as_target.<locals>.<lambda>'"))
+def a_lambda_as_target() -> None:
+    rpc.rpc_sync("worker1", lambda: 1)

@@ -1,0 +1,172 @@
+"""Errata S0.1 to S0.7, S0.15 to S0.21: the introduction and its RNN."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from typing import Any
+
+import torch
+import torch.distributed.rpc as rpc
+from torch import nn
+
+from tests.errata.listings import execute, outcomes_of, script, shows
+
+
+@shows("S0.1", raises=("NameError", "name 'torch' is not defined"))
+def first_listing() -> None:
+    execute("""
+    import torch.distributed.rpc as rpc
+    rpc.rpc_sync("worker1", torch.add, args=(torch.tensor(2), 3))
+    """)
+
+
+@shows(
+    "S0.2",
+    raises=("RuntimeError", "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first."),
+    here=True,
+)
+def call_without_init_rpc() -> None:
+    rpc.rpc_sync("dest_worker", torch.add, args=(torch.tensor(2), 3))
+
+
+@shows(
+    "S0.3",
+    raises=(
+        "RuntimeError",
+        "Overloaded torch operator invoked from Python failed to match any schema:",
+    ),
+)
+def remote_randn_of_two_sizes() -> None:
+    assert rpc.remote("worker1", torch.randn, args=((3, 3),)).to_here().shape == (3, 3)
+    rpc.remote("worker1", torch.randn, args=(3, 3)).to_here()
+
+
+@shows("S0.6", gives=["NameError: name 'os' is not defined", "NameError: name 'torch' is not defined"], here=True)
+def listing_without_its_imports() -> list[str]:
+    listing = execute("""
+    import torch.distributed.rpc as rpc
+    def run_worker():
+        os.environ["MASTER_ADDR"] = "localhost"
+    class Agent:
+        def __init__(self):
+            self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=1e-2)
+    """)
+    return outcomes_of(listing["run_worker"], listing["Agent"])
+
+
+@shows("S0.7", gives=[1, True], here=True)
+def spawn_at_module_level() -> list[object]:
+    """Its status, and whether the children say why."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = script(
+            f"""
+            import tempfile
+            tempfile.tempdir = {folder!r}  # where a failed spawn leaves its error files (0.14)
+            import torch.multiprocessing as mp
+            def run_worker(rank):
+                pass
+            mp.spawn(run_worker, nprocs=1, join=True)
+            """,
+            folder,
+        )
+    reason = "An attempt has been made to start a new process before the"
+    return [done.returncode, reason in done.stderr and "process 0 terminated with exit code 1" in done.stderr]
+
+
+@shows("S0.15", gives=["NameError: name 'mp' is not defined", "NameError: name 'optim' is not defined"], here=True)
+def rnn_listing_without_its_imports() -> list[str]:
+    listing = execute("""
+    def main():
+        mp.spawn(run_worker, args=(2,), nprocs=2, join=True)
+    def run_trainer():
+        optim.SGD
+    """)
+    return outcomes_of(listing["main"], listing["run_trainer"])
+
+
+class RNNModel(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(2, 3, 4)
+
+
+@shows("S0.16", raises=("AttributeError", "'RNNModel' object has no attribute 'parameter_rrefs'"), here=True)
+def parameters_for_the_optimizer() -> None:
+    RNNModel().parameter_rrefs()
+
+
+@shows("S0.17", raises=("NameError", "name '_remote_method' is not defined"), here=True)
+def forward_of_the_published_model() -> None:
+    listing = execute("""
+    def forward(table, emb_table_rref, input):
+        return _remote_method(table.forward, emb_table_rref, input)
+    """)
+    listing["forward"](nn.Embedding, None, None)
+
+
+@shows("S0.18", raises=("AttributeError", "type object 'context' has no attribute 'context'"))
+def context_of_a_context() -> None:
+    from torch.distributed.autograd import context as dist_autograd
+
+    with dist_autograd.context():  # type: ignore[attr-defined]
+        pass
+
+
+@shows("S0.19", gives=[True, False])
+def tokens_of_nowhere() -> list[bool]:
+    """Are they what torch, asked to, fills uninitialised memory with? Published, then repaired."""
+    torch.use_deterministic_algorithms(True)
+    try:
+        published = torch.LongTensor(5, 3) % 10
+        repaired = torch.LongTensor(5, 3).random_(0, 10)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    filling = torch.full((5, 3), torch.iinfo(torch.int64).max % 10)
+    return [torch.equal(published, filling), torch.equal(repaired, filling)]
+
+
+@shows("S0.20", gives=[3, 10])
+def classes_that_the_loss_sees() -> list[int]:
+    """Of equal logits the loss is the log of their number: published (the sequences), repaired (the vocabulary)."""
+    criterion = nn.CrossEntropyLoss()
+    output = torch.zeros(5, 3, 10)
+    published = criterion(output, torch.zeros(5, 10, dtype=torch.int64))
+    repaired = criterion(output.reshape(-1, 10), torch.zeros(15, dtype=torch.int64))
+    return [number_whose_log_is(published), number_whose_log_is(repaired)]
+
+
+def number_whose_log_is(loss: torch.Tensor) -> int:
+    number = round(math.exp(loss.item()))
+    torch.testing.assert_close(loss, torch.tensor(number).log())
+    return number
+
+
+@shows("S0.21", gives={"fresh targets": False, "one batch": True})
+def does_it_learn() -> dict[str, bool]:
+    """400 steps of 0.5: is the mean loss of the last 50 below 0.9, where ln 3 is chance?"""
+    return {"fresh targets": last_losses(fresh=True) < 0.9, "one batch": last_losses(fresh=False) < 0.9}
+
+
+def last_losses(*, fresh: bool) -> float:
+    torch.manual_seed(0)
+    encoder, rnn, decoder = nn.Embedding(10, 2), nn.LSTM(2, 3, 4), nn.Linear(3, 10)
+    modules = nn.ModuleList([encoder, rnn, decoder])
+    optimizer = torch.optim.SGD(modules.parameters(), lr=0.5)
+    losses: list[float] = []
+    batch = draw()
+    for _ in range(400):
+        data, target, hidden = batch
+        loss = nn.functional.cross_entropy(decoder(rnn(encoder(data), hidden)[0]), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        batch = draw() if fresh else batch
+    return sum(losses[-50:]) / 50
+
+
+def draw() -> tuple[torch.Tensor, torch.Tensor, Any]:
+    """Tokens, targets in the published shape, and the hidden state that the listing draws anew each time."""
+    hidden = torch.randn(4, 3, 3), torch.randn(4, 3, 3)
+    return torch.randint(10, (5, 3)), torch.randint(3, (5, 10)), hidden

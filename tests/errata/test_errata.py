@@ -1,0 +1,168 @@
+"""Every published crash and silent error still fails as docs/errata.md says.
+
+What the published code does, written afresh, stands in the modules errata_*.py; here it is run, and the two are held
+against the page in both directions.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reference.outcome import Raised, RoleFailed
+from reference.world import World, launch
+from tests.errata.listings import BEHAVIOURS, Behaviour, fits, shows
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "errata.md"
+PARTS = ("platform", "s0", "s0_agents", "s1", "s2", "s2_agents", "s4")
+
+# Shown by a test of its own module.
+ELSEWHERE = {"S3.3": "tests/reference/test_dist_autograd.py::test_a_fetched_nn_parameter_is_never_trained"}
+
+# Crashes and silent errors that cannot be shown, and why.
+NOT_SHOWN: dict[str, str] = {}
+
+for part in PARTS:
+    importlib.import_module(f"tests.errata.{part}")
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with launch(["worker0", "worker1", "worker2"], deadline=150) as world:
+        yield world
+
+
+def check(behaviour: Behaviour, world: World | None) -> None:
+    """Raises AssertionError when it does anything but what its row says."""
+    if behaviour.raises is None:
+        assert run(behaviour, world) == behaviour.gives
+        return
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (type and text are compared below)
+        run(behaviour, world)
+    kind, text = told(caught.value)
+    assert kind.rpartition(".")[2] == behaviour.raises[0]
+    assert fits(behaviour.raises[1], text), text
+
+
+def run(behaviour: Behaviour, world: World | None) -> object:
+    if behaviour.here:
+        return behaviour.function()
+    assert world is not None
+    return world.call("worker0", behaviour.function)
+
+
+def told(error: BaseException) -> tuple[str, str]:
+    """Type and text of an error, seen here or on a role."""
+    if isinstance(error, RoleFailed):
+        assert isinstance(error.outcome, Raised), str(error)
+        return error.outcome.type, error.outcome.message
+    return type(error).__qualname__, str(error)
+
+
+# torch's first TCP store in a process, whichever of these is the first, opens a pipe that is kept, one for all of them.
+KEEPS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
+
+
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(each, id=number, marks=KEEPS.get(number, [])) for number, each in BEHAVIOURS.items()]
+)
+def test_erratum(behaviour: Behaviour, world: World) -> None:
+    check(behaviour, world)
+
+
+def severities(page: str) -> dict[str, str]:
+    """Of every row of the page: number to severity."""
+    rows = re.findall(r"^\| ((?:S\d|0)\.\d+) \|.*\| ([^|]+) \|$", page, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^\| (?:S\d|0)\.", page, re.MULTILINE)), "a row of another shape"
+    assert len(rows) == len(dict(rows)), "a number stands twice"
+    return dict(rows)
+
+
+def must_be_shown(page: str) -> set[str]:
+    return {number for number, severity in severities(page).items() if re.search("crash|silent", severity)}
+
+
+def test_every_crash_and_every_silent_error_is_shown() -> None:
+    assert must_be_shown(PAGE.read_text()) - set(BEHAVIOURS) - set(ELSEWHERE) - set(NOT_SHOWN) == set()
+
+
+def test_every_number_shown_is_on_the_page() -> None:
+    assert {*BEHAVIOURS, *ELSEWHERE, *NOT_SHOWN} - set(severities(PAGE.read_text())) == set()
+
+
+def test_no_number_is_both_shown_and_excused() -> None:
+    assert not BEHAVIOURS.keys() & (ELSEWHERE.keys() | NOT_SHOWN.keys())
+    assert not ELSEWHERE.keys() & NOT_SHOWN.keys()
+
+
+@pytest.mark.parametrize(("number", "place"), ELSEWHERE.items(), ids=ELSEWHERE)
+def test_what_is_shown_elsewhere_is_there(number: str, place: str) -> None:
+    path, name = place.split("::")
+    functions = {
+        node.name: ast.get_docstring(node) or ""
+        for node in ast.parse((ROOT / path).read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert f"Erratum {number}:" in functions[name]
+
+
+class TestTheseTestsCanFail:
+    """A row that rots is noticed."""
+
+    def test_a_crash_that_no_longer_happens(self) -> None:
+        with pytest.raises(pytest.fail.Exception, match=r"^DID NOT RAISE"):
+            check(Behaviour("S9.1", int, None, ("TypeError", "no"), here=True), None)
+
+    @pytest.mark.parametrize("raises", [("KeyError", "today"), ("LookupError", "toda"), ("LookupError", "…today")])
+    def test_another_error(self, raises: tuple[str, str]) -> None:
+        with pytest.raises(AssertionError):
+            check(Behaviour("S9.1", unlucky, None, raises, here=True), None)
+
+    def test_the_error_of_the_row(self) -> None:
+        check(Behaviour("S9.1", unlucky, None, ("LookupError", "today"), here=True), None)
+
+    def test_another_value(self) -> None:
+        with pytest.raises(AssertionError):
+            check(Behaviour("S9.1", int, 1, None, here=True), None)
+
+    def test_a_number_shown_twice(self) -> None:
+        with pytest.raises(AssertionError, match=r"^S0\.1 is shown twice$"):
+            shows("S0.1", gives=1)(int)
+
+    def test_rows_without_a_test(self) -> None:
+        page = "| S9.1 | a | b | c | **silent** (x) |\n| 0.99 | a | b | c | crash |\n| S9.3 | a | b | c | hang |\n"
+        assert must_be_shown(page) == {"S9.1", "0.99"}
+
+    @pytest.mark.parametrize(
+        ("row", "reason"), [("| S9.1 | a | b | c | ok", "another shape"), ("| S9.1 | a | b | c | ok |\n" * 2, "twice")]
+    )
+    def test_a_row_that_is_none(self, row: str, reason: str) -> None:
+        with pytest.raises(AssertionError, match=reason):
+            severities(row)
+
+
+def unlucky() -> None:
+    raise LookupError("today")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message", "fit"),
+    [
+        ("no id 1", "no id 1\nmore", True),
+        ("no id …", "no id 7", True),
+        ("no id …", "no id ", False),
+        ("no id", "no id 7", False),
+        ("a\nb", "a\nb\nc", True),
+        ("a\nb", "a\nc", False),
+        ("a.c", "abc", False),
+        ("a…c", "a\nc", False),
+    ],
+)
+def test_texts(wanted: str, message: str, fit: bool) -> None:
+    assert fits(wanted, message) is fit

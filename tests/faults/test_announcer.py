@@ -1,0 +1,104 @@
+"""Announced moments: once, in the announcing thread, and nobody else's."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import partial
+
+import pytest
+
+from faults.inject.announcer import Announcer, StepHandler
+from faults.plan.moment import Moment
+
+
+def test_each_action_once_and_before_the_role_goes_on() -> None:
+    announcer, seen = Announcer("ps"), []
+    for name in "ab":
+        announcer.subscribe(Moment.parse("up@ps"), partial(seen.append, name))
+    announcer.subscribe(Moment.parse("shutdown@ps"), partial(seen.append, "c"))
+    announcer.announce("up")
+    assert seen == ["a", "b"]
+    announcer.announce("up")
+    assert seen == ["a", "b"]
+    announcer.announce("shutdown")
+    assert seen == ["a", "b", "c"]
+
+
+def test_the_very_call_and_step() -> None:
+    announcer, seen = Announcer("ps"), []
+    announcer.subscribe(Moment.parse("call:m:f#2@ps"), partial(seen.append, "call"))
+    announcer.subscribe(Moment.parse("step:2@ps"), partial(seen.append, "step"))
+    for event, number, site in [
+        ("call", 1, "m:f"),
+        ("call", 2, "m:g"),
+        ("step", 1, ""),
+        ("step", 3, ""),
+        ("up", 2, ""),
+    ]:
+        announcer.announce(event, number, site)
+    assert seen == []
+    announcer.announce("call", 2, "m:f")
+    announcer.announce("step", 2)
+    assert seen == ["call", "step"]
+
+
+def test_the_moment_of_another_role_is_a_mistake() -> None:
+    with pytest.raises(AssertionError):
+        Announcer("ps").subscribe(Moment.parse("up@trainer1"), list)
+
+
+def test_who_waits() -> None:
+    announcer = Announcer("ps")
+    announcer.subscribe(Moment.parse("step:2@ps"), list)
+    assert announcer.awaits("step")
+    assert not announcer.awaits("call")
+    announcer.announce("step", 2)
+    assert not announcer.awaits("step")
+
+
+def test_many_threads_at_one_moment_act_once() -> None:
+    announcer, seen = Announcer("ps"), []
+    together = threading.Barrier(8)
+
+    def arrive() -> None:
+        together.wait(timeout=30)
+        announcer.announce("up")
+
+    announcer.subscribe(Moment.parse("up@ps"), lambda: seen.append(threading.current_thread()))
+    threads = [threading.Thread(target=arrive) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(seen) == 1
+    assert seen[0] in threads
+
+
+def test_an_action_may_announce_and_subscribe() -> None:
+    announcer, seen = Announcer("ps"), []
+    announcer.subscribe(Moment.parse("shutdown@ps"), partial(seen.append, "later"))
+    announcer.subscribe(Moment.parse("up@ps"), partial(announcer.announce, "shutdown"))
+    announcer.announce("up")
+    assert seen == ["later"]
+
+
+def test_an_action_that_fails_fails_its_role() -> None:
+    announcer = Announcer("ps")
+    announcer.subscribe(Moment.parse("up@ps"), partial(int, "x"))
+    with pytest.raises(ValueError, match="invalid literal"):
+        announcer.announce("up")
+
+
+def test_steps_are_heard_in_the_log() -> None:
+    announcer, seen = Announcer("ps"), []
+    for step in (1, 2):
+        announcer.subscribe(Moment.parse(f"step:{step}@ps"), partial(seen.append, step))
+    logger = logging.Logger("steps", logging.INFO)
+    logger.addHandler(StepHandler(announcer))
+    for extra in ({}, {"step": None}, {"step": True}, {"step": "1"}, {"step": 1.0}, {"step": 3}):
+        logger.info("no step", extra=extra)
+    assert seen == []
+    logger.info("step", extra={"step": 2})
+    logger.info("step", extra={"step": 2})
+    assert seen == [2]

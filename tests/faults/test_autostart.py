@@ -1,0 +1,161 @@
+"""Programs that find their plan by FAULTS_RUN alone, where the package is installed; and what it costs all others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.script.autostart import SAID, VARIABLE
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def build(kind: str, place: Path) -> Path:
+    """The wheel or the sdist, made offline of a copy of the checkout."""
+    source = place / kind
+    source.mkdir()
+    ours = [path.name for path in ROOT.glob("torch_rpc_reference_*.py")]
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "faults.pth", *ours):
+        shutil.copy(ROOT / name, source / name)
+    for name in ("faults", "reference"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    make = f"from setuptools import build_meta; build_meta.build_{kind}({str(place)!r})"
+    subprocess.run([sys.executable, "-c", make], cwd=source, check=True, capture_output=True)
+    return next(place.glob({"wheel": "*.whl", "sdist": "*.tar.gz"}[kind]))
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An environment's Python: what this one has installed, and this project's wheel."""
+    place = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
+    site = next((place / "venv/lib").glob("python*")) / "site-packages"
+    (site / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
+    with zipfile.ZipFile(build("wheel", place)) as wheel:
+        wheel.extractall(site)
+    return str(place / "venv/bin/python")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This one, without the checkout, and with little noise."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", VARIABLE, SAID)}
+    return {**kept, "TP_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **more}
+
+
+def said(python: str, text: str, **variables: str) -> str:
+    command = [python, "-c", text]
+    return subprocess.run(command, env=environment(**variables), check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.long
+def test_torchrun_as_documented(python: str, tmp_path: Path) -> None:
+    """prepare; FAULTS_RUN=DIR torchrun ...; check. By a relative path, too."""
+    run = tmp_path / "run"
+    assert main(["prepare", str(run), "--plan", "Duplicate site=__main__:greet role=worker1 nth=2"]) == 0
+    script = shutil.copy(SCRIPTS / "greet.py", tmp_path)
+    command = [python, "-m", "torch.distributed.run", "--nproc-per-node", "2", script]
+    done = subprocess.run(
+        command, env=environment(**{VARIABLE: "run"}), cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert "worker1 was counted [1, 2, 4]" in done.stdout
+    checked = subprocess.run(
+        [python, "-m", "faults", "check", str(run)], env=environment(), cwd="/", capture_output=True, text=True
+    )
+    assert checked.returncode == 2, checked.stderr
+    assert "pass     fired: 1 of 1 faults" in checked.stdout
+    assert "by the ledgers worker0, worker1 shut RPC down, nobody did not" in checked.stdout
+    assert "verdict: unknown" in checked.stdout
+
+
+LOADED = "import sys; print(*[m for m in sys.modules if m.split('.')[0] in ('faults', 'torch')], sys.meta_path)"
+
+
+def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> None:
+    plain, hurt = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
+    assert "faults" not in plain
+    assert "torch" not in plain
+    loaded, _, finders = hurt.partition("[")
+    assert set(loaded.split()) == set()  # a program may have a `faults` of its own
+    assert "faults.script.autostart._Finder" in finders
+    again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
+    modules = ("script", "script.autostart", "script.own_signals", "script.exit_hooks", "run", "run.process_tree")
+    assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
+
+
+def test_the_line_costs_nothing() -> None:
+    """A start of Python takes 10 ms and more; this less than a thousandth of that."""
+    line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")
+    assert VARIABLE not in os.environ
+    begun = time.perf_counter()
+    for _ in range(1000):
+        exec(line, {})
+    assert (time.perf_counter() - begun) / 1000 < 1e-4
+
+
+@pytest.mark.long
+def test_torch_is_as_it_was_without_the_variable_and_is_not_with_it(python: str, tmp_path: Path) -> None:
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = (
+        "from torch.distributed.rpc import init_rpc, shutdown; print(type(init_rpc).__name__, type(shutdown).__name__)"
+    )
+    assert said(python, text) == "function function\n"
+    assert said(python, text, **{VARIABLE: str(tmp_path / "run")}) == "partial partial\n"
+
+
+@pytest.mark.long
+def test_a_variable_that_is_left_exported_is_told_once_a_program(python: str, tmp_path: Path) -> None:
+    """Not in what this starts; and the program's own `reference` is a reason to do nothing."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = "import sys, subprocess, torch.distributed.rpc as r; print(type(r.shutdown).__name__, flush=True)\n"
+    again = f"subprocess.run([sys.executable, '-c', {text!r}], check=True)"
+    (tmp_path / "twice.py").write_text(text + again)
+    variables = environment(**{VARIABLE: str(tmp_path / "run")})
+    command = [python, str(tmp_path / "twice.py")]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["partial", "partial"]
+    plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
+    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
+    (tmp_path / "test_it.py").write_text("from faults.run.launch_scope import scope\n\n\ndef test_it():\n    pass\n")
+    pytest_of_it = [python, "-m", "pytest", str(tmp_path / "test_it.py"), "-p", "no:cacheprovider", "-n", "0"]
+    done = subprocess.run(pytest_of_it, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]  # pytest hides it later
+    (tmp_path / "reference.py").write_text("")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "function"
+    hidden = f"FAULTS_RUN does nothing here: {tmp_path / 'reference.py'} hides the package `reference`"
+    assert done.stderr.splitlines()[0] == f"torch-rpc-reference: {hidden} of torch-rpc-reference"
+
+
+@pytest.mark.parametrize("module", ["run.launch_scope", "ledger.record"])
+def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_path: Path) -> None:
+    """Also one that imports RPC, at which the plan is installed, for which the module is needed."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    text = f"import faults.{module}, torch.distributed.rpc as r; print(type(r.shutdown).__name__)"
+    path = os.pathsep.join((str(ROOT / "faults" / "startup"), str(ROOT)))
+    assert said(sys.executable, text, PYTHONPATH=path, **{VARIABLE: str(tmp_path / "run")}) == "partial\n"
+
+
+def test_a_folder_that_is_not_there_is_said(python: str, tmp_path: Path) -> None:
+    """A plan that is silently not carried out would be worse."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        said(python, "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
+    assert caught.value.stderr.splitlines()[-1].endswith("nowhere/plan.json cannot be read: No such file or directory")
+
+
+def test_what_is_shipped(tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", tmp_path)) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert {"faults.pth", "setup.py", "faults/startup/sitecustomize.py", "faults/script/autostart.py"} <= names
+    assert {"torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py"} <= names

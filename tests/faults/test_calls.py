@@ -1,0 +1,456 @@
+"""Every kind of fault at every form of call, in real worlds: by count, by effect, and by the ledger.
+
+Behaviours of torch pinned here were measured on torch 2.13.0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from faults.inject.call import occurrence
+from faults.ledger import ledger
+from faults.plan import Plan
+from faults.run.launch_scope import prepared, scope
+from reference.outcome import Killed, Overdue, RoleFailed
+from reference.world import World, launch
+from tests.support import roles_shop as shop
+
+HERE = shop.HERE
+SECONDS = 0.1
+TIMEOUT = 0.2
+# What stays with the callee: RRefs that the caller must not drop, and those that torch does not (docs/behaviours.md).
+KEEPS = {way: [pytest.mark.leaves("rrefs")] for way in ("remote", "proxy_remote", "proxy_async")}
+FORMS = [
+    *(pytest.param(way, "b", marks=KEEPS.get(way, [])) for way in shop.WAYS),
+    *(("rpc_sync", "a"), ("remote", "a"), ("asynchronous", "a"), ("proxy", "a")),
+]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the caller of the hurt call sees, at least how long it takes, and how often the callee executes it."""
+
+    fault: str
+    error: str = ""
+    text: str = ""
+    seconds: float = 0.0
+    executions: int = 1
+    effective: bool = False
+
+
+SALE = "error=ValueError text='no sale'"
+TIMED_OUT = "RPC ran for more than set timeout"
+EFFECTS = (
+    Effect(f"Delay side=request seconds={SECONDS}", seconds=SECONDS, effective=True),
+    Effect(f"Delay side=reply seconds={SECONDS}", seconds=SECONDS, effective=True),
+    Effect(f"Raise side=request {SALE}", "ValueError", "no sale", executions=0),
+    Effect(f"Raise side=reply {SALE}", "ValueError", "no sale"),
+    Effect("Duplicate", executions=2, effective=True),
+    Effect("Drop side=request", "RuntimeError", TIMED_OUT, TIMEOUT, executions=0),
+    Effect("Drop side=reply", "RuntimeError", TIMED_OUT, TIMEOUT),
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with launch(["a", "b", "c", "d"], deadline=900) as world:
+        yield world
+
+
+def played(world: World, folder: Path, plan: str, caller: str, play: Any, *args: Any) -> Any:
+    """What ``play`` gives on ``caller`` under the plan, which a and b have."""
+    begin(world, folder, plan, "ab")
+    try:
+        return world.call(caller, play, *args)
+    finally:
+        end(world, "ab")
+
+
+def begin(world: World, folder: Path, plan: str, roles: str = "abcd") -> None:
+    place = prepared(Plan.parse(plan), folder)
+    for role in roles:
+        world.call(role, shop.activate, str(place), role)
+
+
+def end(world: World, roles: str = "abcd") -> None:
+    for role in roles:
+        world.call(role, shop.deactivate)
+
+
+def executed(world: World, name: str) -> int:
+    return sum(world.call(role, shop.counts).get(name, 0) for role in ("a", "b"))
+
+
+@pytest.mark.parametrize(("way", "to"), FORMS, ids=str)
+def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way: str, to: str) -> None:
+    """Eight or ten calls, of which the first and the last are healthy, and each other one meets one kind."""
+    name, site = shop.WAYS[way].name, shop.WAYS[way].site
+    # A `remote` to oneself that is never answered: see TestOwnReference.
+    effects = EFFECTS[:-2] if (way, to) == ("remote", "a") else EFFECTS
+    plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
+    lost = [nth for nth, each in enumerate(effects, 2) if each.text == TIMED_OUT]
+    count = len(effects) + 2
+    first, *hurt, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
+    assert (first.value, last.value) == (2, count * count + count)
+    for number, (effect, seen) in enumerate(zip(effects, hurt, strict=True), 2):
+        # torch keeps a type only of what the function itself raises, not of what a callback of its future does.
+        callback = "asynchronous" in way and "Raise side=reply" in effect.fault
+        assert seen.error == ("RuntimeError" if callback else effect.error), (effect, seen)
+        assert effect.text in seen.text
+        assert seen.value == (None if effect.error else number * number + number), (effect, seen)
+        assert effect.seconds * 0.98 <= seen.seconds, (effect, seen)
+    timeline = ledger.read(tmp_path)
+    assert executed(world, name) == 2 + sum(each.executions for each in effects)
+    assert timeline.facts() == sorted(facts(to, site, effects), key=repr)
+    known = [each for each in timeline.of("invoke") if "faults" in each.details]
+    assert [(each.details["nth"], each.details["faults"]) for each in known] == [
+        (nth, [nth - 2]) for nth in range(2, len(effects) + 2)
+    ]
+
+
+def test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to(world: World, tmp_path: Path) -> None:
+    """The second call of all is hurt, though it is the first to its callee; so are no other's second ones."""
+    site = shop.WAYS["rpc_sync"].site
+    begin(world, tmp_path, f"Raise site={site} role=a nth=2 side=request {SALE}", "ab")
+    try:
+        ways = [world.call("a", shop.calls, "rpc_sync", to, 1)[0].error for to in ("a", "b", "a", "b")]
+        assert world.call("b", shop.calls, "rpc_sync", "a", 2)[1].error == ""
+    finally:
+        end(world, "ab")
+    assert ways == ["", "ValueError", "", ""]
+    numbers = [each.details["nth"] for each in ledger.read(tmp_path).of("invoke") if each.role == "a"]
+    assert numbers == [1, 2, 3, 4]
+
+
+def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, str, tuple[tuple[str, Any], ...]]]:
+    for fault, effect in enumerate(effects):
+        kind = effect.fault.split()[0]
+        what = (("fault", fault), ("kind", kind), ("site", site), ("caller", "a"), ("nth", fault + 2))
+        yield to, "fired", what
+        if effect.effective:
+            yield to, "effective", what
+
+
+@pytest.mark.parametrize("way", shop.WAYS)
+def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) -> None:
+    site = shop.WAYS[way].site
+    healthy = played(world, tmp_path, "seed=0", "a", shop.gradients, way, "b", 5)
+    lasting = [each for each in EFFECTS if each.effective]
+    plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(lasting, 2))
+    hurt = played(world, tmp_path, plan, "a", shop.gradients, way, "b", 5)
+    assert len(ledger.read(tmp_path).of("fired")) == len(lasting) == 3
+    assert all(torch.equal(x, y) for x, y in zip(healthy, hurt, strict=True))
+    assert torch.equal(healthy[0], 2 * (torch.arange(3, dtype=torch.float64) / 4 + 1) + 1)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("way", ["rpc_sync", "remote", "asynchronous", "proxy", "helper"])
+def test_crash(tmp_path: Path, when: str, way: str) -> None:
+    plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
+    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
+        first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
+        assert world.wait()["b"] == Killed(signal.SIGKILL)
+    assert first.value == 2
+    assert (second.error, third.error) == ("RuntimeError", "RuntimeError")
+    assert second.seconds < 2
+    timeline = ledger.read(tmp_path)
+    what = (("fault", 0), ("kind", "Crash"), ("site", shop.WAYS[way].site), ("caller", "a"), ("nth", 2))
+    assert timeline.facts() == [("b", "fired", what)]
+    assert len(timeline.of("executed")) == (when == "after")
+
+
+CHANCES = "; ".join(
+    f"{kind} site={HERE}function chance_percent=40" for kind in ("Raise side=request", "Duplicate", "Raise side=reply")
+)
+
+
+def test_the_same_plan_twice_gives_the_same_facts(world: World, tmp_path: Path) -> None:
+    facts = []
+    for number, seed in enumerate([5, 5, 6]):
+        played(world, tmp_path / str(number), f"seed={seed}; {CHANCES}", "a", shop.calls, "rpc_sync", "b", 20)
+        facts.append(ledger.read(tmp_path / str(number)).facts())
+    assert facts[0] == facts[1] != facts[2]
+    assert facts[0]
+
+
+def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: Path) -> None:
+    plan = f"seed=9; Raise site={HERE}function side=request chance_percent=30"
+    answers = played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 40)
+    hit = [number for number, each in enumerate(answers, 1) if each.error]
+    assert hit == [n for n in range(1, 41) if occurrence.chance(9, 0, "a", f"{HERE}function", n) < 0.3]
+    assert 0 < len(hit) < 40
+
+
+def test_every_call(world: World, tmp_path: Path) -> None:
+    plan = f"Duplicate site={HERE}function every=true"
+    played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 5)
+    assert executed(world, "function") == 10
+    assert len(ledger.read(tmp_path).of("fired")) == 5
+
+
+@pytest.mark.parametrize(("role", "hurt"), [("", ["a", "c"]), ("role=c", ["c"])])
+def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hurt: list[str]) -> None:
+    begin(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}")
+    try:
+        ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in ("a", "c")}
+    finally:
+        end(world)
+    wanted = {caller: ["", "RuntimeError" if caller in hurt else "", ""] for caller in ends}
+    assert {caller: [each.error for each in answers] for caller, answers in ends.items()} == wanted
+    assert [each.details["caller"] for each in ledger.read(tmp_path).of("fired")] == hurt
+    assert sorted({each.role for each in ledger.read(tmp_path).of("planned")}) == (["c"] if role else list("abcd"))
+
+
+class TestOrder:
+    @pytest.mark.parametrize("function", shop.ARRIVALS)
+    @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
+    def test_whatever_the_arrival(self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]) -> None:
+        """They arrive in the reverse order, one by one: the worst."""
+        begin(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10")
+        try:
+            for number, role in enumerate(reversed(roles), 1):
+                world.call(role, shop.send_arrival, function, "d")
+                if number < len(roles):  # when all have come they are gone
+                    assert world.call("d", shop.await_arrivals, number)
+            answers = [world.call(role, shop.take_answer) for role in roles]
+        finally:
+            end(world)
+        assert world.call("d", shop.executions) == list(roles)
+        refused = function == "arrive_and_refuse"
+        assert [each.error == "ValueError" if refused else each.value for each in answers] == (
+            [True] * 3 if refused else list(roles)
+        )
+        timeline = ledger.read(tmp_path)
+        (fired,) = timeline.of("fired")
+        assert fired.details["arrived"] == list(reversed(roles))
+        assert timeline.of("effective")[0].details["executed"] == list(roles)
+
+    def test_a_missing_one_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
+        begin(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2")
+        try:
+            for role in ("b", "c"):
+                world.call(role, shop.send_arrival, "arrive", "d")
+            answers = [world.call(role, shop.take_answer) for role in ("b", "c")]
+        finally:
+            end(world)
+        for each, late in zip(answers, ("a", "a, b"), strict=True):
+            assert f"nothing from {late} within 0.2 s" in each.text
+            assert each.seconds < 2
+        assert world.call("d", shop.executions) == []
+        assert ledger.read(tmp_path).of("fired") == []
+
+    def test_without_a_plan_they_execute_as_they_arrive(self, world: World) -> None:
+        world.call("d", shop.forget)
+        for role in ("c", "b", "a"):
+            world.call(role, shop.send_arrival, "arrive", "d")
+            world.call(role, shop.take_answer)
+        assert world.call("d", shop.executions) == ["c", "b", "a"]
+
+
+class TestThreads:
+    """The callee has one RPC thread; the caller sends the hurt call, then another."""
+
+    @pytest.mark.parametrize(
+        ("fault", "blocks"),
+        [
+            ("Delay side=reply seconds=0.6", False),
+            ("Drop side=reply", False),
+            ("Drop side=request", False),
+            ("Delay side=request seconds=0.6", True),
+        ],
+    )
+    @pytest.mark.parametrize("function", ["function", "asynchronous"])
+    def test_one_is_enough(self, tmp_path: Path, fault: str, blocks: bool, function: str) -> None:
+        plan = Plan.parse(f"{fault} site={HERE}{function}")
+        with (
+            scope(plan, tmp_path, ["a", "b"]) as arguments,
+            launch(["a", "b"], deadline=100, options={"num_worker_threads": 1}, **arguments) as world,
+        ):
+            seconds = world.call("a", shop.seconds_of_another_call, function, "b")
+        assert len(ledger.read(tmp_path).of("fired")) == 1
+        assert (seconds >= 0.5) if blocks else (seconds < 0.5)
+
+
+def ends(folder: Path) -> dict[str, tuple[str, str]]:
+    """Site to (event, error) of each call that ended, torch's own left out."""
+    found = ledger.read(folder).of("ok", "fail", "info")
+    return {
+        each.details["site"].partition(":")[2]: (each.event, each.details.get("error", ""))
+        for each in found
+        if each.details["site"].startswith(HERE)
+    }
+
+
+class TestLedger:
+    @pytest.mark.parametrize(
+        ("kind", "text"),
+        [
+            ("TypeError", "TypeError: TypeError('no sale')"),
+            ("ValueError", "ValueError: ValueError('no sale')"),
+            ("KeyError", "KeyError('no sale')"),
+            ("RuntimeError", "RuntimeError: RuntimeError('no sale')"),
+        ],
+    )
+    def test_an_exception_there_is_definite(self, world: World, tmp_path: Path, kind: str, text: str) -> None:
+        begin(world, tmp_path, f"Duplicate site={HERE}never")
+        answer = world.call("a", shop.refused, kind, "b")
+        end(world)
+        assert answer.error
+        event, error = ends(tmp_path)["refuse"]
+        assert (event, text in error) == ("fail", True), error
+
+    def test_an_exception_in_a_callback_is_definite(self, world: World, tmp_path: Path) -> None:
+        begin(world, tmp_path, f"Duplicate site={HERE}never")
+        answer = world.call("a", shop.refused, "later", "b")
+        end(world)
+        assert "no sale" in answer.text
+        assert ends(tmp_path)["refuse_later"][0] == "fail"
+
+    def test_a_normal_call(self, world: World, tmp_path: Path) -> None:
+        played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.calls, "rpc_sync", "b", 1)
+        assert ends(tmp_path) == {"function": ("ok", "")}
+
+    def test_a_timeout_is_not(self, world: World, tmp_path: Path) -> None:
+        plan = f"Delay site={HERE}function side=request seconds=0.3"
+        played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 1, 0.1)
+        due = time.monotonic() + 10
+        while not executed(world, "function"):  # it comes late, and to nobody, but not into the next test's count
+            assert time.monotonic() < due
+        event, error = ends(tmp_path)["function"]
+        assert event == "info"
+        assert error.startswith("RuntimeError: RPCErr:1:RPC ran for more than set timeout (100 ms)")
+
+    def test_a_call_that_cannot_be_pickled_is_definite(self, world: World, tmp_path: Path) -> None:
+        begin(world, tmp_path, f"Duplicate site={HERE}never")
+        answer = world.call("a", shop.send_a_lock, "b")
+        end(world)
+        assert "cannot pickle" in answer.text
+        assert ends(tmp_path)["function"][0] == "fail"
+
+    def test_an_unknown_worker_is_refused_by_torch_before(self, world: World, tmp_path: Path) -> None:
+        (answer,) = played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.calls, "rpc_sync", "nobody", 1)
+        assert "nobody" in answer.text
+        assert ends(tmp_path) == {}
+
+    @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
+    def test_a_dead_callee(self, tmp_path: Path, options: dict[str, Any]) -> None:
+        """Killed in mid-call, then dead, then dead for one who has never called it."""
+        plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
+        with (
+            scope(plan, tmp_path, "abc") as arguments,
+            launch(["a", "b", "c"], deadline=100, options=options, **arguments) as world,
+            _process(world.pids["c"]) as process,
+        ):
+            (lost,) = world.call("a", shop.calls, "rpc_sync", "c", 1, 5.0)
+            assert lost.error
+            world.call("a", shop.calls, "static", "c", 1, 5.0)
+            assert select.select([process], [], [], 10)[0], "its sockets are closed one after the other"
+            world.call("b", shop.calls, "of_class", "c", 1, 5.0)
+            for role in "ab":
+                world.call(role, shop.await_ends)
+        found = ends(tmp_path)
+        assert [found[name][0] for name in ("function", "Till.static", "Till.of_class")] == ["info", "info", "fail"]
+        assert "eof" in found["function"][1].lower()
+        assert found["Till.static"][1] == found["function"][1]  # torch remembers it
+        assert "ECONNREFUSED" in found["Till.of_class"][1]
+
+
+@contextmanager
+def _process(pid: int) -> Iterator[int]:
+    """A descriptor that can be read when the process is gone."""
+    process = os.pidfd_open(pid)
+    try:
+        yield process
+    finally:
+        os.close(process)
+
+
+@pytest.mark.parametrize("way", ["str.upper", "operator", "partial", "script"])
+def test_every_callable_still_works_under_a_plan(world: World, tmp_path: Path, way: str) -> None:
+    assert played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.call_something, way, "b").error == ""
+
+
+def test_a_pickler_of_the_users_own_passes_unhurt(world: World, tmp_path: Path) -> None:
+    plan = f"Raise site={HERE}function side=request nth=2"
+    answers = played(world, tmp_path, plan, "a", shop.with_own_pickler, "b")
+    assert [each.error for each in answers] == ["", "", "RuntimeError", ""]
+
+
+def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None:
+    place = prepared(Plan.parse(f"Duplicate site={HERE}function"), tmp_path)
+    world.call("a", shop.activate, str(place), "a")
+    try:
+        (answer,) = world.call("a", shop.calls, "rpc_sync", "b", 1)
+    finally:
+        end(world, "a")
+    assert "a fault hit tests.support.roles_shop:function, but its callee has no plan installed" in answer.text
+
+
+def test_a_mistake_of_the_program_is_still_torchs_to_tell(world: World, tmp_path: Path) -> None:
+    plan = f"Delay site={HERE}not_a_future side=reply seconds=0.1"
+    healthy = world.call("a", shop.refused, "not_a_future", "b")
+    hurt = played(world, tmp_path, plan, "a", shop.refused, "not_a_future", "b")
+    assert "must return a torch.futures.Future" in healthy.text
+    assert "must return a torch.futures.Future" in hurt.text
+
+
+class TestOwnReference:
+    """`remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
+
+    @pytest.mark.parametrize("side", ["request", "reply"])
+    def test_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
+        plan = Plan.parse(f"Drop site={HERE}function side={side}")
+        with scope(plan, tmp_path) as arguments, launch(["a"], deadline=100, **arguments) as world:
+            world.call("a", shop.nothing)
+            with pytest.raises(RoleFailed):
+                world.call("a", shop.refer_to_oneself, deadline=1)
+            overdue = world.outcomes["a"]
+        assert isinstance(overdue, Overdue)
+        assert "in refer_to_oneself" in overdue.stacks
+        assert len(ledger.read(tmp_path).of("fired")) == 1
+
+
+class TestShutdown:
+    def test_waits_for_a_dropped_reply_only_until_its_caller_has_timed_out(self, tmp_path: Path) -> None:
+        """The outstanding call of the caller holds it, not the future that never completes on the callee."""
+        seconds = []
+        for number, play in enumerate([shop.call_and_wait, shop.call_and_leave]):
+            plan = Plan.parse(f"Drop site={HERE}function side=reply")
+            with (
+                scope(plan, tmp_path / str(number), "ab") as arguments,
+                launch({"a": play, "b": shop.nothing}, deadline=100, **arguments) as world,
+            ):
+                world.wait()
+            timeline = ledger.read(tmp_path / str(number))
+            end = max(each.time for each in timeline.of("left"))
+            seconds.append(end - min(each.time for each in timeline.of("shutdown") if each.role == "a"))
+        assert seconds[0] < 0.7
+        assert 0.7 < seconds[1] < 3
+
+    def test_while_a_reply_is_still_late(self, tmp_path: Path) -> None:
+        """The caller has given up; the callee answers nobody, and must not fall over it."""
+        plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
+        with (
+            scope(plan, tmp_path, "ab") as arguments,
+            launch({"a": shop.call_briefly, "b": shop.nothing}, deadline=100, **arguments) as world,
+        ):
+            outcomes = world.wait()
+            assert world.log("b") == ""
+        assert {type(each).__name__ for each in outcomes.values()} == {"Returned"}
+
+
+def test_a_role_that_fails_is_reported(world: World) -> None:
+    with pytest.raises(RoleFailed):
+        world.call("a", shop.call, "rpc_sync", "nobody", 1)

@@ -1,0 +1,53 @@
+"""Which sites a run has called, from ledgers written by hand and from a real run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from faults.ledger import Event, Timeline
+from faults.ledger.census import Calls, census
+from faults.plan import Plan
+from faults.run.runs import run
+from tests.support import roles_subjects as plays
+
+
+def invoke(role: str, site: str, to: str, time: float) -> Event:
+    return Event(role, "invoke", time, {"site": site, "nth": 1, "to": to, "via": "rpc"})
+
+
+def timeline(*events: Event) -> Timeline:
+    return Timeline(events, {}, ())
+
+
+def test_by_hand() -> None:
+    found = census(
+        timeline(
+            invoke("b", "m:later", "a", 1),
+            invoke("b", "m:f", "d", 2),
+            invoke("a", "m:f", "c", 3),
+            invoke("b", "m:f", "c", 4),
+            Event("b", "ok", 5, {"site": "m:f"}),
+            invoke("a", "torch.distributed.rpc.api:_x", "b", 6),
+        )
+    )
+    assert found == {"m:later": Calls({"b": 1}, ("a",)), "m:f": Calls({"a": 1, "b": 2}, ("c", "d"))}
+    assert list(found) == ["m:later", "m:f"]
+    assert list(found["m:f"].callers) == ["a", "b"]
+
+
+def test_torch_by_itself() -> None:
+    own = timeline(invoke("a", "torch.distributed.rpc.api:_x", "b", 6), invoke("a", "torchrun:f", "b", 7))
+    assert list(census(own)) == ["torchrun:f"]
+    assert list(census(own, internal=True)) == ["torch.distributed.rpc.api:_x", "torchrun:f"]
+
+
+def test_nothing() -> None:
+    assert census(timeline()) == {}
+
+
+def test_a_real_run(tmp_path: Path) -> None:
+    found, _ = run(plays.subject(plays.careful), Plan(), tmp_path, recorded=True)
+    assert census(found.timeline) == {
+        plays.PAY: Calls({"till": 3}, ("shop",)),
+        plays.TOTAL: Calls({"till": 1}, ("shop",)),
+    }

@@ -1,0 +1,335 @@
+"""``python -m faults`` as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.cli.options import read_plan
+from faults.plan import Plan, PlanError
+from reference.system import temporary_folders
+from tests.support.processes import children_of, descendants_of, end, left_after
+
+SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
+DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
+RUN = ["run", "batch_parameter_server", "--plan"]
+
+
+def stored() -> list[str]:
+    """Runs in the folder for temporary files, which is the test's own."""
+    return [path.name for path in Path(tempfile.gettempdir()).glob("faults-*")]
+
+
+def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, DELAY, "--steps", "1", "--model", "mlp"]) == 0
+    said = capsys.readouterr()
+    assert "pass     fired: 1 of 1 faults\n" in said.out
+    assert said.out.splitlines()[-1] == "verdict: equal"
+    assert said.out.startswith("batch_parameter_server ")
+    assert "model=mlp" in said.out.splitlines()[0]
+    assert said.out.splitlines()[0].endswith(f" s under 1 fault: {Plan.parse(DELAY)}")
+    assert (said.err, stored()) == ("", [])
+
+
+def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*RUN, DELAY.replace("trainer1", "trainer1 nth=9")]) == 1
+    said = capsys.readouterr()
+    assert "verdict: not fired" in said.out
+    assert "(recorded calls of it: 2 by trainer1, 2 by trainer2)" in said.out
+    assert "events:" in said.out
+    place = said.err.strip().removeprefix("stored in ")
+    assert stored() == [Path(place).name]
+    assert main(["check", place]) == 1
+    assert "verdict: not fired" in capsys.readouterr().out
+    shutil.rmtree(place)
+
+
+def test_a_plan_from_a_file_and_a_folder_that_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, place = tmp_path / "plan=1.txt", tmp_path / "run"
+    plan.write_text(f"{DELAY}\n")
+    for _ in range(2):  # the second takes the place of the first
+        assert main([*RUN, str(plan), "--dir", str(place)]) == 0
+    assert {path.name for path in place.iterdir()} >= {"plan.json", "run.json", "ps.jsonl", "ps.log"}
+    assert (Plan.from_json((place / "plan.json").read_text()), stored()) == (Plan.parse(DELAY), [])
+    capsys.readouterr()
+    assert main(["check", str(place)]) == 0
+    assert main(["check", str(place)]) == 0
+    assert capsys.readouterr().out.count("verdict: equal") == 2
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "batch_parameter_server", "--steps", "1"]) == 0
+    out = capsys.readouterr().out
+    assert f"{SITE} " in out
+    assert "trainer1 1, trainer2 1" in out
+    assert "torch.distributed" not in out
+
+
+BAD = [
+    (["fly"], "unknown command 'fly', wanted one of list, run"),
+    (["run"], "run what? wanted a tutorial's name first, got nothing"),
+    (["run", "--plan", DELAY], "run what?"),
+    (["run", "--healthy"], "run what?"),
+    (["run", "my.py", "--healthy"], "my.py is no tutorial: wanted `run ... --script my.py` for a program of your own"),
+    (["run", "resnet"], "unknown tutorial 'resnet', wanted one of rpc_basics"),
+    (["run", "rnn", "--colour", "red"], "unrecognized arguments: --colour red; wanted"),
+    (["run", "rnn", "--healthy", "pipeline"], "unrecognized arguments: pipeline; wanted"),
+    (["run", "rnn", "--steps", "0"], "rnn: steps must be at least 1, got 0"),
+    (["run", "rnn", "--plan", "Delay"], "neither a plan nor a file that holds one: No such file"),
+    (["run", "rnn", "--plan", "Melt role=ps"], "Melt"),
+    (["run", "rnn", "--plan", "Crash role=ps"], "needs either 'site' or 'at'"),
+    (["run", "rnn", "--plan", '{"faults": 1}'], "'faults' must be a list, got 1"),
+    (["run", "rnn", "--plan", "/dev"], "Is a directory"),
+    (["run", "rnn", "--plan", sys.executable], "it is not text"),
+    (["run", "rnn", "--plan", "Crash role=baker at=up@baker"], "no role baker; wanted some of ps, trainer"),
+    (["run", "rnn", "--deadline", "nan"], "wanted seconds, above 0"),
+    (["run", "rnn", "--deadline", "0"], "wanted seconds, above 0"),
+    (["run", "rnn", "--healthy", "--dir", "/dev/null/x"], "Not a directory"),
+    (["run", "--healthy", "--script"], "--script what?"),
+    (["run", "--healthy", "--script="], "--script what?"),
+    (["run", "--healthy", "--script", "--"], "--script what?"),
+    (["run", "--script", "no-such.py"], "--script no-such.py: no such file"),
+    (["run", "--script=no-such.py"], "--script no-such.py: no such file"),
+    (["run", "--script", "--", "no-such.py", "--plan", "x"], "--script no-such.py: no such file"),
+    (["run", "--healthy", "--script", "/dev"], "--script /dev is a folder: wanted a Python file or a command"),
+    (["run", "--healthy", "--script", "no-such-command"], "No such file or directory: 'no-such-command'"),
+    (["run", "rnn", "--healthy", "--script", "true"], "unrecognized arguments: rnn; wanted"),
+    (["run", "--healthy", "--steps", "3", "--script", "true"], "unrecognized arguments: --steps 3; wanted"),
+    (["run", "--deadline", "-1", "--script", "x.py"], "wanted seconds, above 0"),
+    (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
+    (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "a network's faults need roles"),
+    (["sweep"], "sweep what?"),
+    (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
+    (["sweep", "rnn", "--kinds", "Delay,Melt"], "unknown kind 'Melt', wanted some of Delay request, Delay,"),
+    (["sweep", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
+    (["check"], "the following arguments are required: DIR"),
+    (["check", "/no/such"], "is not a run's folder"),
+    (["check", "/no/such", "/nor/such"], "unrecognized arguments: /nor/such"),
+    (["prepare"], "the following arguments are required: DIR"),
+    (["prepare", "x", "y", "--healthy"], "unrecognized arguments: y"),
+    (["prepare", "x", "--plan", "Delay site=x"], "Delay"),
+    (["list", "resnet"], "unknown tutorial 'resnet'"),
+    (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
+]
+
+# Words before which a plan and `--healthy` can stand, each of which would else hurt nothing.
+RUNS = [["run", "rnn"], ["run", "--script", "true"], ["prepare", "x"]]
+NO_FAULTS = [
+    ([], "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"),
+    (["--plan", ""], "--plan '' has no faults: wanted one at least, or --healthy instead"),
+    (["--plan", "  "], "has no faults"),
+    (["--plan="], "--plan '' has no faults"),
+    (["--plan", "seed=3"], "--plan 'seed=3' has no faults"),
+    (["--plan", '{"faults": [], "seed": 3}'], "has no faults"),
+    (["--plan", os.devnull], "--plan '/dev/null' has no faults"),
+    (["--plan", DELAY, "--healthy"], "--healthy is a run without faults: wanted it or --plan, got both"),
+    (["--plan", DELAY, "--plan", DELAY], "--plan is given twice, wanted once"),
+    ([f"--plan={DELAY}", "--plan", DELAY], "--plan is given twice, wanted once"),
+    (["--healthy", "--healthy"], "--healthy is given twice, wanted once"),
+    (["--pla", DELAY], "unrecognized arguments: --pla"),
+    (["--heal"], "unrecognized arguments: --heal"),
+    (["--plan", "--healthy"], "argument --plan: expected one argument"),
+]
+BAD += [
+    ([run[0], *words, *run[1:]] if "true" in run else [*run, *words], said) for run in RUNS for words, said in NO_FAULTS
+]
+
+TWICE = [
+    ["run", "rnn", "--steps", "1", "--healthy", "--steps", "2"],
+    ["run", "rnn", "--healthy", "--deadline", "3", "--deadline=3"],
+    ["run", "--dir", "a", "--healthy", "--dir", "b", "--script", "true"],
+    ["run", "--bound", "3", "--healthy", "--bound", "4", "--script", "true"],
+    ["list", "rnn", "--dir", "a", "--dir", "b"],
+    ["sweep", "rnn", "--sites", "a", "--sites", "b"],
+    ["sweep", "rnn", "--kinds", "Delay", "--kinds", "Drop"],
+    ["sweep", "rnn", "--budget", "1", "--budget", "2"],
+]
+BAD += [(words, "is given twice, wanted once") for words in TWICE]
+
+ABBREVIATED = [
+    ["run", "rnn", "--healthy", "--dead", "3"],
+    ["run", "--healthy", "--boun", "3", "--script", "true"],
+    ["run", "--healthy", "--scrip", "true"],
+    ["sweep", "rnn", "--budg", "3"],
+    ["list", "rnn", "--di", "x"],
+    ["check", "x", "--hel"],
+]
+BAD += [(words, "what?" if "--scrip" in words else "unrecognized arguments: --") for words in ABBREVIATED]
+
+AFTER = ["--plan", "--healthy", "--dir", "--deadline", "--bound", "--script", "--plan=x", "--dir=x", "--script=y.py"]
+BAD += [
+    (["run", "--plan", DELAY, script, "x.py", *first, after], f"'{after}' stands after --script, where all words are")
+    for after in AFTER
+    for script, first in [("--script", []), ("--script", ["3", "--"])]
+]
+BAD += [
+    (["run", "--script=x.py", "--plan", DELAY], "wanted it before --script, or `--script -- ...` to pass it on"),
+    (["run", "--script", "--plan", DELAY, "x.py"], "'--plan' stands after --script"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD, ids=[" ".join(each).replace(DELAY, "DELAY") for each, _ in BAD])
+def test_bad_input_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = children_of(os.getpid())
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+    assert said in err
+    assert (children_of(os.getpid()) - before, stored(), list(tmp_path.iterdir())) == (set(), [], [])
+
+
+def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
+    assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
+    assert (
+        main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
+    )  # a kind that would hurt nothing
+    assert "no cell of Order with --sites autograd:gradient: nothing to sweep" in capsys.readouterr().err
+    assert stored() == []
+
+
+def test_without_a_command_nothing_has_passed(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a CI's line whose variable is empty."""
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("usage: python -m faults COMMAND")) == ("", 1)
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 1
+    for arguments in (["run", "rnn", "--help"], ["sweep", "--help"], ["run", "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 0
+    out = capsys.readouterr().out
+    assert "--deadline" in out
+    assert "sweep NAME --help" in out
+
+
+def test_plans_are_texts_or_files(tmp_path: Path) -> None:
+    file = tmp_path / "plan"
+    file.write_text(Plan.parse(DELAY).to_json())
+    assert read_plan(str(file)) == read_plan(DELAY) == read_plan(Plan.parse(DELAY).to_json()) == Plan.parse(DELAY)
+    assert read_plan('{"seed": 3}') == Plan(seed=3)
+    many = "; ".join([DELAY] * 100)  # longer than a file's name can be
+    assert len(read_plan(many).faults) == 100
+    with pytest.raises(PlanError, match="neither a plan nor a file"):
+        read_plan("x" * 5000)
+    with pytest.raises(PlanError, match=r"^'/dev/zero' has more than 67108864 bytes, wanted a plan$"):
+        read_plan("/dev/zero")
+
+
+def test_prepare(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["prepare", "run", "--plan", DELAY]) == 0
+    assert capsys.readouterr().out == f"FAULTS_RUN={tmp_path / 'run'}\n"
+    assert main(["check", "run"]) == 1  # nobody ran it
+    out = capsys.readouterr().out
+    assert out.startswith("run: under 1 fault: Delay site=")
+    assert "by the ledgers nobody shut RPC down" in out
+    assert main(["prepare", "run", "--healthy"]) == 0
+    assert main(["check", "run"]) == 2
+    assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
+
+
+LONG = {
+    "run": ["run", "batch_parameter_server", "--healthy", "--steps", "1000000"],
+    "script": [
+        "run",
+        "--healthy",
+        "--script",
+        sys.executable,
+        "-c",
+        "import sys, threading; sys.stderr.write('x\\n'); threading.Event().wait()",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        pytest.param("run", signal.SIGINT, marks=pytest.mark.long),
+        ("script", signal.SIGINT),
+        ("script", signal.SIGTERM),
+        pytest.param("script", signal.SIGHUP, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_an_interrupt_leaves_nothing(
+    name: str, by: signal.Signals, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    torch_files = tmp_path_factory.mktemp("torch")
+    command = [sys.executable, "-m", "faults", *LONG[name]]
+    # torch makes a folder for its compiler wherever temporary files go, unless it is told of one.
+    variables = {**os.environ, "TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(torch_files)}
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        started = _begun(process, tmp_path, name)
+        os.kill(process.pid, by)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert err.splitlines()[-1:] == ["interrupted"]
+    assert list(tmp_path.iterdir()) == []
+    assert left_after(started, 10) == set()  # the forkserver ends when it notices
+
+
+STARTS = """
+import os, subprocess, sys, threading
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+subprocess.Popen(["env", "-i", "sleep", "1000"])
+sys.stderr.write("x\\n")
+threading.Event().wait()
+"""
+
+
+def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None:
+    """And whatever that has started: in a session of its own, or without the environment. The folder of its run stays
+    until the next launcher comes."""
+    command = [sys.executable, "-m", "faults", "run", "--healthy", "--script", sys.executable, "-c", STARTS]
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        started = _begun(process, tmp_path, "script")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()  # type: ignore[union-attr]
+    try:
+        assert len(started) == 4  # with the warden
+        assert left_after(started, 3) == set()
+    finally:
+        end(started)
+    assert [path.name[:7] for path in tmp_path.iterdir()] == ["faults-"]
+    temporary_folders.tidy(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:
+    """Everything it has started, once that is at work: it says so, or a trainer's log grows."""
+    assert process.stderr is not None
+    if name == "script":
+        assert select.select([process.stderr], [], [], 60)[0]
+        assert process.stderr.readline() == "x\n"
+    else:
+        due = time.monotonic() + 60
+        while not any(b"step" in log.read_bytes() for log in place.glob("faults-*/trainer1.log")):
+            assert time.monotonic() < due
+            assert not select.select([process.stderr], [], [], 0.05)[0]  # it says nothing before its end
+    return descendants_of(process.pid)

@@ -1,0 +1,62 @@
+"""Late answers: when, and never after the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from faults.inject.call.delayed_replies import DelayedReplies
+
+
+def test_effect_then_answer_when_it_is_time() -> None:
+    later, seen, given, start = DelayedReplies(), [], threading.Event(), time.monotonic()
+
+    def give() -> None:
+        seen.append("answer")
+        given.set()
+
+    later.answer(0.2, lambda: seen.append("effect"), give)
+    assert seen == []
+    assert given.wait(10)
+    assert time.monotonic() - start >= 0.2
+    assert seen == ["effect", "answer"]
+
+
+def join_timers() -> None:
+    """Those that are canceled end at once, others in their time."""
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(10)
+
+
+@pytest.mark.parametrize("give", [False, True])
+def test_closing_gives_at_once_or_never(give: bool) -> None:
+    later, seen = DelayedReplies(), []
+    later.answer(0.2, lambda: seen.append("effect"), lambda: seen.append("answer"))
+    later.close(give=give)
+    join_timers()
+    assert seen == (["answer"] if give else [])
+    later.answer(0.01, lambda: seen.append("effect"), lambda: seen.append("answer"))
+    join_timers()
+    assert seen == (["answer"] if give else [])
+
+
+def test_closing_waits_for_an_answer_that_is_being_given() -> None:
+    later, seen, giving, go = DelayedReplies(), [], threading.Event(), threading.Event()
+
+    def give() -> None:
+        giving.set()
+        go.wait(10)
+        seen.append("answer")
+
+    later.answer(0.001, lambda: None, give)
+    assert giving.wait(10)
+    closing = threading.Thread(target=lambda: (later.close(give=False), seen.append("closed")))
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    go.set()
+    closing.join(10)
+    assert seen == ["answer", "closed"]

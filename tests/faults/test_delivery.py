@@ -1,0 +1,235 @@
+"""A hurt call at its callee, in this process: what executes when, and what is answered. Over RPC: test_calls.py."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.futures import Future
+
+from faults.inject.call.delivery import CalleeState, Envelope, FaultError, completed, deliver, exception_of, is_future
+from faults.ledger import Ledger, ledger
+from faults.plan import Fault, Plan
+
+SITE = "shop:pay"
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path) -> Iterator[CalleeState]:
+    file = Ledger(tmp_path, "b")
+    CalleeState.open = CalleeState(file)
+    yield CalleeState.open
+    CalleeState.open = None
+    file.close()
+
+
+def envelope(words: str, asynchronous: bool = False, caller: str = "a", nth: int = 1) -> Envelope:
+    """Of the faults in ``words``, all at the site."""
+    plan = Plan.parse("; ".join(f"{each} site={SITE}" for each in words.split("; ")))
+    return Envelope(dict(enumerate(plan.faults)), caller, SITE, nth, asynchronous)
+
+
+class Shop:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.paid: list[int] = []
+        self.error = error
+
+    def pay(self, x: int, *, tip: int = 0) -> int:
+        self.paid.append(x)
+        if self.error is not None:
+            raise self.error
+        return x + tip
+
+    def pay_later(self, x: int) -> Any:
+        """What `then` returns, as most asynchronous functions answer: not a `torch.futures.Future`."""
+        return completed(self.pay(x)).then(lambda done: done.value())
+
+
+def paid(words: str, shop: Shop, **of: Any) -> Any:
+    later = of.get("asynchronous", False)
+    return deliver(envelope(words, **of), shop.pay_later if later else shop.pay, (1,), {} if later else {"tip": 2})
+
+
+def events(folder: Path) -> list[str]:
+    return [each.event for each in ledger.read(folder).events][1:]
+
+
+def test_an_envelope_travels() -> None:
+    sent = envelope("Delay side=reply seconds=1; Duplicate")
+    assert pickle.loads(pickle.dumps(sent)) == sent
+
+
+@pytest.mark.parametrize(
+    ("words", "asynchronous", "later"),
+    [
+        ("Delay side=request seconds=1", False, False),
+        ("Delay side=reply seconds=1", False, True),
+        ("Drop side=request", False, True),
+        ("Drop side=reply", False, True),
+        ("Raise side=reply", False, False),
+        ("Duplicate; Drop side=reply", False, True),
+        ("Duplicate", True, True),
+    ],
+)
+def test_who_answers_with_a_future(words: str, asynchronous: bool, later: bool) -> None:
+    assert envelope(words, asynchronous).answers_later is later
+
+
+def test_a_desk_that_is_closed() -> None:
+    CalleeState.open = None
+    with pytest.raises(FaultError, match=r"^a fault hit shop:pay, but its callee has no plan installed$"):
+        paid("Duplicate", Shop())
+
+
+def test_delay_of_the_request_comes_before(tmp_path: Path) -> None:
+    start = time.monotonic()
+    assert paid("Delay side=request seconds=0.05", Shop()) == 3
+    assert time.monotonic() - start >= 0.05
+    assert events(tmp_path) == ["fired", "effective", "executing", "executed"]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_delay_of_the_reply_comes_after_and_in_another_thread(tmp_path: Path, asynchronous: bool) -> None:
+    shop, start = Shop(), time.monotonic()
+    future = paid("Delay side=reply seconds=0.2", shop, asynchronous=asynchronous)
+    assert time.monotonic() - start < 0.2
+    assert shop.paid == [1]
+    assert not future.done()
+    assert future.wait() == (1 if asynchronous else 3)
+    assert time.monotonic() - start >= 0.2
+    assert events(tmp_path) == ["executing", "executed", "fired", "effective"]
+
+
+def test_delays_of_one_reply_add_up() -> None:
+    start = time.monotonic()
+    assert paid("Delay side=reply seconds=0.05; Delay side=reply seconds=0.1", Shop()).wait() == 3
+    assert time.monotonic() - start >= 0.15
+
+
+def test_a_late_error_keeps_its_type() -> None:
+    start = time.monotonic()
+    with pytest.raises(KeyError):
+        paid("Delay side=reply seconds=0.05", Shop(KeyError("x")))
+    assert time.monotonic() - start >= 0.05
+
+
+def test_a_late_error_of_an_asynchronous_answer_stays_one() -> None:
+    def fail() -> Any:
+        return completed(None).then(lambda done: 1 // 0)
+
+    future = deliver(envelope("Delay side=reply seconds=0.05", asynchronous=True), fail, (), {})
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        future.wait()
+
+
+def test_an_asynchronous_delay_begins_with_the_answer(tmp_path: Path) -> None:
+    pending: Future[int] = Future()
+    future = deliver(envelope("Delay side=reply seconds=0.05", asynchronous=True), lambda: pending, (), {})
+    assert "effective" not in events(tmp_path)
+    start = time.monotonic()
+    threading.Thread(target=pending.set_result, args=(7,)).start()
+    assert future.wait() == 7
+    assert time.monotonic() - start >= 0.05
+
+
+def test_a_lost_request_is_never_executed(tmp_path: Path) -> None:
+    shop = Shop()
+    assert not paid("Drop side=request", shop).done()
+    assert shop.paid == []
+    assert events(tmp_path) == ["fired"]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("x")])
+def test_a_lost_reply_is_executed_once(tmp_path: Path, error: Exception | None) -> None:
+    shop = Shop(error)
+    assert not paid("Drop side=reply", shop).done()
+    assert shop.paid == [1]
+    assert events(tmp_path) == ["executing", "executed", "fired"]
+
+
+@pytest.mark.parametrize(("side", "executions"), [("request", []), ("reply", [1])])
+def test_raise(side: str, executions: list[int]) -> None:
+    shop = Shop()
+    with pytest.raises(LookupError, match=r"^none left$"):
+        paid(f"Raise side={side} error=LookupError text='none left'", shop)
+    assert shop.paid == executions
+
+
+def test_raise_by_default_and_instead_of_another_error() -> None:
+    with pytest.raises(FaultError, match=r"^injected$"):
+        paid("Raise side=reply", Shop(KeyError("x")))
+
+
+def test_raise_waits_for_an_asynchronous_answer() -> None:
+    pending = completed(1).then(lambda done: done.value())
+    assert is_future(pending)
+    future = deliver(envelope("Raise side=reply", asynchronous=True), lambda: pending, (), {})
+    with pytest.raises(RuntimeError, match="FaultError: injected"):
+        future.wait()
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_duplicate(tmp_path: Path, asynchronous: bool) -> None:
+    shop = Shop()
+    answer = paid("Duplicate; Duplicate", shop, asynchronous=asynchronous)
+    assert (answer.wait() if asynchronous else answer) == (1 if asynchronous else 3)
+    assert shop.paid == [1, 1, 1]
+    assert [each.details["executions"] for each in ledger.read(tmp_path).of("effective")] == [2, 3]
+
+
+def test_a_duplicate_that_is_refused_does_not_change_the_answer(tmp_path: Path) -> None:
+    first = iter([1])
+    assert deliver(envelope("Duplicate"), lambda: next(first), (), {}) == 1
+    (refused,) = ledger.read(tmp_path).of("refused")
+    assert refused.details["error"] == "StopIteration: "
+
+
+def test_faults_of_one_call_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    shop = Shop()
+    words = "Duplicate; Delay side=request seconds=0.01; Raise side=reply error=KeyError"
+    with pytest.raises(KeyError):
+        paid(words, shop)
+    assert [each.details["fault"] for each in ledger.read(tmp_path).of("fired")] == [1, 0, 2]
+    assert shop.paid == [1, 1]
+
+
+def test_order_is_seen_also_when_the_last_one_raises(tmp_path: Path) -> None:
+    words = "Order roles=a,b seconds=1"
+    assert paid(words, Shop(), caller="a") == 3
+    assert ledger.read(tmp_path).of("fired") == []
+    with pytest.raises(ValueError, match="x"):
+        paid(words, Shop(ValueError("x")), caller="b")
+    assert [each.details["executed"] for each in ledger.read(tmp_path).of("effective")] == [["a", "b"]]
+
+
+def test_each_fault_says_its_own_site_and_number(tmp_path: Path) -> None:
+    """A call of a helper with a method is a call of both."""
+    faults = Plan.parse("Duplicate site=shop:help nth=3; Duplicate site=shop:pay nth=2").faults
+    both = Envelope(dict(enumerate(faults)), "a", "shop:pay", 2, False, {"shop:help": 3, "shop:pay": 2})
+    deliver(both, Shop().pay, (1,), {})
+    found = [(each.details["site"], each.details["nth"]) for each in ledger.read(tmp_path).of("fired")]
+    assert found == [("shop:help", 3), ("shop:pay", 2)]
+
+
+def test_a_mistake_of_the_program_stays_visible() -> None:
+    make: Callable[[], int] = lambda: 3  # noqa: E731
+    assert deliver(envelope("Delay side=reply seconds=9", asynchronous=True), make, (), {}) == 3
+
+
+def test_tensors_are_answered_late_with_their_graph() -> None:
+    x = torch.ones(2, requires_grad=True)
+    future = deliver(envelope("Delay side=reply seconds=0.01"), lambda: x * 3, (), {})
+    future.wait().sum().backward()
+    assert torch.equal(x.grad, torch.full((2,), 3.0))  # type: ignore[arg-type]
+
+
+def test_exception_of() -> None:
+    made = exception_of(Fault(kind="Raise", site=SITE, side="request", error="OSError", text="disk"))
+    assert (type(made), str(made)) == (OSError, "disk")
+    assert str(exception_of(Fault(kind="Raise", site=SITE, side="request", text=""))) == ""

@@ -1,0 +1,484 @@
+"""Each verdict gives its exit status, by each command that can come to it; a run without faults says that it is one.
+
+docs/faults.md promises them, and who runs these commands in CI relies on nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import signal
+import site
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.commands import run_of
+from faults.cli.main import main
+from faults.cli.sweep_command import status_of, sweep_of
+from faults.ledger import record
+from faults.ledger.record import End
+from faults.plan import Plan
+from faults.run.subject import Subject
+from reference import rpc_basics
+from reference.outcome import Outcome
+from reference.system.interrupts import SIGNALS
+from reference.trace import Trace
+from tests.support import roles_subjects as plays
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+DROP = "Drop site=shop:pay role=till nth=1 side=reply"
+
+
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that fail are kept there."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
+
+
+def headline(out: str) -> str:
+    return out.splitlines()[0]
+
+
+def verdict(out: str) -> str:
+    return out.splitlines()[-1].removeprefix("verdict: ")
+
+
+# check: folders as runs write them, made by hand.
+
+RETURNED = {"shop": End("Returned", "returned", 103.0), "till": End("Returned", "returned", 103.0)}
+LOST = End("Raised", "raised RuntimeError: RPCErr:1:RPC ran for more than set timeout", 103.0, ("RuntimeError",))
+CALL: Mapping[str, Any] = {"caller": "till", "site": "shop:pay", "nth": 1}
+
+
+def lines(role: str, fired: bool) -> Iterator[dict[str, Any]]:
+    """The ledger of a role that ends well, and of its part in a lost reply."""
+    yield {"event": "start", "time": 100.0, "wall": 100.0, "boot": "same", "pid": 1}
+    yield {"event": "up", "time": 100.5}
+    if role == "shop" and fired:
+        yield {"event": "executed", "time": 100.8, **CALL}
+        yield {"event": "fired", "time": 100.9, "fault": 0, "kind": "Drop", **CALL}
+    if role == "till":
+        yield {"event": "invoke", "time": 100.7, "site": "shop:pay", "nth": 1, "to": "shop", "faults": [0] * fired}
+        error = "RPCErr:1:RPC ran for more than set timeout"
+        end = {"event": "info", "error": error} if fired else {"event": "ok"}
+        yield {**end, "time": 102.0, "site": "shop:pay", "nth": 1}
+    yield {"event": "shutdown", "time": 102.5}
+    yield {"event": "left", "time": 102.6, "num_owner_rrefs": 0}
+
+
+def folder(place: Path, plan: str, ends: Mapping[str, End], fired: bool = True, **values: Any) -> Path:
+    """A stored run of a till that pays at a shop."""
+    place.mkdir()
+    (place / "plan.json").write_text(Plan.parse(plan).to_json())
+    for role in ends:
+        (place / f"{role}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines(role, fired)))
+    plain = {"name": "shop", "bound": 5.0, "seconds": 3.0, "trace": None, "difference": "", "leaks": [], "start": 100.0}
+    record.write(place, ends=ends, **{**plain, "recorded": True, **values})
+    return place
+
+
+STORED: list[tuple[str, int, dict[str, Any]]] = [
+    ("equal", 0, {"trace": "equal"}),
+    ("returned", 0, {}),
+    ("clean error", 0, {"ends": {**RETURNED, "till": LOST}}),
+    ("hung", 1, {"ends": {**RETURNED, "till": End("Overdue", "was overdue", 160.0)}}),
+    ("hung", 1, {"ends": {**RETURNED, "till": LOST}, "bound": 0.5}),
+    ("wrong", 1, {"trace": "wrong", "difference": "1 ULPs"}),
+    ("wrong", 1, {"ends": {**RETURNED, "till": End("Raised", "raised KeyError: 'x'", 103.0, ("KeyError",))}}),
+    ("wrong", 1, {"ends": {**RETURNED, "till": End("Killed", "was killed by SIGSEGV", 103.0)}}),
+    ("leaked", 1, {"leaks": ["till still runs (process 1)"]}),
+    ("not fired", 1, {"fired": False}),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "how"), STORED, ids=lambda value: value if isinstance(value, str) else None
+)
+def test_check(
+    wanted: str, status: int, how: Mapping[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = folder(tmp_path / "run", DROP, **{"ends": RETURNED, **how})
+    assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (status, wanted), out
+    assert headline(out) == f"shop: 3.0 s under 1 fault: {DROP}"
+
+
+def test_check_of_what_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torn = folder(tmp_path / "torn", DROP, RETURNED)
+    with (torn / "till.jsonl").open("a") as ledger:
+        ledger.write('{"event": "o')
+    unrecorded = folder(tmp_path / "unrecorded", DROP, RETURNED)
+    (unrecorded / "run.json").unlink()
+    for place in (torn, unrecorded):
+        assert (main(["check", str(place)]), verdict(capsys.readouterr().out)) == (2, "unknown")
+
+
+def test_check_of_a_healthy_run_says_that_nothing_was_planned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = folder(tmp_path / "run", "seed=3", RETURNED, fired=False)
+    assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (0, "returned"), out
+    assert headline(out) == "shop: 3.0 s healthy: no faults planned"
+
+
+def test_several_faults_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = folder(tmp_path / "run", f"{DROP}; Crash role=shop at=step:1@shop", RETURNED)
+    assert main(["check", str(place)]) == 1
+    assert headline(capsys.readouterr().out).startswith(f"shop: 3.0 s under 2 faults: {DROP}; Crash role=shop")
+
+
+@pytest.mark.parametrize("roles", [["shop", "till"], []], ids=["launched", "command"])
+def test_no_rpc_seen_is_unknown(roles: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of launched roles whose ledgers are not there, and of a command whose processes wrote none."""
+    ends = dict.fromkeys(roles or ["+command"], RETURNED["shop"])
+    place = folder(tmp_path / "run", "seed=0", ends)
+    for ledger in place.glob("*.jsonl"):
+        ledger.unlink()
+    assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (2, "unknown"), out
+    assert "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did" in out
+    assert "an environment of its own, without FAULTS_RUN and PYTHONPATH" in out
+
+
+def test_a_role_that_never_came_up_is_no_rpc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its ledger was begun, and `init_rpc` failed, which the program caught."""
+    place = folder(tmp_path / "run", "seed=0", {"+command": RETURNED["shop"]})
+    (place / "+command.jsonl").unlink()
+    (place / "till.jsonl").write_text(json.dumps(next(lines("till", False))) + "\n")
+    assert main(["check", str(place)]) == 2
+    assert "no RPC seen" in capsys.readouterr().out
+
+
+# run: worlds, under plans that come to each verdict.
+
+PAY = f"site={plays.PAY} role=till"
+RAISE = f"Raise {PAY} nth=2 side=request error=ValueError text=gone"
+OPTIONS = Namespace(dir=None, deadline=30.0)
+
+
+@pytest.mark.usefixtures("forkserver")
+@pytest.mark.parametrize(
+    ("till", "plan", "wanted", "status"),
+    [
+        (plays.careful, f"Delay {PAY} nth=3 side=reply seconds=0.1", "equal", 0),
+        (plays.careful, RAISE, "clean error", 0),
+        (plays.careless, RAISE.replace("ValueError", "RuntimeError"), "wrong", 1),
+        pytest.param(plays.untidy, "seed=0", "leaked", 1, marks=pytest.mark.long),
+        (plays.careful, f"Drop {PAY} nth=4 side=reply", "not fired", 1),
+        (plays.careful, "Delay message=CLEANUP_AUTOGRAD_CONTEXT_REQ seconds=0.1", "unknown", 2),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "=" not in value else None,
+)
+def test_run(
+    till: Callable[[], object], plan: str, wanted: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_of(plays.subject(till), Plan.parse(plan), OPTIONS) == status
+    said = capsys.readouterr()
+    assert verdict(said.out) == wanted, said.out
+    assert said.err.startswith("stored in ") == (status > 0)
+
+
+@pytest.mark.long
+def test_run_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan.parse(f"Drop {PAY} nth=2 side=request")
+    assert run_of(plays.subject(plays.stubborn), plan, Namespace(dir=None, deadline=3.0)) == 1
+    assert verdict(capsys.readouterr().out) == "hung"
+
+
+def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
+    """A twin that computes something else."""
+    trace = _right(case, replay)
+    trace.tensors["0000/randn/caller"][1, 2] += 1
+    return trace
+
+
+_right = rpc_basics.train_locally
+
+
+def test_run_of_a_tutorial_that_is_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its calls are recorded, so that it is seen that there were some."""
+    assert main(["run", "rpc_basics", "--healthy"]) == 0
+    out = capsys.readouterr().out
+    assert headline(out).endswith(" s healthy: no faults planned")
+    assert " events of 2 ledgers" in out
+    assert verdict(out) == "equal"
+
+
+def test_run_of_a_tutorial_that_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(rpc_basics, "train_locally", wrong)
+    assert main(["run", "rpc_basics", "--healthy"]) == 1
+    assert verdict(capsys.readouterr().out) == "wrong"
+
+
+def test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run that was not healthy is kept, to be looked at."""
+    monkeypatch.setattr(rpc_basics, "train_locally", wrong)
+    for command, within in (("list", ""), ("sweep", "healthy")):
+        assert main([command, "rpc_basics"]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        told, error = err.splitlines()
+        assert error.startswith("error: the healthy run of rpc_basics")
+        assert main(["check", f"{told.removeprefix('stored in ')}/{within}"]) == 1
+        assert verdict(capsys.readouterr().out) == "wrong"
+
+
+def interrupting(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
+    """Ctrl-C while the twin computes."""
+    signal.raise_signal(signal.SIGINT)
+    return _right(case, replay)
+
+
+@pytest.mark.parametrize(
+    "command", [["run", "rpc_basics", "--healthy"], ["list", "rpc_basics"], ["sweep", "rpc_basics"]]
+)
+def test_an_interrupt_is_130_and_nothing_is_stored(
+    command: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(rpc_basics, "train_locally", interrupting)
+    assert main(command) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+# run --script: commands that need no RPC to come to their verdict, and some that have it.
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "wanted", "status"),
+    [
+        ("", ["--healthy"], "unknown", 2),
+        ("", ["--plan", DROP], "unknown", 2),
+        ("raise SystemExit(3)", ["--healthy"], "wrong", 1),
+        ("import threading; threading.Event().wait()", ["--healthy", "--deadline", "1"], "hung", 1),
+        pytest.param(
+            "import subprocess; subprocess.Popen(['sleep', '99'], start_new_session=True)",
+            ["--healthy"],
+            "leaked",
+            1,
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["no-rpc", "no-rpc-to-hurt", "wrong", "hung", "leaked"],
+)
+def test_run_of_a_script(
+    text: str, options: list[str], wanted: str, status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.py").write_text(text)
+    place = ["--dir", str(tmp_path / "run")]
+    assert main(["run", *options, *place, "--script", str(tmp_path / "my.py"), "--colour"]) == status
+    out = capfd.readouterr().out
+    assert verdict(out) == wanted, out
+    assert ("under 1 fault: Drop" if "--plan" in options else "healthy: no faults planned") in headline(out)
+    assert "my.py --colour: " in headline(out)
+
+
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_a_program_that_the_plan_cannot_reach_is_unknown(
+    flag: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Python that looks at no site; or at no PYTHONPATH, where nothing is installed that it finds by itself."""
+    installed = any(Path(place, "faults.pth").exists() for place in site.getsitepackages())
+    text = "import sys; print('torch_rpc_reference_startup' in sys.modules)"
+    assert main(["run", "--healthy", "--script", sys.executable, flag, "-c", text]) == 2
+    out = capfd.readouterr().out
+    assert out.splitlines()[:1] == [str(installed and flag != "-S")]
+    assert "no RPC seen" in out
+
+
+@pytest.mark.parametrize("script", [["--script", "--"], ["--script=--"]], ids=" ".join)
+def test_what_follows_two_dashes_is_the_programs(
+    script: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
+    theirs = ["--plan", "x", "--healthy", "--dir=y", "--script", "--", "--bound"]
+    assert main(["run", "--healthy", *script, str(tmp_path / "my.py"), *theirs]) == 2
+    assert capfd.readouterr().out.splitlines()[0] == str(theirs)
+
+
+def test_other_words_after_the_script_are_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Also such as begin as ours do, and its own `--help`."""
+    (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
+    theirs = ["--help", "--planner", "x", "--dirs=y", "plan", "--", "-h", "--seed=--plan"]
+    assert main(["run", "--healthy", f"--script={tmp_path / 'my.py'}", *theirs]) == 2
+    assert capfd.readouterr().out.splitlines()[0] == str(theirs)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("options", "wanted", "status"),
+    [
+        (["--healthy"], "returned", 0),
+        (["--plan", "Drop site=__main__:pay role=till nth=1 side=request"], "clean error", 0),
+        (["--plan", "Duplicate site=__main__:pay role=till nth=1"], "wrong", 1),
+    ],
+    ids=["returned", "clean-error", "wrong"],
+)
+def test_run_of_an_rpc_script(
+    options: list[str],
+    wanted: str,
+    status: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+    script = shutil.copy(SCRIPTS / "strict.py", tmp_path)
+    assert main(["run", *options, "--script", str(script), "here"]) == status
+    assert verdict(out := capfd.readouterr().out) == wanted, out
+
+
+# sweep; of wrong and needless errors: test_sweep.py.
+
+
+@pytest.mark.parametrize(
+    ("passed", "status"),
+    [
+        ([True], 0),
+        ([True, True], 0),
+        ([True, None], 2),
+        ([None], 2),
+        ([True, False], 1),
+        ([False, None], 1),
+        ([None, False, True], 1),
+    ],
+)
+def test_sweep(passed: Sequence[bool | None], status: int) -> None:
+    """One defect is enough, and one run that does not tell."""
+    assert status_of(passed) == status
+
+
+def test_a_sweep_of_a_tutorial_that_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From its second run on, since of one that is not healthy nothing is swept."""
+    twins = [_right]
+
+    def spoilt(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
+        return (twins.pop() if twins else wrong)(case, replay)
+
+    monkeypatch.setattr(rpc_basics, "train_locally", spoilt)
+    assert main(["sweep", "rpc_basics", "--kinds", "Delay request", "--budget", "1e-9"]) == 1
+    assert "1 wrong" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("forkserver")
+def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C in the second run after the healthy one."""
+    seen: list[object] = []
+
+    def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
+        seen.append(outcomes)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return plays.judged(outcomes)
+
+    plain = plays.subject(plays.careful)
+    subject = Subject("careful", plain.roles, plain.timeout, judged)
+    with pytest.raises(KeyboardInterrupt):
+        sweep_of(subject, Namespace(dir=None, sites=plays.PAY, kinds=["Delay"], budget=None))
+    out = capsys.readouterr().out
+    assert "careful: 1 of 4 cells, each under 1 fault" in out
+    assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]
+
+
+# The programs themselves give what `main` returns.
+
+
+class NotHandled(BaseException):
+    """The program has left a signal to what would have ended this process."""
+
+
+@pytest.fixture
+def _signals() -> Iterator[None]:
+    def not_handled(*_: object) -> None:
+        raise NotHandled
+
+    before = {number: signal.signal(number, not_handled) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit status of ``python -m package``, in this process. By its file: the modules of an installed package are
+    loaded by pytest, and `runpy` cannot ask pytest for their code."""
+    monkeypatch.setattr("sys.argv", [package, *arguments])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_path(str(Path(__file__).parents[2] / package / "__main__.py"), run_name="__main__")
+    return left.value.code
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize(
+    ("wanted", "status", "how"), [STORED[1], STORED[5], STORED[9]], ids=["returned", "wrong", "not fired"]
+)
+def test_python_m_faults(
+    wanted: str,
+    status: int,
+    how: Mapping[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = folder(tmp_path / "run", DROP, **{"ends": RETURNED, **how})
+    assert started("faults", ["check", str(place)], monkeypatch) == status
+    assert verdict(capsys.readouterr().out) == wanted
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize("by", SIGNALS, ids=str)
+@pytest.mark.parametrize(
+    "command",
+    [("faults", "run", "rpc_basics", "--healthy"), ("reference", "verify", "rpc_basics")],
+    ids=lambda each: each[0],
+)
+def test_a_command_that_is_interrupted(
+    command: Sequence[str], by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a terminal sends for Ctrl-C, what a time limit does, and a terminal that is closed."""
+
+    def signalled(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
+        signal.raise_signal(by)
+        return _right(case, replay)
+
+    monkeypatch.setattr(rpc_basics, "train_locally", signalled)
+    assert started(command[0], command[1:], monkeypatch) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize("package", ["faults", "reference"])
+def test_what_cannot_be_printed_is_no_pass(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk, or a reader that has gone."""
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert started(package, ["--help"], monkeypatch) != 0
+        monkeypatch.undo()
+        with pytest.raises(OSError, match="No space left"):
+            full.close()
+    assert capsys.readouterr().err == "error: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.usefixtures("_signals")
+@pytest.mark.parametrize(
+    ("twin", "status"), [(_right, 0), (wrong, 1), (interrupting, 130)], ids=["right", "wrong", "interrupted"]
+)
+def test_python_m_reference(
+    twin: Any, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rpc_basics, "train_locally", twin)
+    assert started("reference", ["verify", "rpc_basics"], monkeypatch) == status
+    assert started("reference", ["verify", "nope"], monkeypatch) == 2

@@ -1,0 +1,131 @@
+"""The fields of faults: one table of shapes, one of meanings, and the manual that shows both."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import pytest
+
+from faults.plan import Fault, Plan, PlanError
+from faults.plan.fields import (
+    FIELDS,
+    KINDS,
+    SHAPES,
+    _can_be_raised,
+    allowed_fields,
+    check_value,
+    place_of,
+    required_fields,
+    wanted,
+)
+from tests.project.fault_tables import ROOT, fields_table, shapes_table
+
+
+def manual() -> str:
+    return (ROOT / "docs" / "faults.md").read_text()
+
+
+def test_the_tables_agree_with_the_fault() -> None:
+    used = {name for shape in SHAPES for name in allowed_fields(*shape)}
+    assert used == set(FIELDS) == {item.name for item in dataclass_fields(Fault)} - {"kind"}
+    assert list(FIELDS) == [item.name for item in dataclass_fields(Fault) if item.name != "kind"]
+    assert set(KINDS) == {kind for kind, _ in SHAPES}
+    for shape in SHAPES:
+        assert set(required_fields(*shape)) <= set(allowed_fields(*shape))
+        assert len(set(allowed_fields(*shape))) == len(allowed_fields(*shape))
+
+
+@pytest.mark.parametrize("table", [shapes_table, fields_table], ids=lambda each: each.__name__)
+def test_the_manual_shows_them(table: Callable[[], str]) -> None:
+    """Paste what `python -m tests.project.fault_tables` prints."""
+    assert table() in manual()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_an_error_says_what_the_manual_says(name: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        check_value("Kind", name, b"")
+    assert str(caught.value) == f"Kind: {name!r} must be {wanted(name)}, got b''"
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "step"),
+    [("nth", 1, 10**9, 1), ("times", 1, 10**6, 1), ("kbit_per_second", 1, 10**8, 1)]
+    + [(name, 5e-324, high, None) for name, high in [("seconds", 1e6), ("percent", 100.0), ("chance_percent", 100.0)]],
+)
+def test_limits_are_within(name: str, low: float, high: float, step: int | None) -> None:
+    assert check_value("Kind", name, low) == low
+    assert check_value("Kind", name, high) == high
+    for beyond in (low - (step or 1e-300), high + (step or 0.001)):
+        with pytest.raises(PlanError):
+            check_value("Kind", name, beyond)
+
+
+@pytest.mark.parametrize(
+    "site",
+    ["a:b", "a.b.c:D.e", "_a:_b", "a:f.<locals>.g", "a:f.<locals>.<lambda>", "é.ü:λ", "__main__:pay", "a1:b2"],
+)
+def test_sites(site: str) -> None:
+    assert check_value("Kind", "site", site) == site
+    assert check_value("Kind", "at", f"call:{site}#2@ps") == f"call:{site}#2@ps"
+
+
+@pytest.mark.parametrize("site", ["a.:b", ".a:b", "a:b.", "a:1b", "a:<b>", "a-b:c", "a:b#1", "a:b@c", "a :b"])
+def test_no_sites(site: str) -> None:
+    for name, value in (("site", site), ("at", f"call:{site}#2@ps")):
+        with pytest.raises(PlanError):
+            check_value("Kind", name, value)
+
+
+def test_exceptions_that_a_text_makes_and_no_others() -> None:
+    accepted = {name for name in dir(builtins) if _can_be_raised(name)}
+    for name in accepted:
+        made = getattr(builtins, name)("some words")
+        assert isinstance(made, Exception)
+        assert "some words" in str(made)
+    assert {"ValueError", "KeyError", "RuntimeError", "OSError", "TimeoutError", "ConnectionResetError"} <= accepted
+    refused = {"UnicodeDecodeError", "ExceptionGroup", "SystemExit", "KeyboardInterrupt", "BaseException", "int"}
+    assert not refused & accepted
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "place"),
+    [
+        ("Delay", {"site": 1}, "call"),
+        ("Delay", {"message": 1, "at": 1}, "message"),
+        ("Crash", {"at": 1}, "process"),
+        ("Crash", {"site": 1}, "call"),
+        ("Slow", {}, "network"),
+    ],
+)
+def test_places(kind: str, given: dict[str, int], place: str) -> None:
+    assert place_of(kind, given) == place
+
+
+def test_no_place() -> None:
+    with pytest.raises(PlanError, match=r"^Delay needs either 'site' or 'message', got nothing$"):
+        place_of("Delay", {})
+    with pytest.raises(PlanError, match=r"^Crash needs either 'site' or 'at', got 'at' and 'site'$"):
+        place_of("Crash", {"at": 1, "site": 2})
+
+
+def test_the_examples_of_the_manual_are_one_plan() -> None:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
+    found = [Plan.parse(block) for kind, block in blocks if not kind and re.match(r"seed=|\{", block)]
+    assert len(found) == 2
+    assert found[0] == found[1]
+    assert [fault.kind for fault in found[0].faults] == ["Delay", "Crash"]
+
+
+@pytest.mark.parametrize("example", ["from faults.plan", "from hypothesis"])
+def test_the_examples_of_the_manual_run(example: str) -> None:
+    (block,) = re.findall(rf"^```python\n({example}.*?)^```$", manual(), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(block, "manual", "exec"), names)
+    for name, value in names.items():
+        if name.startswith("test_"):
+            value()

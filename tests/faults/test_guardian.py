@@ -1,0 +1,163 @@
+"""The guardian alone: a process that it stops goes on, whatever ends first."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.inject.process import guardian
+from tests.support.processes import left_after
+
+
+@contextmanager
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that lives for as long as the test."""
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+class Watched:
+    """A guardian of ``hurt``, fired by ``firing``."""
+
+    def __init__(self, hurt: int, firing: int, ledger: Path, seconds: float) -> None:
+        handles = [os.pidfd_open(hurt), os.pidfd_open(firing), os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY)]
+        names = dict(zip(("hurt", "firing", "ledger"), handles, strict=True))
+        told = json.dumps({**names, "pid": hurt, "seconds": seconds, "details": {"fault": 3}})
+        self.ledger = ledger
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", guardian.__file__, told],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=handles,
+            start_new_session=True,
+            bufsize=0,
+        )
+        for handle in handles:
+            os.close(handle)
+
+    def said(self) -> str:
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], 20)[0]
+        return self.process.stdout.readline().decode().strip()
+
+    def order(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"!")
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it has written by its end."""
+        assert self.said() == ""  # the end of its output
+        assert self.process.wait(10) == 0
+        return [json.loads(line) for line in self.ledger.read_text().splitlines()]
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.kill()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@contextmanager
+def watching(hurt: int, firing: int, folder: Path, seconds: float) -> Iterator[Watched]:
+    watched = Watched(hurt, firing, folder / "a.jsonl", seconds)
+    try:
+        assert watched.said() == "ready"
+        yield watched
+    finally:
+        watched.close()
+
+
+def stop(watched: Watched, pid: int) -> None:
+    assert not guardian.is_stopped(pid)
+    watched.order()
+    assert watched.said() == "stopped"
+    assert guardian.is_stopped(pid)
+
+
+def test_it_stops_for_so_long_and_no_longer(tmp_path: Path) -> None:
+    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.3) as watched:
+        stop(watched, hurt.pid)
+        effective, resumed = watched.events()
+        assert not guardian.is_stopped(hurt.pid)
+    assert (effective["event"], effective["fault"]) == ("effective", 3)
+    assert (resumed["event"], resumed["why"]) == ("resumed", "time")
+    assert 0.3 <= resumed["seconds"] < 5
+    assert effective["time"] < resumed["time"] <= time.monotonic()
+
+
+def test_it_continues_when_its_orders_end(tmp_path: Path) -> None:
+    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 600) as watched:
+        stop(watched, hurt.pid)
+        assert watched.process.stdin is not None
+        watched.process.stdin.close()
+        assert [(each["event"], each.get("why")) for each in watched.events()] == [
+            ("effective", None),
+            ("resumed", "left"),
+        ]
+        assert not guardian.is_stopped(hurt.pid)
+
+
+def test_it_continues_when_who_fired_is_gone_although_somebody_holds_the_pipe(tmp_path: Path) -> None:
+    with sleeper() as hurt, sleeper() as firing, watching(hurt.pid, firing.pid, tmp_path, 600) as watched:
+        stop(watched, hurt.pid)
+        firing.kill()
+        assert watched.events()[-1]["why"] == "left"
+        assert not guardian.is_stopped(hurt.pid)
+
+
+def test_it_ends_with_who_is_stopped(tmp_path: Path) -> None:
+    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 600) as watched:
+        stop(watched, hurt.pid)
+        hurt.kill()
+        assert watched.events()[-1]["event"] == "died"
+
+
+def test_it_says_when_another_continued_it(tmp_path: Path) -> None:
+    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.3) as watched:
+        stop(watched, hurt.pid)
+        os.kill(hurt.pid, signal.SIGCONT)
+        assert watched.events()[-1]["why"] == "another continued it"
+
+
+@pytest.mark.parametrize("who", ["orders", "firing", "hurt"])
+def test_called_off_before_it_was_ordered(tmp_path: Path, who: str) -> None:
+    with sleeper() as hurt, sleeper() as firing, watching(hurt.pid, firing.pid, tmp_path, 600) as watched:
+        assert watched.process.stdin is not None
+        {"orders": watched.process.stdin.close, "firing": firing.kill, "hurt": hurt.kill}[who]()
+        assert watched.events() == []
+        assert hurt.poll() is None or who == "hurt"
+        assert not guardian.is_stopped(hurt.pid)
+
+
+def test_without_it_the_process_stays_stopped(tmp_path: Path) -> None:
+    """The control: it is the guardian, nothing else, that continues."""
+    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.2) as watched:
+        stop(watched, hurt.pid)
+        watched.process.kill()
+        watched.process.wait(10)
+        assert left_after({hurt.pid}, 0.4) == {hurt.pid}
+        assert guardian.is_stopped(hurt.pid)
+
+
+def test_every_thread_counts() -> None:
+    assert not guardian.is_stopped(os.getpid())
+    with sleeper() as gone:
+        pass
+    assert not guardian.is_stopped(gone.pid)

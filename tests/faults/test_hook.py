@@ -1,0 +1,191 @@
+"""The one door: what it replaces, when, and that it puts everything back. torch 2.13.0."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api
+
+from faults import hook
+from faults.inject.call.delivery import CalleeState
+from faults.ledger import ledger
+from faults.ledger.plan_file import PLAN as PLAN_FILE
+from faults.ledger.run_files import MARK
+from faults.plan import Plan, PlanError
+from faults.run.launch_scope import prepared, scope
+from reference.outcome import Returned
+from reference.world import launch
+from tests.support import roles_shop as shop
+
+HERE = shop.HERE
+PLAN = Plan.parse(f"Duplicate site={HERE}function nth=2")
+
+
+@pytest.fixture(autouse=True)
+def _undone() -> Iterator[None]:
+    yield
+    hook.remove()
+
+
+def everything() -> dict[str, int]:
+    """The identity of all that torch's RPC modules hold."""
+    modules = [name for name in sys.modules if name.startswith("torch.distributed.rpc")]
+    return {f"{name}.{key}": id(value) for name in modules for key, value in vars(sys.modules[name]).items()}
+
+
+def changed(before: dict[str, int]) -> set[str]:
+    return {name for name, value in everything().items() if before.get(name) != value}
+
+
+def test_an_empty_plan_replaces_nothing(tmp_path: Path) -> None:
+    before = everything()
+    hook.install(prepared(Plan(seed=4), tmp_path))
+    assert changed(before) == set()
+    assert {each.name for each in tmp_path.iterdir()} == {PLAN_FILE, MARK}
+
+
+def test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back(tmp_path: Path) -> None:
+    before, original = everything(), rpc.init_rpc
+    hook.install(prepared(PLAN, tmp_path))
+    rpc_ = "torch.distributed.rpc"
+    assert changed(before) == {f"{rpc_}.init_rpc", f"{rpc_}.shutdown", f"{rpc_}.api.shutdown"}
+    late = types.ModuleType("late")
+    late.taken = rpc.init_rpc  # type: ignore[attr-defined]
+    sys.modules["late"] = late
+    try:
+        hook.remove()
+        assert late.taken is original  # type: ignore[attr-defined]
+    finally:
+        del sys.modules["late"]
+    assert changed(before) == set()
+
+
+def test_installing_again_does_not_pile_up(tmp_path: Path) -> None:
+    before = everything()
+    for _ in range(3):
+        hook.install(prepared(PLAN, tmp_path))
+    hook.remove()
+    assert changed(before) == set()
+
+
+def test_what_an_active_plan_replaces_and_that_it_is_put_back(tmp_path: Path) -> None:
+    before = everything()
+    hook.activate(prepared(PLAN, tmp_path), "a")
+    assert CalleeState.open is not None
+    found = {name.removeprefix("torch.distributed.rpc.") for name in changed(before)}
+    assert found == {
+        "shutdown",
+        "api.shutdown",
+        "api._default_pickler",
+        "api._finalize_shutdown",
+        "api._internal_rpc_pickler",
+        "api._invoke_remote_python_udf",
+        "api._invoke_rpc_python_udf",
+    }
+    hook.deactivate()
+    assert changed(before) == set()
+    assert CalleeState.open is None
+
+
+def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(api, "_invoke_remote_python_udf")
+    before = everything()
+    message = r"^this torch has no _invoke_remote_python_udf in torch\.distributed\.rpc\.api$"
+    with pytest.raises(PlanError, match=message):
+        hook.activate(prepared(PLAN, tmp_path), "a")
+    assert changed(before) == set()
+
+
+@pytest.mark.parametrize(("text", "message"), [(None, "cannot be read: No such file"), ("[]", "must be a JSON object")])
+def test_a_plan_that_cannot_be_read(tmp_path: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (tmp_path / PLAN_FILE).write_text(text)
+    with pytest.raises(PlanError, match=message):
+        hook.install(tmp_path)
+
+
+def run(folder: Path, play: Any, plan: Plan = PLAN, **more: Any) -> ledger.Timeline:
+    """The ledger of a world in which ``a`` plays and ``b`` is there to be called."""
+    roles = {"a": play, "b": shop.nothing}
+    with scope(plan, folder, list(roles), **more) as arguments, launch(roles, deadline=100, **arguments) as world:
+        assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
+    return ledger.read(folder)
+
+
+def left(timeline: ledger.Timeline) -> dict[str, dict[str, int]]:
+    return {each.role: {n: c for n, c in each.details.items() if c} for each in timeline.of("left")}
+
+
+def test_an_empty_plan_writes_no_ledger_and_a_recorded_one_does(tmp_path: Path) -> None:
+    assert run(tmp_path / "0", shop.three_calls, Plan()).roles == ()
+    recorded = run(tmp_path / "1", shop.three_calls, Plan(), record=True)
+    sites = [each.details["site"] for each in recorded.of("invoke") if each.role == "a"]
+    assert [site for site in sites if site.startswith(HERE)] == [f"{HERE}function"] * 3
+    assert recorded.of("planned", "fired") == []
+
+
+def test_a_healthy_role_leaves_nothing(tmp_path: Path) -> None:
+    timeline = run(tmp_path, shop.three_calls)
+    assert left(timeline) == {"a": {}, "b": {}}
+    assert [each.event for each in timeline.events if each.role == "b"][:2] == ["start", "planned"]
+    for role in "ab":
+        moments = [each.event for each in timeline.of("start", "up", "shutdown", "left") if each.role == role]
+        assert moments == ["start", "up", "shutdown", "left"]
+
+
+def test_an_autograd_context_that_is_never_released(tmp_path: Path) -> None:
+    """Here and on everybody it has been to."""
+    leaked = {"num_autograd_contexts": 1}
+    assert left(run(tmp_path, shop.leak_a_context)) == {"a": leaked, "b": leaked}
+
+
+@pytest.mark.parametrize("play", [shop.keep_a_reference, shop.keep_a_cycle])
+def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Path, play: Any) -> None:
+    """So nothing is left, and `left` cannot tell: a graceful shutdown takes RRefs from whoever still holds one."""
+    assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
+
+
+def test_moments_in_their_order(tmp_path: Path) -> None:
+    place = prepared(PLAN, tmp_path)
+    with launch({"a": shop.steps_and_calls, "b": shop.nothing}, before=partial(shop.listen, str(place))) as world:
+        world.wait()
+    announced = [each.details["moment"] for each in ledger.read(tmp_path).of("announced") if each.role == "a"]
+    call = f"call:{HERE}function"
+    assert announced == ["up@a", "step:1@a", f"{call}#1@a", "step:2@a", f"{call}#2@a", "shutdown@a"]
+
+
+@pytest.mark.long
+def test_a_users_own_script_and_two_worlds_in_one_process(tmp_path: Path) -> None:
+    """Names taken before the hook are hurt as well; each world counts anew; a reply due after the end is lost."""
+    site = "__main__:pay"
+    plan = Plan.parse(
+        f"Raise site={site} nth=1 side=request error=ValueError; Delay site={site} nth=3 side=reply seconds=0.8"
+    )
+    process = subprocess.run(
+        [sys.executable, "-m", "tests.support.fault_script", str(prepared(plan, tmp_path))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    found = json.loads(process.stdout.splitlines()[-1])
+    hurt = ["ValueError", 3, "RuntimeError", 5]
+    assert found["worlds"] == [hurt, hurt, [2, 3, 4, 5]]
+    assert found["ran"] == [2, 3, 4, 2, 3, 4, 1, 2, 3, 4]
+    assert [each for each in found["threads"] if "Timer" in each] == []
+    timeline = ledger.read(tmp_path)
+    assert [each.details["fault"] for each in timeline.of("fired")] == [0, 1, 0, 1]
+    assert len(timeline.of("up")) == len(timeline.of("left")) == 2

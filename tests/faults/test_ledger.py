@@ -1,0 +1,330 @@
+"""Ledgers: what was written stays, whoever dies, and several become one timeline."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from faults.ledger import Event, Ledger, LedgerError, Timeline, read
+from tests.support.ledger_writer import ACKNOWLEDGED
+
+ROOT = Path(__file__).parents[2]
+
+
+def put(folder: Path, role: str, *lines: dict[str, Any] | str | bytes) -> None:
+    """A ledger as another machine may have left it."""
+    written = [line if isinstance(line, str | bytes) else json.dumps(line) for line in lines]
+    content = b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in written)
+    (folder / f"{role}.jsonl").write_bytes(content)
+
+
+def start(boot: str, time: float, wall: float) -> dict[str, Any]:
+    return {"event": "start", "time": time, "wall": wall, "boot": boot, "pid": 1}
+
+
+def killed_writer(folder: Path, how: str) -> list[int]:
+    """The numbers of the lines of a writer that was killed after it had said that so many are written."""
+    command = [sys.executable, "-m", "tests.support.ledger_writer", str(folder), how]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+            if how == "torn":
+                assert writer.wait(timeout=30) == -signal.SIGXFSZ
+        finally:
+            writer.kill()
+            writer.wait(timeout=30)
+    return [event.details["number"] for event in read(folder).of("invoke")]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    ledger.write("fired", fault=2, kind="Delay", site="m:f", caller="trainer1", nth=3, seconds=0.25)
+    ledger.write("odd", path=Path("a"), line="two\nlines \r \u2028 \ud800", nothing=None)
+    ledger.close()
+    timeline = read(tmp_path)
+    assert [event.event for event in timeline.events] == ["start", "fired", "odd"]
+    assert timeline.roles == ("ps",)
+    assert timeline.torn == {}
+    assert {event.process for event in timeline.events} == {os.getpid()}
+    first, fired, odd = timeline.events
+    assert first.time == 0.0 <= fired.time <= odd.time
+    assert fired.details == {
+        "fault": 2, "kind": "Delay", "site": "m:f", "caller": "trainer1", "nth": 3, "seconds": 0.25
+    }  # fmt: skip
+    assert odd.details == {"path": "a", "line": "two\nlines \r \u2028 \ud800", "nothing": None}
+    assert len((tmp_path / "ps.jsonl").read_bytes().splitlines()) == 3
+    assert str(fired).endswith("  ps  fired  fault=2 kind=Delay site=m:f caller=trainer1 nth=3 seconds=0.25")
+    assert len(str(timeline).splitlines()) >= 3
+
+
+def test_the_clocks_belong_to_the_ledger(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    with pytest.raises(AssertionError):
+        ledger.write("fired", time=3)
+    ledger.close()
+
+
+def test_a_closed_ledger_takes_no_more(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    ledger.close()
+    ledger.close()
+    before = ledger.path.read_bytes()
+    ledger.write("fired", fault=1)
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
+    """As a daemon does, by `os.closerange`: what it opens then has the ledger's number, and none of its lines."""
+    ledger = Ledger(tmp_path, "a")
+    number = ledger._file
+    assert number is not None
+    with (tmp_path / "own").open("wb") as own:
+        os.dup2(own.fileno(), number)
+        try:
+            ledger.write("up")
+            ledger.close()
+            assert os.path.samestat(os.fstat(number), os.fstat(own.fileno()))
+        finally:
+            os.close(number)
+    assert (tmp_path / "own").read_bytes() == b""
+    assert [each.event for each in read(tmp_path).events] == ["start", "up"]
+
+
+def test_a_killed_writer_loses_no_whole_line(tmp_path: Path) -> None:
+    numbers = killed_writer(tmp_path, "plain")
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= ACKNOWLEDGED
+    assert read(tmp_path).torn in ({}, {"ps": 1})
+
+
+def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    """Also the last one, behind which nothing comes."""
+    ledger = Ledger(tmp_path, "ps")
+    for number in range(3):
+        ledger.write("up", number=number)
+        assert [event.details["number"] for event in read(tmp_path).of("up")] == list(range(number + 1))
+    ledger.close()
+
+
+def test_a_writer_killed_within_a_line(tmp_path: Path) -> None:
+    assert killed_writer(tmp_path, "torn") == list(range(ACKNOWLEDGED))
+    assert read(tmp_path).torn == {"ps": 1}
+    again = Ledger(tmp_path, "ps")
+    again.write("up")
+    again.close()
+    assert len(read(tmp_path).of("start", "up")) == 3
+    assert read(tmp_path).torn == {"ps": 1}
+
+
+def test_a_writer_that_buffers_would_lose_them(tmp_path: Path) -> None:
+    """The planted bug that the test above catches."""
+    assert len(killed_writer(tmp_path, "buffered")) < ACKNOWLEDGED
+
+
+def test_a_line_torn_anywhere_is_counted_and_hurts_no_other(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    ledger.write("fired", fault=1)
+    whole = ledger.path.read_bytes()
+    ledger.write("effective", fault=1)
+    ledger.close()
+    content = ledger.path.read_bytes()
+    for length in range(len(whole) + 1, len(content) - 1):
+        ledger.path.write_bytes(content[:length])
+        timeline = read(tmp_path)
+        assert timeline.torn == {"ps": 1}
+        assert [event.event for event in timeline.events] == ["start", "fired"]
+    for length in (len(whole), len(content) - 1, len(content)):  # without the end of the line it is whole too
+        ledger.path.write_bytes(content[:length])
+        assert read(tmp_path).torn == {}
+
+
+def test_a_role_that_starts_again_after_a_torn_line(tmp_path: Path) -> None:
+    Ledger(tmp_path, "ps").close()
+    with (tmp_path / "ps.jsonl").open("ab") as file:
+        file.write(b'{"event": "fir')
+    again = Ledger(tmp_path, "ps")
+    again.write("up")
+    again.close()
+    timeline = read(tmp_path)
+    assert [event.event for event in timeline.events] == ["start", "start", "up"]
+    assert timeline.torn == {"ps": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("nonsense", "7", "[]", "{}", '{"event": "up"}', '{"time": 1}', '{"event": 7, "time": 1}'),
+        *('{"event": "up", "time": "1"}', '{"event": "up", "time": NaN}', '{"event": "up", "time": 1e400}'),
+        *('{"event": "start", "time": 1, "boot": "a"}', "[" * 100_000),
+        *(b"\xff\xfe{}", b"\0\0\0\0", b'{"event": "\xff", "time": 1}'),
+    ],
+    ids=lambda line: str(line[:20]),
+)
+def test_a_line_that_no_ledger_wrote_counts_as_torn(tmp_path: Path, line: str | bytes) -> None:
+    put(tmp_path, "ps", start("a", 5.0, 100.0), line, {"event": "up", "time": 6.0})
+    timeline = read(tmp_path)
+    assert [(event.event, event.time) for event in timeline.events] == [("start", 0.0), ("up", 1.0)]
+    assert timeline.torn == {"ps": 1}
+
+
+def test_threads_write_whole_lines(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    together = threading.Barrier(8)
+
+    def write(thread: int) -> None:
+        together.wait(timeout=30)
+        for number in range(200):
+            ledger.write("invoke", thread=thread, number=number, filler="x" * (number * 37 % 5000))
+
+    threads = [threading.Thread(target=write, args=(each,)) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    ledger.close()
+    timeline = read(tmp_path)
+    assert timeline.torn == {}
+    for each in range(8):
+        numbers = [event.details["number"] for event in timeline.of("invoke") if event.details["thread"] == each]
+        assert numbers == list(range(200))
+
+
+def test_closing_while_others_write(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, "ps")
+    started = threading.Semaphore(0)
+
+    def write() -> None:
+        for number in range(3000):
+            ledger.write("invoke", number=number)
+            started.release()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert started.acquire(timeout=30)
+    ledger.close()
+    thread.join(timeout=60)
+    assert read(tmp_path).torn == {}
+
+
+def test_roles_of_one_machine_share_its_clock(tmp_path: Path) -> None:
+    """Whatever the wall clock says, which may be set while they run."""
+    put(tmp_path, "a", start("boot", 100.0, 5000.0), {"event": "x", "time": 103.0})
+    put(tmp_path, "b", start("boot", 101.0, 9000.0), {"event": "y", "time": 102.0})
+    found = [(event.role, event.event, event.time) for event in read(tmp_path).events]
+    assert found == [("a", "start", 0.0), ("b", "start", 1.0), ("b", "y", 2.0), ("a", "x", 3.0)]
+    assert read(tmp_path).zero == 100.0
+
+
+def test_machines_are_aligned_by_the_wall_clock(tmp_path: Path) -> None:
+    put(tmp_path, "a", start("here", 100.0, 5000.0), {"event": "x", "time": 103.0})
+    put(tmp_path, "b", start("there", 7.0, 5001.0), {"event": "y", "time": 8.5})
+    put(tmp_path, "c", start("there", 8.0, 5500.0), {"event": "z", "time": 8.25})
+    found = [(event.role, event.event, event.time) for event in read(tmp_path).events]
+    assert found[:3] == [("a", "start", 0.0), ("b", "start", 1.0), ("c", "start", 2.0)]
+    assert found[3:] == [("c", "z", 2.25), ("b", "y", 2.5), ("a", "x", 3.0)]
+
+
+def test_a_machine_without_a_boot_id_has_a_clock_of_its_own(tmp_path: Path) -> None:
+    put(tmp_path, "a", start("", 100.0, 5000.0))
+    put(tmp_path, "b", start("", 7.0, 5001.0), {"event": "y", "time": 7.5})
+    assert [event.time for event in read(tmp_path).events] == [0.0, 1.0, 1.5]
+
+
+def test_a_role_without_a_start_is_on_the_first_clock(tmp_path: Path) -> None:
+    put(tmp_path, "a", start("here", 100.0, 5000.0))
+    put(tmp_path, "b", '{"event": "sta', {"event": "up", "time": 102.0})
+    timeline = read(tmp_path)
+    assert [(event.role, event.time) for event in timeline.events] == [("a", 0.0), ("b", 2.0)]
+    assert timeline.torn == {"b": 1}
+
+
+def test_nothing_but_torn_starts(tmp_path: Path) -> None:
+    put(tmp_path, "a", "{", {"event": "up", "time": 102.0})
+    put(tmp_path, "b")
+    timeline = read(tmp_path)
+    assert [(event.role, event.time) for event in timeline.events] == [("a", 102.0)]
+    assert timeline.roles == ("a", "b")
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1e6)), max_size=20), st.permutations("abc"))
+def test_merged_by_time_whatever_the_order(tmp_path: Path, times: list[tuple[str, float]], order: list[str]) -> None:
+    for role in order:
+        own = [{"event": "x", "time": time} for each, time in times if each == role]
+        put(tmp_path, role, start("boot", 0.0, 0.0), *own)
+    events = read(tmp_path).of("x")
+    assert [event.time for event in events] == sorted(time for _, time in times)
+    assert sorted((event.role, event.time) for event in events) == sorted(times)
+
+
+def test_facts_are_what_the_same_plan_gives_again() -> None:
+    def timeline(*events: tuple[str, float, dict[str, Any]]) -> Timeline:
+        return Timeline(tuple(Event("ps", *each) for each in events), {}, ("ps",))
+
+    first = timeline(
+        ("fired", 1.0, {"fault": 0, "nth": 1, "seconds": 0.2}), ("up", 1.5, {}), ("fired", 2.0, {"fault": 1, "nth": 1})
+    )
+    again = timeline(("fired", 7.0, {"fault": 1, "nth": 1}), ("fired", 8.0, {"fault": 0, "nth": 1, "seconds": 0.3}))
+    other = timeline(("fired", 1.0, {"fault": 0, "nth": 2}), ("fired", 2.0, {"fault": 1, "nth": 1}))
+    assert first.facts() == again.facts()
+    assert first.facts() != other.facts()
+    assert len(first.facts()) == 2
+
+
+@pytest.mark.parametrize("folder", ["missing", "file", "ro"])
+def test_a_folder_that_cannot_be_written(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    target = Path("/proc/self") if folder == "ro" else tmp_path / folder
+    with pytest.raises(LedgerError) as caught:
+        Ledger(target, "ps")
+    line = str(caught.value)
+    assert line.startswith(f"cannot write a ledger at {target}/ps.jsonl: ")
+    assert line.endswith("; wanted a folder in which role 'ps' can write")
+    assert line.isprintable()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert read(tmp_path) == Timeline((), {}, ())
+    with pytest.raises(LedgerError, match=r"^no folder '.*missing', wanted the one of a run$"):
+        read(tmp_path / "missing")
+    (tmp_path / "ps.jsonl").mkdir()
+    with pytest.raises(LedgerError, match=r"^cannot read the ledger .*ps.jsonl: Is a directory$"):
+        read(tmp_path)
+
+
+def test_each_line_says_which_process_has_written_it(tmp_path: Path) -> None:
+    """A forked child has its parent's ledger; two processes may play one role at once, on two machines."""
+    ledger = Ledger(tmp_path, "ps")
+    child = os.fork()
+    if child == 0:
+        ledger.write("x")
+        os._exit(0)
+    os.waitpid(child, 0)
+    ledger.write("y")
+    assert [event.process for event in read(tmp_path).of("x", "y")] == [child, os.getpid()]
+    first, second = (
+        {**start(boot, time, wall), "process": pid}
+        for boot, time, wall, pid in (("a", 5.0, 100.0, 1), ("b", 70.0, 101.0, 2))
+    )
+    put(
+        tmp_path,
+        "ps",
+        first,
+        second,
+        {"event": "x", "time": 8.0, "process": 1},
+        {"event": "y", "time": 71.0, "process": 2},
+    )
+    assert [event.time for event in read(tmp_path).events] == [0.0, 1.0, 2.0, 3.0]
+    put(tmp_path, "ps", first, {"event": "x", "time": 8.0, "process": "1"})
+    assert read(tmp_path).torn == {"ps": 1}

@@ -1,0 +1,334 @@
+"""Faults of messages: each of the ten types, late and lost, by count and time, beside a healthy run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.rpc as rpc
+
+from faults.inject.message import messages
+from faults.ledger import Event, Timeline
+from faults.plan import Plan, PlanError
+from faults.plan.fields import MESSAGES
+from faults.tracebacks.certainty import first_line
+from faults.verdict import message_evidence
+from reference.outcome import Raised, Returned
+from reference.world import World, launch
+from tests.support import roles_messages as plays
+from tests.support.roles_processes import planned
+
+pytestmark = pytest.mark.long
+
+# What a message is late by. A healthy play needs less, also on a busy machine.
+LATE = 0.5
+# RPC repeats what it sends for itself after a second.
+RETRY = 0.9
+
+LOST_TEXTS = (
+    "RuntimeError: RPCErr:2:Send attempt failed intentionally for ",
+    "UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 47: invalid start byte",
+)
+NOT_MADE = (
+    "RuntimeError: RRef creation via rpc.remote() timed out, and it is possible that the RRef on the owner node "
+    "does not exist."
+)
+
+
+@contextmanager
+def world(folder: Path, text: str = "seed=0") -> Iterator[World]:
+    with launch(["a", "b", "c"], before=planned(folder, text), deadline=30) as started:
+        for role in "abc":
+            started.call(role, plays.counted)  # imports the plays: a TorchScript function must be known at the callee
+        yield started
+
+
+def seen(folder: Path, play: Callable[[], dict[str, Any]], text: str = "seed=0") -> tuple[dict[str, Any], int]:
+    """What ``a`` saw, how often ``b`` has executed `count`, and that all shut down well."""
+    with world(folder, text) as started:
+        what = started.call("a", play), started.call("b", plays.counted)
+        assert set(started.wait().values()) == {Returned(None)}
+    return what
+
+
+def test_the_ten_types_are_all_here() -> None:
+    here = {*CALLS, *REMOTES, *FETCHES, *KEPT, "RREF_FORK_REQUEST"}
+    assert here == set(MESSAGES)
+    assert torch.distributed.rpc.is_available()
+    assert messages.missing() is None  # here it must not be: no test of this file may be skipped
+
+
+CALLS = {"PYTHON_CALL": (plays.python_call, [1, 2], 1), "SCRIPT_CALL": (plays.script_call, [2, 2], 0)}
+
+
+@pytest.mark.parametrize("message", CALLS)
+def test_a_late_call_is_late_at_its_sender_each_time(tmp_path: Path, message: str) -> None:
+    play, values, executed = CALLS[message]
+    healthy, _ = seen(tmp_path / "healthy", play)
+    late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
+    assert [value for _, value in healthy.values()] == [value for _, value in late.values()] == values
+    assert max(seconds for seconds, _ in healthy.values()) < LATE
+    assert min(seconds for seconds, _ in late.values()) >= LATE
+    assert count == 2 * executed
+
+
+def test_a_lost_python_call_never_executes_and_the_shutdown_of_the_leader_fails(tmp_path: Path) -> None:
+    """The same call again is the same payload, which is not lost a second time; any other is lost first."""
+    with world(tmp_path / "lost", "Drop message=PYTHON_CALL role=a times=1") as started:
+        lost = started.call("a", plays.python_call)
+        assert started.call("b", plays.counted) == 1
+        outcomes = started.wait()
+    assert lost["first"][1].startswith(LOST_TEXTS[0])
+    assert lost["again"][1] == 1
+    leader = outcomes["a"]
+    assert isinstance(leader, Raised)
+    assert leader.message.startswith("Followers [")
+    assert "The first exception is RPCErr:2:Send attempt failed intentionally for " in leader.message
+    healthy, count = seen(tmp_path / "healthy", plays.python_call)
+    assert (healthy["first"][1], count) == (1, 2)
+
+
+def test_a_lost_script_call_is_an_error_that_cannot_be_read(tmp_path: Path) -> None:
+    healthy, _ = seen(tmp_path / "healthy", plays.script_call)
+    assert healthy["first"][1] == 2
+    lost, _ = seen(tmp_path / "lost", plays.script_call, "Drop message=SCRIPT_CALL role=a times=1")
+    assert lost["first"][1] == LOST_TEXTS[1]
+    assert lost["again"][1] == 2
+
+
+REMOTES = {"PYTHON_REMOTE_CALL": (plays.python_remote, 1, 1), "SCRIPT_REMOTE_CALL": (plays.script_remote, 2, 0)}
+
+
+@pytest.mark.parametrize("message", REMOTES)
+def test_creating_an_rref_late_and_lost(tmp_path: Path, message: str) -> None:
+    play, value, executed = REMOTES[message]
+    healthy, count = seen(tmp_path / "healthy", play)
+    assert (healthy["fetch"][1], count) == (value, executed)
+    assert healthy["remote"] < LATE
+    late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
+    assert (late["fetch"][1], count) == (value, executed)
+    assert late["remote"] >= LATE
+    lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
+    assert (lost["fetch"][1], count) == (NOT_MADE, 0)
+    assert lost["remote"] + lost["fetch"][0] < LATE  # it says "timed out", but at once
+
+
+FETCHES = {"PYTHON_RREF_FETCH_CALL": (plays.python_fetch, 1, 1), "SCRIPT_RREF_FETCH_CALL": (plays.script_fetch, 2, 0)}
+
+
+@pytest.mark.parametrize("message", FETCHES)
+def test_fetching_a_value_late_and_lost(tmp_path: Path, message: str) -> None:
+    play, value, executed = FETCHES[message]
+    healthy, count = seen(tmp_path / "healthy", play)
+    assert ([each for _, each in healthy.values()], count) == ([value, value], executed)
+    assert max(seconds for seconds, _ in healthy.values()) < LATE
+    late, count = seen(tmp_path / "late", play, f"Delay message={message} role=a seconds={LATE}")
+    assert ([each for _, each in late.values()], count) == ([value, value], executed)
+    assert min(seconds for seconds, _ in late.values()) >= LATE
+    lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
+    assert ([each for _, each in lost.values()], count) == ([LOST_TEXTS[1], value], executed)
+
+
+def test_asking_for_a_fork_late_and_lost(tmp_path: Path) -> None:
+    """Sent by who receives the RRef; repeated by itself after a second."""
+    healthy, _ = seen(tmp_path / "healthy", plays.fork_request)
+    assert healthy["pass"][1] == 1
+    assert healthy["pass"][0] < LATE
+    late, _ = seen(tmp_path / "late", plays.fork_request, f"Delay message=RREF_FORK_REQUEST role=c seconds={LATE}")
+    assert late["pass"][1] == 1
+    assert late["pass"][0] >= LATE
+    lost, _ = seen(tmp_path / "lost", plays.fork_request, "Drop message=RREF_FORK_REQUEST role=c times=1")
+    assert lost["pass"][1] == 1
+    assert lost["pass"][0] >= RETRY
+    other, _ = seen(tmp_path / "other", plays.fork_request, f"Delay message=RREF_FORK_REQUEST role=a seconds={LATE}")
+    assert other["pass"][0] < LATE
+
+
+# Play, who sends it, what is late at the sender, what shows when it has arrived.
+KEPT = {
+    "RREF_CHILD_ACCEPT": (plays.child_accept, "c", None, "given up"),
+    "RREF_USER_DELETE": (plays.user_delete, "a", "del", "forgotten"),
+    "CLEANUP_AUTOGRAD_CONTEXT_REQ": (plays.autograd_cleanup, "a", "leave", "forgotten"),
+}
+
+
+@pytest.mark.parametrize("message", KEPT)
+def test_giving_up_what_an_owner_keeps_late_and_lost(tmp_path: Path, message: str) -> None:
+    """Nothing fails: the owner keeps it for longer."""
+    play, sender, blocked, arrived = KEPT[message]
+    healthy, _ = seen(tmp_path / "healthy", play)
+    assert healthy.get("owned", 1) == 1
+    assert healthy[arrived] < LATE
+    late, _ = seen(tmp_path / "late", play, f"Delay message={message} role={sender} seconds={LATE}")
+    assert LATE <= late[blocked or arrived] < 10
+    lost, _ = seen(tmp_path / "lost", play, f"Drop message={message} role={sender} times=1")
+    assert RETRY <= lost[arrived] < 10
+    assert lost["forgotten"] < 10
+
+
+def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -> None:
+    with world(tmp_path, f"Delay message=PYTHON_CALL role=a seconds={LATE}") as started:
+        seconds, error = started.call("a", plays.call_within, 0.1)
+        assert error.startswith("RuntimeError: RPCErr:1:RPC ran for more than set timeout (100 ms)")
+        assert seconds >= LATE  # the timeout does not end the wait of the sending thread
+        started.call("a", plays.python_call)  # behind it on the same pipe
+        assert started.call("b", plays.counted) == 3
+
+
+def test_what_passes_the_agent(tmp_path: Path) -> None:
+    """Calls with gradients within a context of distributed autograd; a call to oneself does not."""
+    with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
+        context = started.call("a", plays.call_in_context)
+        assert [value for _, value in context.values()] == [2.0, 1]
+        assert started.call("a", plays.python_call)["first"][1].startswith(LOST_TEXTS[0])
+        assert started.call("a", plays.call_oneself)[1].startswith(LOST_TEXTS[0])
+
+
+def test_only_the_named_role_is_hurt_but_every_role_has_the_agent(tmp_path: Path) -> None:
+    with world(tmp_path, f"Delay message=PYTHON_CALL role=c seconds={LATE}") as started:
+        assert {started.call(role, plays.agent) for role in "abc"} == {"FaultyTensorPipeAgent"}
+        assert max(seconds for seconds, _ in started.call("a", plays.python_call).values()) < LATE
+        assert min(seconds for seconds, _ in started.call("c", plays.python_call).values()) >= LATE
+
+
+def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
+    """That transport's thread would take a core of every role. What denied it its memory is lifted."""
+    with world(tmp_path, "Delay message=PYTHON_CALL role=c seconds=0.1") as started:
+        assert started.call("a", plays.threads_of_transports) & {"TP_UV_loop", "TP_SHM_reactor"} == {"TP_UV_loop"}
+        assert {started.call(role, plays.file_limit) for role in "abc"} == {plays.file_limit()}
+
+
+def test_every_role_is_hurt_where_none_is_named(tmp_path: Path) -> None:
+    with world(tmp_path, f"Delay message=PYTHON_CALL seconds={LATE}") as started:
+        for role in "ac":
+            assert started.call(role, plays.python_call)["first"][0] >= LATE
+
+
+def test_without_message_faults_nothing_is_changed_nor_imported(tmp_path: Path) -> None:
+    backend, options = object(), object()
+    plan = Plan.parse("Crash role=a at=up@b")
+    assert messages.backend_for(plan, "a", backend, options) == (backend, options)
+    with world(tmp_path, str(plan).replace("up", "step:9")) as started:
+        assert started.call("a", plays.agent) == "TensorPipeAgent"
+        assert started.call("a", plays.settings) == (60.0, False)
+
+
+def test_the_programs_options_stay(tmp_path: Path) -> None:
+    plan = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2; Drop message=SCRIPT_CALL role=b times=3")
+    given = rpc.TensorPipeRpcBackendOptions(num_worker_threads=7, rpc_timeout=11, init_method="tcp://x:1")
+    for role, late, lost in (("a", {"PYTHON_CALL": 2.0}, []), ("b", {}, ["SCRIPT_CALL"]), ("c", {}, [])):
+        backend, options = messages.backend_for(plan, role, rpc.BackendType.TENSORPIPE, given)
+        assert backend is rpc.backend_registry.BackendType.FAULTY_TENSORPIPE
+        assert (options.num_worker_threads, options.rpc_timeout, options.init_method) == (7, 11.0, "tcp://x:1")
+        assert (options.messages_to_delay, options.messages_to_fail) == (late, lost)
+        assert options.num_fail_sends == (3 if role == "b" else 0)
+    defaults = messages.backend_for(plan, "a", None, None)[1]
+    assert (defaults.num_worker_threads, defaults.rpc_timeout, defaults.init_method) == (16, 60.0, "env://")
+
+
+PLAN = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2")
+
+
+def test_another_backend_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"^faults of messages need the backend TENSORPIPE, got 'TENSORPIPE'$"):
+        messages.backend_for(PLAN, "a", "TENSORPIPE", None)
+    with pytest.raises(
+        PlanError, match=r"^faults of messages need TensorPipeRpcBackendOptions, got RpcBackendOptions$"
+    ):
+        messages.backend_for(PLAN, "a", None, rpc.RpcBackendOptions())
+
+
+def test_device_maps_are_refused() -> None:
+    options = rpc.TensorPipeRpcBackendOptions()
+    rpc.TensorPipeRpcBackendOptions.__mro__[1].device_maps.fset(
+        options, {"b": {torch.device("cpu"): torch.device("cpu")}}
+    )
+    with pytest.raises(
+        PlanError, match=r"^faults of messages: the faulty agent cannot have 'device_maps' or 'devices'$"
+    ):
+        messages.backend_for(PLAN, "a", None, options)
+
+
+def test_a_torch_without_the_agent_refuses_plans_that_need_it() -> None:
+    """In a process of its own, whose torch really has none any more."""
+    program = (
+        "import torch; del torch._C._faulty_agent_init\n"
+        "from faults.inject.message import messages; from faults.plan import Plan\n"
+        "print(messages.backend_for(Plan(), 'a', None, None))\n"
+        "try: messages.backend_for(Plan.parse('Drop message=PYTHON_CALL times=1'), 'a', None, None)\n"
+        "except ValueError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    reason = f"torch {torch.__version__} was built without its faulty agent (torch.distributed.rpc._testing)"
+    assert done.stdout == f"(None, None)\nthe plan has faults of messages: {reason}\n"
+
+
+def timeline(*events: tuple[str, str, dict[str, Any]]) -> Timeline:
+    found = (Event(role, event, float(at), details) for at, (role, event, details) in enumerate(events))
+    return Timeline(tuple(found), {}, ("a", "b"))
+
+
+def proofs(text: str, *events: tuple[str, str, dict[str, Any]]) -> list[str | None]:
+    return list(message_evidence.evidence(Plan.parse(text), timeline(*events)).values())
+
+
+class TestEvidence:
+    LOST = "Drop message=PYTHON_CALL role=a times=1"
+    LATE = "Delay message=PYTHON_CALL role=a seconds=0.5"
+
+    @pytest.mark.parametrize("error", [LOST_TEXTS[0], LOST_TEXTS[1]])
+    def test_a_lost_call(self, error: str) -> None:
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
+        assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
+        assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
+
+    def test_a_lost_call_whose_message_begins_a_new_line(self) -> None:
+        """Then the ledger's line ends with the words of the error, without the blank that follows them."""
+        error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
+        assert error.endswith(" for")
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
+
+    def test_a_lost_call_to_oneself(self) -> None:
+        """The agent loses it; late it never is."""
+        assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
+        assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
+
+    def test_another_error_proves_nothing(self) -> None:
+        error = "RuntimeError: RPCErr:1:RPC ran for more than set timeout (2000 ms)"
+        assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
+        assert proofs(self.LOST) == [None]
+
+    def test_an_rref_that_was_not_made_unless_something_else_can_be_why(self) -> None:
+        event = ("a", "fail", {"via": "remote", "error": NOT_MADE})
+        lost = "Drop message=PYTHON_REMOTE_CALL times=1"
+        assert proofs(lost, event) == [f"a: {NOT_MADE[:120]}"]
+        assert proofs(f"{lost}; Crash role=b at=up@a", event) == [None]
+
+    def test_late_calls_are_all_late(self) -> None:
+        slow = ("a", "ok", {"via": "rpc", "seconds": 0.61, "to": "b"})
+        fast = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "b"})
+        oneself = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "a"})
+        assert proofs(self.LATE, slow, slow, oneself) == ["each of 2 calls took 0.610 s or more"]
+        assert proofs(self.LATE, slow, fast) == [None]
+        assert proofs(self.LATE) == [None]
+
+    def test_messages_that_no_recorded_call_can_show(self) -> None:
+        made, lost = "PYTHON_REMOTE_CALL", "Drop message={} times=1"
+        for message in MESSAGES:
+            found = messages.unseen(Plan.parse(lost.format(message)), timeline())
+            assert found == {0: message not in ("PYTHON_CALL", made)}
+        beside = "; Crash role=b at=up@a"  # which an RRef that was not made may also come from
+        assert messages.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
+        assert messages.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
+        shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))
+        assert messages.unseen(Plan.parse(self.LOST), shown) == {}
+
+    def test_what_no_call_shows(self) -> None:
+        event = ("a", "ok", {"via": "rpc", "seconds": 9})
+        assert proofs("Delay message=RREF_USER_DELETE seconds=1", event) == [None]

@@ -1,0 +1,60 @@
+"""Moments and their text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from faults.plan.moment import ROLE, SITE, Moment, PlanError
+
+roles = st.from_regex(ROLE, fullmatch=True)
+numbers = st.integers(1, 10**9)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("up@ps", Moment("up", "ps")),
+        ("shutdown@trainer-1", Moment("shutdown", "trainer-1")),
+        ("step:12@a:b", Moment("step", "a:b", 12)),
+        ("call:m.n:C.f#3@agent", Moment("call", "agent", 3, "m.n:C.f")),
+    ],
+)
+def test_both_ways(text: str, moment: Moment) -> None:
+    assert Moment.parse(text) == moment
+    assert str(moment) == text
+
+
+@settings(deadline=None)
+@given(
+    st.builds(Moment, st.sampled_from(["up", "shutdown"]), roles)
+    | st.builds(Moment, st.just("step"), roles, numbers)
+    | st.builds(Moment, st.just("call"), roles, numbers, st.from_regex(SITE, fullmatch=True))
+)
+def test_every_moment_comes_back(moment: Moment) -> None:
+    assert Moment.parse(str(moment)) == moment
+
+
+def test_zeros_in_front_are_dropped() -> None:
+    assert str(Moment.parse("step:007@ps")) == "step:7@ps"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "@", "up", "up@", "@ps", "up@p s", "up@ps ", "up@ps\n", "Up@ps", "up:1@ps", "shutdown#1@ps", "down@ps"),
+        *("step@ps", "step:@ps", "step:-1@ps", "step:1.0@ps", "step:٣@ps", "step:1@", f"step:{'1' * 5000}@ps"),
+        *("call:f#1@ps", "call:m:f@ps", "call:m:f#@ps", "call:m:f#1", "call:m:f#1@ps#2"),
+        *("step:1@ps@ps", "up@" + "x" * 128),
+    ],
+)
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(PlanError, match=r"^'at' must be 'up@ROLE', .* got '[^\n]*$"):
+        Moment.parse(text)
+
+
+@pytest.mark.parametrize("text", ["step:0@ps", "step:00@ps", "call:m:f#0@ps", "step:1000000001@ps"])
+def test_counting_begins_at_1(text: str) -> None:
+    with pytest.raises(PlanError, match=rf"^'at' counts from 1 to 1000000000, got '{text}'$"):
+        Moment.parse(text)

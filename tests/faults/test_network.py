@@ -1,0 +1,499 @@
+"""The network's faults: each bites real worlds, by the kernel's count and by what callers see, and heals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from faults.inject.announcer import Announcer
+from faults.inject.network import network
+from faults.inject.network.hosts import PATH
+from faults.inject.network.network import Network, NetworkError
+from faults.ledger import Ledger
+from faults.plan import Plan
+from reference.outcome import Killed, Returned, RoleFailed
+from reference.world import World, launch
+from tests.support import roles_network as plays
+from tests.support.networks import Watch, events, hurt, require, told
+from tests.support.processes import left_after
+from tests.support.roles_network import Answer
+
+ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
+MIB = 1 << 20
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(autouse=True)
+def _possible() -> None:
+    require()
+
+
+def timed_out(answer: Answer, seconds: float) -> bool:
+    return answer.text.startswith("RPCErr:1:RPC ran for more than set timeout") and answer.seconds >= seconds - 0.1
+
+
+def answered(answer: Answer, value: object, within: float = 10.0) -> bool:
+    return answer.value == value and answer.seconds < within
+
+
+def ask(world: World, caller: str, callee: str, timeout: float = 10.0) -> Answer:
+    answer: Answer = world.call(caller, plays.call, callee, timeout)
+    return answer
+
+
+def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
+    """How two roles end that do nothing, on a network that is hurt before they start."""
+    (folder / "plan.json").write_text(Plan.parse(plan).to_json())
+    before = partial(plays.enter_network, folder)
+    options = {**Network.options, "rpc_timeout": 1}
+    roles = dict.fromkeys("ab", plays.name)
+    with Network("ab", folder), launch(roles, before=before, options=options, deadline=deadline) as world:
+        return {role: type(outcome).__name__ for role, outcome in world.wait().items()}
+
+
+class TestHealthy:
+    def test_a_network_without_faults_changes_nothing(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "seed=0") as world:
+            inside = {role: world.call(role, plays.call_twice, ["a", "b", "c"]) for role in "abc"}
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
+        with launch(["a", "b", "c"]) as world:
+            assert {role: world.call(role, plays.call_twice, ["a", "b", "c"]) for role in "abc"} == inside
+        assert told(tmp_path) == []
+
+    def test_every_thread_of_rpc_is_in_the_network(self, tmp_path: Path) -> None:
+        """Only the one that listens to the launcher, which was there before, is not."""
+        with hurt(tmp_path, "seed=0", "ab") as world:
+            outside = str(Path("/proc/self/ns/net").readlink())
+            for role, address in (("a", "10.77.0.1"), ("b", "10.77.0.2")):
+                threads = world.call(role, plays.networks_of_threads)
+                own = world.call(role, plays.own_network)
+                assert set(threads) == {outside, own}
+                assert len(threads[outside]) == 1
+                assert "TP_UV_loop" in threads[own]
+                assert world.call(role, plays.sockets_of_new_thread) == ["eth0", "lo"]
+                assert world.call(role, plays.listening) == {address}
+                assert world.call(role, plays.interfaces_told) == ["eth0", "eth0"]
+
+    @pytest.mark.parametrize("channels", [["basic"], ["cma", "basic"]])
+    def test_a_large_tensor_crosses_the_network(self, channels: list[str], tmp_path: Path) -> None:
+        """By the interface's own counter. Not so without `Network.options`: namespaces do not stop `cma`."""
+        with hurt(tmp_path, "seed=0", "ab", _channels=channels) as world:
+            world.call("a", plays.call, "b", 10.0)
+            before = world.call("a", plays.bytes_sent)
+            assert world.call("a", plays.call, "b", 10.0, 32 * MIB).value == 32 * MIB
+            sent = world.call("a", plays.bytes_sent) - before
+        assert (sent > 32 * MIB) == (channels == ["basic"]), sent
+        assert sent < 34 * MIB if channels == ["basic"] else sent < MIB
+
+    def test_a_role_that_dies_is_seen_and_nothing_is_left(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "seed=0") as world:
+            assert answered(ask(world, "a", "b"), "b")
+            os.kill(world.pids["b"], signal.SIGKILL)
+            with pytest.raises(RoleFailed, match=r"^b was killed by SIGKILL$"):
+                world.call("b", plays.name)
+            assert re.match(r"EOF: end of file|ECONNRESET: |EPIPE: ", ask(world, "a", "b").text)
+            assert answered(ask(world, "a", "c"), "c")
+            pids = set(world.pids.values())
+            assert world.wait()["b"] == Killed(signal.SIGKILL)
+            assert "PeerLost" in str(world.outcomes["a"])
+        assert left_after(pids, 5) == set()
+
+    @pytest.mark.parametrize("count", [3, 6])
+    def test_it_is_there_at_once(self, count: int, tmp_path: Path) -> None:
+        start = time.monotonic()
+        with Network([f"role{number}" for number in range(count)], tmp_path):
+            up = time.monotonic()
+        print(f"{count} roles: up in {up - start:.3f} s, down in {time.monotonic() - up:.3f} s")
+        assert time.monotonic() - start < 1
+
+
+class TestPartition:
+    @pytest.mark.parametrize(("direction", "executed"), [("out", 0), ("in", 1), ("both", 0)])
+    def test_between_two(self, direction: str, executed: int, tmp_path: Path) -> None:
+        """``a`` is cut off from ``b``: no call between them is answered, whichever way the packets are lost.
+
+        A request that got through was executed. One that did not is executed when the network has healed, long after
+        its caller was told of a timeout: TCP has kept it.
+        """
+        plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=2.5"
+        with hurt(tmp_path, plan) as world:
+            assert answered(ask(world, "a", "b"), "b", 5)
+            assert world.call("b", plays.announce, 1) < 1
+            assert timed_out(world.call("a", plays.count_at, "b", 0.5), 0.5)
+            assert world.call("b", plays.counted) == executed
+            assert timed_out(ask(world, "b", "a", 0.5), 0.5)
+            for caller, callee in (("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")):
+                assert answered(ask(world, caller, callee), callee, 5)
+            for caller, callee in (("a", "b"), ("b", "a")):  # each end sends again by a clock of its own
+                assert answered(ask(world, caller, callee, 20.0), callee, 20)
+                assert answered(ask(world, caller, callee), callee, 5)
+            assert world.call("b", plays.counted) == 1
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
+        assert told(tmp_path) == ONCE
+        receipt = events(tmp_path, "effective")[0].details
+        assert receipt["kind"] == "Partition"
+        assert receipt["packets"] > 1
+        assert receipt["bytes"] > 100
+        assert 2.5 <= events(tmp_path, "healed")[0].details["seconds"] < 10
+
+    def test_from_everybody_until_the_network_is_left(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "Partition role=a direction=both at=step:1@b") as world:
+            world.call("b", plays.announce, 1)
+            assert timed_out(ask(world, "a", "b", 0.5), 0.5)
+            assert timed_out(ask(world, "c", "a", 0.5), 0.5)
+            assert answered(ask(world, "b", "c"), "c", 5)
+            assert told(tmp_path) == ONCE[:2]
+        assert told(tmp_path) == ONCE
+
+    def test_from_the_start(self, tmp_path: Path) -> None:
+        """Without a moment: the role that is hurt puts it in place itself, before its RPC, which then waits."""
+        start = time.monotonic()
+        with hurt(tmp_path, "Partition role=b direction=both seconds=2", "ab") as world:
+            assert time.monotonic() - start > 2
+            assert answered(ask(world, "a", "b"), "b", 5)
+        assert told(tmp_path) == ONCE
+
+    def test_from_the_start_until_the_deadline(self, tmp_path: Path) -> None:
+        """``rpc_timeout`` does not limit the start: nobody is up, and the world's deadline ends everybody."""
+        assert ends(tmp_path, "Partition role=b direction=both", 2.5) == {"a": "Overdue", "b": "Overdue"}
+        assert told(tmp_path) == ONCE
+
+    def test_others_are_not_counted(self, tmp_path: Path) -> None:
+        """Nobody sends between the two: however much both send elsewhere, there is no receipt."""
+        plan = "Partition role=b peer=c direction=both at=step:1@a"
+        for between, wanted in ((False, []), (True, [("+network", "effective", 0)])):
+            folder = tmp_path / str(between)
+            with hurt(folder, plan) as world:
+                world.call("a", plays.announce, 1)
+                for caller, callee in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")):
+                    assert all(answered(each, callee, 5) for each in world.call(caller, plays.calls, callee, 20, 5.0))
+                if between:
+                    assert ask(world, "b", "c", 0.5).error == "RuntimeError"
+            assert told(folder, "effective") == wanted
+            assert told(folder, "fired", "healed") == [("a", "fired", 0), ("+network", "healed", 0)]
+
+
+class TestReset:
+    # Over TensorPipe's uv: the end that is reset here, and the one that a packet tells so.
+    BROKEN = r"ECONNABORTED: software caused connection abort|ECONNRESET: connection reset by peer"
+
+    def test_both_ends_at_once_and_for_good(self, tmp_path: Path) -> None:
+        """Also when nobody sends at that moment. TensorPipe does not connect anew, so healing does not help."""
+        with hurt(tmp_path, "Reset role=a peer=b at=step:1@b seconds=0.5") as world:
+            assert answered(ask(world, "a", "b"), "b")
+            assert answered(ask(world, "b", "a"), "a")
+            world.call("b", plays.start_stay, "a")
+            assert world.call("a", plays.await_entered)
+            world.call("b", plays.announce, 1)
+            broken = world.call("b", plays.end_of_stay)
+            assert re.match(self.BROKEN, broken.text), broken
+            assert broken.seconds < 5
+            world.call("a", plays.let_go)
+            for _ in range(2):
+                for caller, callee in (("a", "b"), ("b", "a")):
+                    answer = ask(world, caller, callee)
+                    assert answer.error == "RuntimeError"
+                    assert re.match(self.BROKEN, answer.text), answer
+                    assert answer.seconds < 5
+                for caller, callee in (("a", "c"), ("c", "b")):
+                    assert answered(ask(world, caller, callee), callee, 5)
+                # The second time: healed.
+                world.call("c", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
+        assert told(tmp_path) == ONCE
+        assert events(tmp_path, "effective")[0].details["packets"] > 0
+
+    def test_a_first_connection_is_refused(self, tmp_path: Path) -> None:
+        """And another fault of the same role has its own counters."""
+        plan = "Reset role=b peer=c at=step:1@a; Partition role=b peer=a direction=both at=step:2@a"
+        with hurt(tmp_path, plan) as world:
+            assert answered(ask(world, "a", "b"), "b")
+            world.call("a", plays.announce, 1)
+            answer = ask(world, "b", "c")
+            assert re.match("ECONNREFUSED: connection refused|ECONNRESET", answer.text), answer
+            assert answer.seconds < 5
+            world.call("a", plays.announce, 2)
+            assert timed_out(ask(world, "b", "a", 0.5), 0.5)
+        receipts = {each.details["fault"]: each.details["packets"] for each in events(tmp_path, "effective")}
+        assert set(receipts) == {0, 1}
+        assert receipts[0] < 10
+
+    def test_from_the_start(self, tmp_path: Path) -> None:
+        """gloo, with which RPC starts, gives up long before the deadline."""
+        assert ends(tmp_path, "Reset role=b", 60) == {"a": "Raised", "b": "Raised"}
+        assert told(tmp_path) == ONCE
+
+    def test_without_one_connections_stay(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "Reset role=a peer=b at=step:2@b") as world:
+            world.call("b", plays.announce, 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
+        assert told(tmp_path) == ONCE[:1]
+
+
+class TestLossy:
+    @pytest.mark.parametrize(("direction", "percent"), [("out", 15), ("in", 15), ("both", 7.5)])
+    def test_calls_are_late_but_right(self, direction: str, percent: float, tmp_path: Path) -> None:
+        """TCP sends a lost packet again, after 0.2 s, then 0.4 s, ..."""
+        plan = f"Lossy role=a peer=b direction={direction} percent={percent} at=step:1@b"
+        with hurt(tmp_path, plan) as world:
+            healthy = world.call("a", plays.calls_until_late, "b", 50, 0.18)
+            assert sum(each.seconds > 0.18 for each in healthy) < 3
+            world.call("b", plays.announce, 1)
+            answers = world.call("a", plays.calls_until_late, "b", 500, 0.18)
+            assert {each.value for each in answers} == {"b"}
+            assert sum(each.seconds > 0.18 for each in answers) == 3
+            assert answered(ask(world, "a", "c"), "c", 5)
+        assert told(tmp_path) == ONCE
+
+    def test_what_loses_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
+        """One of a million. All of them, beside it: like a partition."""
+        plan = "Lossy role=a peer={} direction=out percent={} at=step:1@b seconds=2"
+        for percent, wanted in ((0.0001, []), (100, [("+network", "effective", 0)])):
+            folder = tmp_path / str(percent)
+            with hurt(folder, plan.format("b", percent), "ab") as world:
+                world.call("b", plays.announce, 1)
+                answer = ask(world, "a", "b", 0.5)
+                assert timed_out(answer, 0.5) if wanted else answered(answer, "b", 0.5)
+                assert answered(ask(world, "a", "b", 20.0), "b", 20)
+            assert told(folder, "effective") == wanted
+
+
+class TestSlow:
+    def test_what_the_role_sends(self, tmp_path: Path) -> None:
+        """800 kbit/s are 100 kB/s: 200 kB take two seconds out, and no time in."""
+        with hurt(tmp_path, "Slow role=a kbit_per_second=800 at=step:1@b seconds=3", "ab") as world:
+            healthy: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
+            world.call("b", plays.announce, 1)
+            quick: Answer = world.call("b", plays.call, "a", 20.0, 200_000)
+            slow: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
+            world.call("b", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
+            again: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
+        assert [each.value for each in (healthy, quick, slow, again)] == [200_000] * 4
+        assert max(healthy.seconds, quick.seconds, again.seconds) < 1.3
+        assert 1.5 < slow.seconds < 10
+        assert told(tmp_path) == ONCE
+        receipt = events(tmp_path, "effective")[0].details
+        assert 200_000 < receipt["bytes"] < 260_000
+        assert receipt["overlimits"] > 10
+
+    def test_what_hinders_nobody_has_no_receipt(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "Slow role=a kbit_per_second=10000000 at=step:1@b", "ab") as world:
+            world.call("b", plays.announce, 1)
+            assert answered(ask(world, "a", "b"), "b", 5)
+        assert told(tmp_path) == [ONCE[0], ONCE[1], ONCE[3]]
+
+
+class TestFiring:
+    def test_a_fault_heals_when_the_role_that_fired_it_is_dead(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "Partition role=a peer=c direction=both at=step:1@b seconds=2.5") as world:
+            assert answered(ask(world, "a", "c"), "c", 5)
+            world.call("b", plays.announce, 1)
+            os.kill(world.pids["b"], signal.SIGKILL)
+            assert timed_out(ask(world, "a", "c", 0.5), 0.5)
+            assert answered(ask(world, "a", "c", 20.0), "c", 20)
+        assert told(tmp_path) == ONCE
+
+    def test_what_never_comes_is_planned_only(self, tmp_path: Path) -> None:
+        with hurt(tmp_path, "Partition role=a direction=out at=step:1@b", "ab") as world:
+            world.call("a", plays.announce, 1)
+            world.call("b", plays.announce, 2)
+            assert answered(ask(world, "a", "b"), "b", 5)
+        assert told(tmp_path) == ONCE[:1]
+
+    def test_once_and_not_after_undo(self, tmp_path: Path) -> None:
+        plan = "Lossy role=a direction=in percent=1 at=step:1@b; Lossy role=a direction=out percent=100 at=step:2@b"
+        with hurt(tmp_path, plan, "ab") as world:
+            for _ in range(2):
+                world.call("b", plays.announce, 1)
+            world.call("b", plays.undo)
+            world.call("b", plays.announce, 2)
+            assert answered(ask(world, "a", "b"), "b")
+        assert told(tmp_path, "planned", "fired") == [("b", "planned", 0), ("b", "planned", 1), ("b", "fired", 0)]
+
+    def test_the_same_plan_gives_the_same_again(self, tmp_path: Path) -> None:
+        facts = []
+        for folder in (tmp_path / "1", tmp_path / "2"):
+            with hurt(folder, "Partition role=a direction=both at=step:1@b; Reset role=b at=step:1@a", "ab") as world:
+                world.call("b", plays.announce, 1)
+                ask(world, "a", "b", 0.2)
+                world.call("a", plays.announce, 1)
+            facts.append([(each.role, each.event, each.details["kind"]) for each in events(folder, "fired", "healed")])
+        assert facts[0] == facts[1]
+        assert len(facts[0]) == 4
+
+    def test_without_the_network_a_moment_fails_in_one_line(self, tmp_path: Path) -> None:
+        plan = Plan.parse("Partition role=a direction=in at=step:1@a")
+        with Network(["a"], tmp_path):
+            announcer = Announcer("a")
+            network.prepare(plan, "a", tmp_path, Ledger(tmp_path, "a"), announcer)
+        with pytest.raises(
+            NetworkError, match=r"^fault 0: the Network in .* does not answer \(\[Errno 2\] No such file"
+        ):
+            announcer.announce("step", 1)
+
+
+def outside() -> tuple[str, str]:
+    """The interfaces and the named namespaces of this machine."""
+    found = []
+    for words in (["ip", "-o", "link"], ["ip", "netns", "list"]):
+        found.append(subprocess.run(words, capture_output=True, text=True, check=True, env={"PATH": PATH}).stdout)
+    return found[0], found[1]
+
+
+def holders(namespaces: set[str]) -> set[str]:
+    """Whatever in /proc is in one of these namespaces or has one open."""
+    found = set()
+    for pattern in ("[0-9]*/task/*/ns/net", "[0-9]*/fd/*"):
+        for link in Path("/proc").glob(pattern):
+            try:
+                if str(link.readlink()) in namespaces:
+                    found.add(str(link))
+            except OSError:
+                continue
+    return found
+
+
+class TestNothingElse:
+    def test_the_machine_is_as_before(self, tmp_path: Path) -> None:
+        before, descriptors = outside(), len(list(Path("/proc/self/fd").iterdir()))
+        with Network(["a", "b"], tmp_path) as made:
+            namespaces = {str(Path(path).readlink()) for path in made.hosts.paths.values()}
+            assert len(holders(namespaces)) == 2
+            assert outside() == before
+        assert (outside(), len(list(Path("/proc/self/fd").iterdir()))) == (before, descriptors)
+        assert holders(namespaces) == set()
+        assert [path.name for path in tmp_path.iterdir()] == ["+network.jsonl"]
+
+    @pytest.mark.kills_launcher
+    def test_a_killed_launcher_leaves_nothing(self, tmp_path: Path) -> None:
+        """This test keeps one role's namespace, and sees its cable go with the switch, which the launcher held."""
+        before = outside()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.network_launcher", str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "TMPDIR": tempfile.gettempdir()},
+        )
+        with process:
+            assert process.stdout is not None
+            try:
+                kept, *pids = process.stdout.readline().split()
+                namespaces = {str(Path(f"/proc/{pid}/ns/net").readlink()) for pid in pids}
+                assert len(namespaces) == 2
+                watch = Watch(kept)
+            finally:
+                process.kill()
+        with closing(watch):
+            assert set(watch.interfaces) == {"lo", "eth0"}
+            assert watch.left_after({"eth0"}, 10) == set()
+        assert left_after(set(map(int, pids)), 10) == set()
+        assert holders(namespaces) == set()
+        assert outside() == before
+        with Network(["a", "b"], tmp_path):  # what the killed one left in the folder is in nobody's way
+            pass
+
+    def test_two_networks_at_once(self, tmp_path: Path) -> None:
+        """Of the same addresses and names."""
+        plan = "Partition role=a direction=both at=step:1@b"
+        with hurt(tmp_path / "1", plan, "ab") as first, hurt(tmp_path / "2", plan, "ab") as second:
+            first.call("b", plays.announce, 1)
+            assert timed_out(ask(first, "a", "b", 0.5), 0.5)
+            assert answered(ask(second, "a", "b"), "b", 5)
+            assert first.call("a", plays.own_network) != second.call("a", plays.own_network)
+            assert first.call("a", plays.listening) == second.call("a", plays.listening)
+        assert told(tmp_path / "1") == ONCE
+        assert told(tmp_path / "2") == ONCE[:1]
+
+    def test_an_error_inside_leaves_nothing(self, tmp_path: Path) -> None:
+        made = Network(["a"], tmp_path)
+        with pytest.raises(plays.Unlucky), made:
+            raise plays.Unlucky(str(Path(made.hosts.paths["a"]).readlink()))
+        assert made.hosts.paths == {}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("plan", "wanted"),
+        [
+            ("Partition role=z direction=in", "no role 'z' in the network, wanted one of a, b"),
+            ("Reset role=a peer=z", "no role 'z' in the network, wanted one of a, b"),
+            (
+                "Slow role=a kbit_per_second=1; Slow role=a kbit_per_second=2",
+                "faults 0 and 1: a role can be Slow once in a plan, got 'a' twice",
+            ),
+        ],
+    )
+    def test_impossible_plans(self, plan: str, wanted: str, tmp_path: Path) -> None:
+        with Network(["a", "b"], tmp_path), pytest.raises(NetworkError) as caught:
+            network.prepare(Plan.parse(plan), "a", tmp_path, Ledger(tmp_path, "a"), Announcer("a"))
+        assert str(caught.value) == wanted
+
+    def test_without_a_network(self, tmp_path: Path) -> None:
+        wanted = f"no Network in {tmp_path}: wanted one around the world whose network is to be hurt"
+        plan = Plan.parse("Partition role=a direction=in")
+        with pytest.raises(NetworkError) as caught:
+            network.prepare(plan, "a", tmp_path, Ledger(tmp_path, "a"), Announcer("a"))
+        assert str(caught.value) == wanted
+        with pytest.raises(NetworkError) as caught:
+            network.enter(tmp_path, "a")
+        assert str(caught.value) == wanted
+
+    def test_an_empty_plan_needs_no_network(self, tmp_path: Path) -> None:
+        network.prepare(Plan.parse("Crash role=a at=up@a"), "b", tmp_path, Ledger(tmp_path, "b"), Announcer("b"))()
+        assert told(tmp_path) == []
+
+    def test_not_on_another_thread(self, tmp_path: Path) -> None:
+        errors: list[str] = []
+
+        def enter() -> None:
+            try:
+                network.enter(tmp_path, "a")
+            except NetworkError as error:
+                errors.append(str(error))
+
+        thread = threading.Thread(target=enter)
+        thread.start()
+        thread.join()
+        assert errors == ["a role enters its network on the main thread, from which RPC's threads come"]
+
+    def test_a_role_of_no_network_ends_the_world(self, tmp_path: Path) -> None:
+        (tmp_path / "plan.json").write_text(Plan().to_json())
+        before = partial(plays.enter_network, tmp_path)
+        with Network(["a"], tmp_path), launch(["a", "b"], before=before) as world:
+            outcome = str(world.wait()["b"])
+        assert "NetworkError" in outcome
+        assert "no role 'b' in the network, wanted one of a" in outcome
+
+    @pytest.mark.parametrize("roles", [[], ["a", "a"], [f"role{number}" for number in range(251)]])
+    def test_names(self, roles: list[str], tmp_path: Path) -> None:
+        with pytest.raises(NetworkError, match=r"^a network needs 1 to 250 different roles, got "):
+            Network(roles, tmp_path)
+
+    def test_a_program_that_is_missing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("faults.inject.network.hosts.PATH", str(tmp_path))
+        wanted = "ip, tc, ss, nft, nsenter not installed (Debian: iproute2, nftables, util-linux)"
+        assert network.missing() == wanted
+        with pytest.raises(NetworkError) as caught:
+            Network(["a"], tmp_path)
+        assert str(caught.value) == wanted
+
+    def test_what_is_not_permitted(self) -> None:
+        """Root without the capability that it takes."""
+        program = "from faults.inject.network import network; print(network.missing())"
+        words = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+        assert done.stdout == "no network namespace can be made here: Operation not permitted (root may)\n"

@@ -1,0 +1,97 @@
+"""OrderGate: calls that wait for those before them. Threads stand for RPC threads; real calls are in test_calls.py."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from faults.inject.call.order_gate import OrderGate, OutOfTurn
+from faults.plan import Fault
+
+
+def fault(roles: str, seconds: float = 10) -> Fault:
+    return Fault(kind="Order", site="shop:pay", roles=tuple(roles), seconds=seconds)
+
+
+def waiting(turns: OrderGate, count: int) -> None:
+    with turns._changed:
+        assert turns._changed.wait_for(lambda: sum(len(g.arrived) for g in turns._groups.values()) >= count, 10)
+
+
+@pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
+@pytest.mark.parametrize("arrivals", list(itertools.permutations("abc")), ids="".join)
+def test_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[str, ...]) -> None:
+    turns, done = OrderGate(), []
+    gate = threading.Event()  # nobody is done before all have come
+
+    def play(role: str) -> None:
+        with turns.turn(0, fault("".join(roles)), 1, role):
+            gate.wait(10)
+            done.append(role)
+
+    with ThreadPoolExecutor(3) as pool:
+        futures = []
+        for number, role in enumerate(arrivals, 1):
+            futures.append(pool.submit(play, role))
+            waiting(turns, number)
+        gate.set()
+        for each in futures:
+            each.result(10)
+    assert done == list(roles)
+    assert turns._groups == {}
+
+
+def test_without_turns_they_execute_as_they_come() -> None:
+    """The control: the same threads, nothing to hold them."""
+    done: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+        for role in "cba":
+            pool.submit(done.append, role)
+    assert done == ["c", "b", "a"]
+
+
+def test_a_missing_one() -> None:
+    turns = OrderGate()
+    for role, late in (("b", "a"), ("c", "a, b")):
+        text = f"^Order: nothing from {late} within 0.01 s, wanted before {role}$"
+        with pytest.raises(OutOfTurn, match=text), turns.turn(0, fault("abc", 0.01), 1, role):
+            pytest.fail("executed out of turn")
+
+
+def test_one_that_raises_lets_the_next_go() -> None:
+    turns = OrderGate()
+    with pytest.raises(ZeroDivisionError), turns.turn(0, fault("ab"), 1, "a"):
+        raise ZeroDivisionError
+    with turns.turn(0, fault("ab"), 1, "b") as group:
+        assert group.done == 1
+    assert group.complete
+
+
+def test_occurrences_and_faults_do_not_mix() -> None:
+    turns = OrderGate()
+    with turns.turn(0, fault("ab"), 1, "a"):
+        pass
+    for number, nth in ((0, 2), (1, 1)):
+        with pytest.raises(OutOfTurn), turns.turn(number, fault("ab", 0.01), nth, "b"):
+            pass
+    with turns.turn(0, fault("ab", 0.01), 1, "b"):
+        pass
+
+
+def test_a_late_first_one_still_frees_the_others() -> None:
+    turns = OrderGate()
+    with ThreadPoolExecutor(1) as pool:
+
+        def second() -> str:
+            with turns.turn(0, fault("ab"), 1, "b"):
+                return "went"
+
+        future: Future[str] = pool.submit(second)
+        waiting(turns, 1)
+        assert not future.done()
+        with turns.turn(0, fault("ab"), 1, "a"):
+            assert not future.done()
+        assert future.result(10) == "went"

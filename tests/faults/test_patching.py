@@ -1,0 +1,104 @@
+"""Torch's functions replaced wherever they are: under other names, in modules that came later or were not done."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch.distributed.rpc as rpc
+
+from faults.inject import patching
+from faults.inject.patching import patch_all_references
+
+
+class Held:
+    """Functions under no module's own name, where they would be replaced as well."""
+
+    torchs = staticmethod(rpc.init_rpc)
+
+    @staticmethod
+    def new() -> None:
+        """Takes the place of `init_rpc`."""
+
+    @staticmethod
+    def others() -> None:
+        """What somebody else has put there before."""
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    assert rpc.init_rpc is Held.torchs
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType]:
+    """Makes a module that is imported now, and has something as ``begin``."""
+
+    def made(name: str, begin: object) -> ModuleType:
+        module = ModuleType(name)
+        module.begin = begin  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
+        return module
+
+    return made
+
+
+def test_where_torch_has_it_and_back() -> None:
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
+    assert rpc.init_rpc is Held.new
+    put_back()
+    assert rpc.init_rpc is Held.torchs
+
+
+def test_under_another_name_in_a_module_that_was_imported_later(later: Callable[[str, object], ModuleType]) -> None:
+    program = later("program", rpc.init_rpc)
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
+    assert program.begin is Held.new
+    put_back()
+    assert program.begin is Held.torchs
+
+
+def test_who_took_the_new_one_gets_the_old_one_back(later: Callable[[str, object], ModuleType]) -> None:
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
+    program = later("program", rpc.init_rpc)
+    assert program.begin is Held.new
+    put_back()
+    assert program.begin is Held.torchs
+
+
+UNFINISHED = """
+import everywhere_again
+from torch.distributed import rpc
+from torch.distributed.rpc import init_rpc as begin
+new = [lambda: None]
+put_back = everywhere_again.patch_all_references("init_rpc", rpc.init_rpc, new[0])
+"""
+
+
+def test_in_a_module_that_is_still_being_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program is that imports this first, takes the function by name after that, and then starts."""
+    (tmp_path / "everywhere_again.py").write_text(Path(patching.__file__).read_text())
+    (tmp_path / "unfinished.py").write_text(UNFINISHED)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        program = importlib.import_module("unfinished")
+        assert program.begin is program.new[0]
+        program.put_back()
+        assert program.begin is Held.torchs
+    finally:
+        for name in ("unfinished", "everywhere_again"):
+            sys.modules.pop(name, None)
+
+
+def test_what_somebody_else_has_put_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as others:
+        others.setattr(rpc, "init_rpc", Held.others)
+        put_back = patch_all_references("init_rpc", Held.others, Held.new)
+        assert rpc.init_rpc is Held.new
+        put_back()
+        assert rpc.init_rpc is Held.others

@@ -1,0 +1,386 @@
+"""Plans: what is accepted, what is refused and in which words, and both written forms."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from faults.plan import Fault, Plan, PlanError
+from faults.plan.fields import FIELDS, KINDS, SHAPES
+from faults.strategies import plans
+
+# The machine may be shared: how long an example takes says nothing.
+unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+ROOT = Path(__file__).parents[2]
+SITES = {"shop:Till.pay": {"till1": 6, "till2": 6}, "shop.back:look.<locals>.over": {"till2": 1}}
+ROLES = ["shop", "till1", "till2"]
+printable = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \"'\\;$`#=,{}"))
+
+# A right value of each field; those that several shapes have are right in each.
+GOOD: dict[str, Any] = {
+    "site": "shop:Till.pay",
+    "message": "PYTHON_CALL",
+    "role": "till1",
+    "peer": "till2",
+    "roles": ("till1", "till2"),
+    "at": "step:3@shop",
+    "nth": 2,
+    "every": True,
+    "chance_percent": 12.5,
+    "side": "reply",
+    "when": "after",
+    "direction": "out",
+    "seconds": 0.5,
+    "percent": 10.0,
+    "kbit_per_second": 100,
+    "times": 2,
+    "error": "KeyError",
+    "text": 'no; such "till\'s" $till',
+}
+# What no shape takes for it.
+NUMBERLESS = ["1", "", True, False, [1], {}, float("nan"), float("inf"), -1, 0, -0.0, 10**400, 1 + 0j]
+NAMELESS = ["", "two words", "a\n", "\ud800", 7, True, b"till1", ["till1"], {}, "x" * 128, "till1@shop"]
+BAD: dict[str, list[Any]] = {
+    "site": [*NAMELESS, "shop", "shop:", ":pay", "shop:pay:now", "shop..x:pay", "shop:.pay", "1shop:pay", "shop:pay()"],
+    "message": ["", "PYTHON_RET", "python_call", 7, True, ["PYTHON_CALL"], "PYTHON_CALL\n"],
+    "role": NAMELESS,
+    "peer": NAMELESS,
+    "roles": ["till1", (), ("till1",), ("till1", "till1"), ("till1", ""), ("till1", 2), {"till1", "till2"}, 7, [["a"]]],
+    "at": ["", "up", "up@", "step@shop", "step:0@shop", "step:-1@shop", "call:shop:pay@shop", "down@shop", 3, ["up@a"]],
+    "nth": [*NUMBERLESS, 1.0, 10**9 + 1],
+    "every": [1, 0, "true", "", [], 1.0],
+    "chance_percent": [*NUMBERLESS, 100.5],
+    "side": ["", "Reply", 1, True, ["reply"], {}],
+    "when": ["", "During", 1, True, ["after"], {}],
+    "direction": ["", "sideways", 1, True, ["in"], {}],
+    "seconds": [*NUMBERLESS, 1e6 + 1],
+    "percent": [*NUMBERLESS, 100.5],
+    "kbit_per_second": [*NUMBERLESS, 0.5, 10**8 + 1],
+    "times": [*NUMBERLESS, 1.0, 10**6 + 1],
+    "error": ["", "Nonsense", "print", "KeyboardInterrupt", "UnicodeDecodeError", "ExceptionGroup", 7, ["KeyError"]],
+    "text": ["two\nlines", "\0", "\ud800", "\x1b[0m", 7, True, ["x"], b"x"],
+}
+
+
+def whole(kind: str, place: str) -> dict[str, Any]:
+    """What a fault of this shape needs, and no more."""
+    return {"kind": kind, **{name: GOOD[name] for name in SHAPES[kind, place][0]}}
+
+
+def one_line(error: PlanError) -> str:
+    line = str(error)
+    assert line.isprintable(), line
+    assert len(line) < 600, line
+    return line
+
+
+def attempt(function: Callable[[Any], Any], value: object) -> Any:
+    """What the function makes of it; None where it refuses it in one line."""
+    try:
+        return function(value)
+    except PlanError as error:
+        one_line(error)
+        return None
+
+
+def refused(values: dict[str, Any], *names: str) -> str:
+    """The line that refuses a fault of these values; it names the fields."""
+    with pytest.raises(PlanError) as caught:
+        Fault(**values)
+    line = one_line(caught.value)
+    for name in names:
+        assert repr(name) in line, (name, line)
+    return line
+
+
+SHAPE_IDS = [pytest.param(*shape, id="-".join(shape)) for shape in SHAPES]
+
+
+def test_every_field_is_covered_here() -> None:
+    assert set(GOOD) == set(BAD) == set(FIELDS)
+
+
+@pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
+def test_what_a_shape_needs_is_enough_and_all_of_it_is_needed(kind: str, place: str) -> None:
+    values = whole(kind, place)
+    assert Fault(**values).place == place
+    for name in SHAPES[kind, place][0]:
+        less = {key: value for key, value in values.items() if key != name}
+        marks = {"site", "message", "at"} & {name}
+        several = len([each for each, _ in SHAPES if each == kind]) > 1
+        if several and marks:  # then it is also open where it belongs
+            refused(less, name)
+        else:
+            assert repr(name) in refused(less, name).partition(", got")[0]
+
+
+@pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
+def test_every_field_that_a_shape_may_have_and_no_other(kind: str, place: str) -> None:
+    required, optional = SHAPES[kind, place]
+    values = whole(kind, place)
+    for name in FIELDS:
+        if name in (*required, *optional):
+            given = Fault(**{**values, name: GOOD[name]})
+            assert given.to_dict()[name] == GOOD[name]
+            assert given.place == place
+        else:
+            refused({**values, name: GOOD[name]}, name)
+
+
+@pytest.mark.parametrize(("kind", "place"), SHAPE_IDS)
+def test_no_field_takes_an_impossible_value(kind: str, place: str) -> None:
+    required, optional = SHAPES[kind, place]
+    for name in dict.fromkeys((*required, *optional)):
+        for value in BAD[name]:
+            refused({**whole(kind, place), name: value}, "at" if name == "at" else name)
+
+
+@pytest.mark.parametrize("kind", ["", "delay", "Delay ", None, 7, ["Delay"], {}, "x" * 9999, "\ud800\n"])
+def test_unknown_kinds(kind: object) -> None:
+    line = refused({"kind": kind}, "kind")
+    assert all(each in line for each in KINDS)
+
+
+def test_a_fault_is_put_at_one_place() -> None:
+    refused({**whole("Delay", "call"), "message": "PYTHON_CALL"}, "site", "message")
+    refused({**whole("Drop", "message"), "site": "shop:pay", "side": "reply"}, "site", "message")
+    refused({**whole("Crash", "process"), "site": "shop:pay", "when": "after"}, "site", "at")
+
+
+def test_one_occurrence() -> None:
+    for count in (2, 3):
+        for chosen in itertools.combinations(("nth", "every", "chance_percent"), count):
+            refused({**whole("Duplicate", "call"), **{name: GOOD[name] for name in chosen}}, *chosen)
+
+
+def test_the_first_call_where_no_other_is_named() -> None:
+    plain = Fault(**whole("Duplicate", "call"))
+    assert plain.nth == 1
+    assert plain == Fault(**whole("Duplicate", "call"), nth=1)
+    assert Fault(**whole("Duplicate", "call"), every=True).nth is None
+    assert replace(plain, nth=None, every=True).every
+    assert Fault(**whole("Crash", "process")).nth is None
+
+
+def test_nobody_is_cut_off_from_itself() -> None:
+    refused({**whole("Reset", "network"), "peer": "till1"}, "peer", "role")
+
+
+def test_numbers_are_kept_in_one_form() -> None:
+    whole_number, fraction = (Fault(**{**whole("Pause", "process"), "seconds": each}) for each in (2, 2.0))
+    assert whole_number == fraction
+    assert Plan((whole_number,)).to_json() == Plan((fraction,)).to_json()
+    assert Fault(**{**whole("Pause", "process"), "at": "step:007@shop"}).at == "step:7@shop"
+
+
+def test_a_plan_of_anything_else() -> None:
+    fault = Fault(**whole("Duplicate", "call"))
+    for wrong in (None, 7, fault, "Duplicate", [None], [fault, "Crash"], {fault: 1}):
+        with pytest.raises(PlanError, match=r"^'faults' must be "):
+            Plan(wrong)  # type: ignore[arg-type]
+    for wrong in (None, True, 1.0, "7", -1, 2**63, 10**5000):
+        with pytest.raises(PlanError, match=r"^'seed' must be an integer "):
+            Plan((), wrong)  # type: ignore[arg-type]
+
+
+def test_one_number_of_times() -> None:
+    first = Fault(kind="Drop", message="PYTHON_CALL", times=2)
+    with pytest.raises(PlanError, match=r"^'times' must be the same .* got 2 and 3$"):
+        Plan((first, Fault(kind="Drop", message="SCRIPT_CALL", times=3)))
+    assert Plan((first, Fault(kind="Drop", message="SCRIPT_CALL", times=2)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "holds"), [(None, "a", False), ("a", None, False), ("a", "a", False), ("a", "b", True)]
+)
+def test_one_delay_of_a_message_for_each_role(one: str | None, other: str | None, holds: bool) -> None:
+    pair = tuple(Fault(kind="Delay", message="PYTHON_CALL", seconds=1, role=role) for role in (one, other))
+    assert Plan((pair[0], replace(pair[1], message="SCRIPT_CALL")))
+    if holds:
+        assert Plan(pair)
+        return
+    with pytest.raises(PlanError, match=r"^'message' PYTHON_CALL: wanted one Delay for each 'role', got two$"):
+        Plan(pair)
+
+
+@unhurried
+@given(plans(SITES, ROLES, steps=3, max_faults=4), printable)
+def test_both_forms_give_the_plan_back(plan: Plan, text: str) -> None:
+    worded = Fault(kind="Raise", site="shop:pay", side="request", text=text)
+    plan = Plan((*plan.faults, worded), plan.seed)
+    for again in (
+        Plan.parse(str(plan)),
+        Plan.parse(plan.to_json()),
+        Plan.from_json(plan.to_json()),
+        Plan.parse("\n".join([f"seed={plan.seed}", *map(str, plan.faults)])),
+        pickle.loads(pickle.dumps(plan)),
+        Plan(tuple(Fault.parse(str(fault)) for fault in plan.faults), plan.seed),
+    ):
+        assert again == plan
+        assert hash(again) == hash(plan)
+        assert str(again) == str(plan)
+        assert again.to_json() == plan.to_json()
+    assert str(plan).isprintable()
+    assert plan.to_json().isprintable()
+    assert json.loads(plan.to_json())["faults"][-1]["text"] == text
+
+
+def test_the_same_bytes_every_time_and_everywhere() -> None:
+    """A change of these lines changes every plan that was ever saved or printed."""
+    text = "seed=7; Raise site=shop:Till.pay role=till1 nth=2 side=reply error=KeyError text='no till'; Crash {}"
+    plan = Plan.parse(text.format("at=up@ps role=ps").replace("'", '"'))
+    assert str(plan) == text.format("role=ps at=up@ps")
+    assert plan.to_json() == (
+        '{"faults": [{"error": "KeyError", "kind": "Raise", "nth": 2, "role": "till1", "side": "reply", '
+        '"site": "shop:Till.pay", "text": "no till"}, {"at": "up@ps", "kind": "Crash", "role": "ps"}], "seed": 7}'
+    )
+    assert Plan.parse("").to_json() == '{"faults": [], "seed": 0}'
+    assert str(Plan()) == "seed=0"
+    assert Plan.parse(str(Plan())) == Plan.parse(" \n; \n") == Plan()
+
+
+def test_equal_plans_and_only_they_are_equal() -> None:
+    fault = Fault(**whole("Delay", "call"))
+    for other in ({"seconds": 1.0}, {"side": "request"}, {"role": "till2"}, {"nth": 2}, {"site": "shop:Till.look"}):
+        assert replace(fault, **other) != fault
+    assert Plan((fault,)) != Plan((fault,), 1)
+    assert len({Plan((fault,)), Plan((Fault(**whole("Delay", "call")),)), Plan((fault, fault))}) == 2
+
+
+def test_frozen() -> None:
+    fault = Fault(kind="Order", site="shop:pay", roles=["till2", "till1"], seconds=1)
+    with pytest.raises(FrozenInstanceError):
+        fault.seconds = 2.0  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        Plan().seed = 1  # type: ignore[misc]
+    assert fault.roles == ("till2", "till1")
+
+
+@pytest.mark.parametrize(
+    "text", ['it\'s; "so"', "$(reboot) `x` $HOME", "a\\b \\", "é 世界 # no comment", "!x", "*", "~", "", " ", "=,;{}"]
+)
+def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
+    plan = Plan((Fault(kind="Raise", site="shop:pay", side="reply", text=text), Fault(**whole("Slow", "network"))), 3)
+    program = "import sys; from faults.plan import Plan; print(Plan.parse(sys.argv[1]).to_json())"
+    command = shlex.join([sys.executable, "-X", "utf8", "-c", program, str(plan)])
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True, cwd=ROOT)
+    assert done.stdout.decode() == f"{plan.to_json()}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("Crash role=ps at=up@ps role=ps", "Crash: 'role' is given twice"),
+        ("Crash role ps", "Crash: wanted name=value, got 'role'"),
+        ("Crash '' role=ps at=up@ps", "Crash: wanted name=value, got ''"),
+        ("Crash kind=Pause role=ps at=up@ps", "Crash: the 'kind' is the first word, got another one, 'Pause'"),
+        ("Crash role='ps", 'not a plan: "Crash role=\'ps" (No closing quotation)'),
+        ("Crash rolle=ps", f"Crash: unknown field 'rolle', wanted some of {', '.join(FIELDS)}"),
+        ("Duplicate site=a:b nth=1.5", "Duplicate: 'nth' must be an integer, got '1.5'"),
+        ("Duplicate site=a:b nth=", "Duplicate: 'nth' must be an integer, got ''"),
+        ("Duplicate site=a:b every=yes", "Duplicate: 'every' must be true, got 'yes'"),
+        (
+            "Delay site=a:b side=reply seconds=nan",
+            "Delay: 'seconds' must be a number above 0, at most 1000000, got nan",
+        ),
+        ("Delay site=a:b side=reply seconds=x", "Delay: 'seconds' must be a number, got 'x'"),
+        ("seed=1 Crash role=ps at=up@ps", "a plan: wanted name=value, got 'Crash'"),
+        ("role=ps", "a plan begins with 'seed' or with a fault's kind, got 'role'"),
+        ("seed=-1", "'seed' must be an integer from 0 to 2**63 - 1, got -1"),
+        ("Crash role=ps at=up@ps; seed=1", f"unknown 'kind' 'seed=1', wanted one of {', '.join(KINDS)}"),
+    ],
+)
+def test_refused_texts(text: str, line: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.parse(text)
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{", "a plan must be a JSON object, got '{'"),
+        ("[]", "a plan must be a JSON object, got '[]'"),
+        ("[" * 100_000, f"a plan must be a JSON object, got '{'[' * 116}..."),
+        ('{"seeds": 1}', "unknown field 'seeds' of a plan, wanted 'seed' and 'faults'"),
+        ('{"seed": null}', "'seed' must be an integer from 0 to 2**63 - 1, got None"),
+        ('{"seed": 1, "seed": 2}', "'seed' is given twice"),
+        ('{"faults": null}', "'faults' must be a list, got None"),
+        ('{"faults": {}}', "'faults' must be a list, got {}"),
+        ('{"faults": ["Crash"]}', "a fault is an object with a 'kind', got 'Crash'"),
+        ('{"faults": [{"role": "ps"}]}', "a fault is an object with a 'kind', got {'role': 'ps'}"),
+        ('{"faults": [{"kind": null}]}', f"unknown 'kind' None, wanted one of {', '.join(KINDS)}"),
+        (
+            '{"faults": [{"kind": "Reset", "role": "ps", "peer": null}]}',
+            "Reset: 'peer' must be left out or have a value, got null",
+        ),
+        (
+            '{"faults": [{"kind": "Reset", "role": "ps", "role": "b"}]}',
+            "'role' is given twice",
+        ),
+        ('{"faults": [{"kind": "Slow", "role": "\\ud800"}]}', "Slow: 'role' must be a role's name, got '\\ud800'"),
+        (
+            '{"faults": [{"kind": "Pause", "seconds": NaN}]}',
+            "Pause: 'seconds' must be a number above 0, at most 1000000, got nan",
+        ),
+        (f'{{"seed": {"9" * 5000}}}', f'a plan must be a JSON object, got \'{{"seed": {"9" * 107}...'),
+    ],
+    ids=lambda value: value[:30],
+)
+def test_refused_json(text: str, line: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.from_json(text)
+    assert str(caught.value) == line
+
+
+@unhurried
+@given(st.text() | printable | st.from_regex(r"(seed|Crash|Delay|Order)[ =;].{0,40}"))
+def test_any_text_is_a_plan_or_one_line(text: str) -> None:
+    plan = attempt(Plan.parse, text)
+    assert plan is None or Plan.parse(str(plan)) == plan
+
+
+@unhurried
+@given(
+    st.dictionaries(
+        st.sampled_from([*FIELDS, "kind", "x"]),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.lists(st.text())
+        | st.sampled_from(KINDS),
+    )
+)
+def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
+    fault = attempt(Fault.from_dict, values)
+    assert fault is None or Fault.from_dict(fault.to_dict()) == fault
+
+
+def test_faults_by_place() -> None:
+    faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
+    found = [Plan(faults).at(place) for place in ("call", "message", "process", "network")]
+    assert [len(each) for each in found] == [6, 2, 2, 4]
+    assert {number: fault for each in found for number, fault in each.items()} == dict(enumerate(faults))
+
+
+@pytest.mark.parametrize("name", ["strategies", "inject.announcer"])
+def test_plain_data_needs_no_torch(name: str) -> None:
+    program = f"import faults.{name}, sys; assert 'torch' not in sys.modules; print('without')"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    assert (done.stdout, done.stderr) == ("without\n", "")

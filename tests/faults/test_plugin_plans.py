@@ -1,0 +1,181 @@
+"""A plan of a test is put to work, or the test fails: read from a suite that has them in every combination."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from faults.plan import Plan, PlanError
+from faults.plan.fields import KINDS
+from faults.testing.active_plan import UNUSED
+from faults.testing.plan_marks import of_option, wanted
+from tests.support.suite_runs import Run, endings, suites
+
+FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request error=ValueError text='no sale'"
+NOT_FIRED = f"FAILED Failed: not fired: {FAULT.format('nth=2')} fired 0 times, wanted 1 (recorded calls of it: 1 by a)"
+# What does not pass in suites/hurting.py. A skipped test has no name there.
+ENDINGS = {
+    "not_fired_in_unittest": NOT_FIRED,
+    "not_fired_of_two_marks": NOT_FIRED,
+    "not_fired_and_expected_to_fail": NOT_FIRED.replace("1 by a", "none"),
+    "not_fired_and_expected_to_fail_in_vain": NOT_FIRED,
+    "not_fired_though_unseen": "FAILED Failed: not fired: Drop message=PYTHON_REMOTE_CALL role=a times=1: "
+    "left no evidence",
+    "expected_to_fail_under_it": "XFAIL",
+    "unused_without_a_fixture": f"FAILED Misuse: {UNUSED}",
+    "unused_beside_a_folder": f"FAILED Misuse: {UNUSED}",
+    "unused_by_a_launch_of_its_own": f"FAILED Misuse: {UNUSED}",
+    "unused_arguments": f"FAILED Misuse: {UNUSED}",
+    "unused_by_a_world_that_cannot_be": f"FAILED Misuse: {UNUSED}",
+    "unused_though_unseen": f"FAILED Misuse: {UNUSED}",
+    "unused_when_nobody_says_so": f"FAILED Misuse: {UNUSED}",
+    "unused_and_expected_to_fail": f"FAILED Misuse: {UNUSED}",
+    "unused_and_expected_to_fail_in_vain": f"FAILED Misuse: {UNUSED}",
+    "unused_and_said_to_fail": f"FAILED Misuse: {UNUSED}",
+    "late_mark": f"FAILED Misuse: {UNUSED}",
+    "late_second_mark": "FAILED Misuse: a mark `plan` that came after the test's set-up does nothing",
+    "stranger_in_a_fresh_world": "FAILED faults.plan.errors.PlanError: Drop message=RREF_USER_DELETE role=c times=1: "
+    "no role c; wanted some of a, b",
+    "stranger_in_the_idle_world": f"ERROR Misuse: {FAULT.format('nth=1').replace('role=a', 'role=c')}: "
+    "no role c; wanted some of a, b",
+    "broken_in_its_set_up": "ERROR OSError: broken",
+    "failed": "FAILED reference.outcome.RoleFailed: a raised ValueError: ValueError: On WorkerInfo(id=1, name=b): "
+    "ValueError('no sale')",
+    "overdue": "FAILED Failed: Timeout",
+}
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run one of the suites in a process of its own."""
+    monkeypatch.setenv("COLUMNS", "400")  # the summary in whole lines
+    return suites(pytester, monkeypatch)
+
+
+def counted(result: pytest.RunResult) -> str:
+    """What is said of the tests that ran under a plan."""
+    found = [re.fullmatch(r"=+ faults: (.* ran under .*?) =+", line) for line in result.outlines]
+    (said,) = [match[1] for match in found if match]
+    return said
+
+
+@pytest.mark.long
+def test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone(run: Run) -> None:
+    result = run("hurting", "-rA")
+    found = {name: re.sub(r"Timeout .*", "Timeout", how) for name, how in endings(result).items()}
+    assert {name: how for name, how in found.items() if how != "PASSED"} == ENDINGS
+    passed = [name for name in found if name not in ENDINGS]
+    assert [sum(name.startswith(kind) for name in passed) for kind in ("hurt_", "healthy_", "option_")] == [13, 4, 5]
+    assert [line for line in result.outlines if "have a plan" in line] == ["faults: 37 of 48 tests have a plan"]
+    assert counted(result) == "24 tests ran under a plan"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_plan_of_the_command_line_hurts_every_test_with_a_world(run: Run, workers: int) -> None:
+    result = run("hurting", "-k", "option", "-n", str(workers), "--faults-plan", FAULT.format("nth=1"))
+    result.assert_outcomes(passed=5)
+    assert result.ret == pytest.ExitCode.OK
+    assert counted(result) == "4 tests ran under the plan of --faults-plan"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("plan", "ran", "why"),
+    [
+        (FAULT.format("nth=99"), "1 test", f"in no test was it seen to fire: {FAULT.format('nth=99')}"),
+        (
+            "Drop message=RREF_USER_DELETE times=1",
+            "0 tests",
+            "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan",
+        ),
+        (
+            FAULT.format("nth=1").replace("role=a", "role=c"),
+            "0 tests",
+            "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan",
+        ),
+    ],
+)
+def test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass(
+    run: Run, plan: str, ran: str, why: str
+) -> None:
+    result = run("hurting", "-k", "option_without", "--faults-plan", plan)
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert counted(result) == f"{ran} ran under the plan of --faults-plan"
+    assert why in result.outlines
+    assert any(line.startswith("faults: 1 test ran without it: ") for line in result.outlines) == (ran == "0 tests")
+
+
+def test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass(run: Run) -> None:
+    result = run("plain", "--faults-plan", FAULT.format("nth=1"))
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "faults: 0 of 2 tests have a plan" in result.outlines
+    assert any("faults: the run was not hurt as asked" in line for line in result.outlines)
+
+
+def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> None:
+    result = run("refused", "-rA")
+    unknown = f"unknown 'kind' 'nonsense', wanted one of {', '.join(KINDS)}"
+    empty = "a plan without a fault hurts nothing: wanted at least one, got "
+    one = "the plans of one test are joined: wanted one"
+    wanted = {
+        "no_fixture": unknown,
+        "a_world": unknown,
+        "a_fresh_world": unknown,
+        "a_plan": unknown,
+        "expected_to_fail": unknown,
+        "of_a_class": unknown,
+        "of_a_parameter[1]": unknown,
+        "in_unittest": unknown,
+        "second_argument": unknown,
+        "second_mark": unknown,
+        "empty": f"{empty}''",
+        "only_a_seed": f"{empty}'seed=3'",
+        "empty_beside_another": f"{empty}'{{}}'",
+        "no_text": 'no plan: wanted `@pytest.mark.plan("...")`, got a mark without a text',
+        "a_number": 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7',
+        "two_seeds": f"{one} seed, got 0 and 3",
+        "unseen_and_not": f"{one} unseen, got False and True",
+        "no_truth": "a plan's mark: unseen must be True or False, got 'yes'",
+    }
+    found = {name: how.removeprefix("ERROR ").removeprefix("Misuse: ") for name, how in endings(result).items()}
+    assert found == wanted
+    result.assert_outcomes(errors=len(wanted))
+
+
+@pytest.mark.parametrize(("message", "unseen"), [("RREF_USER_DELETE", True), ("RREF_FORK_REQUEST", False)])
+def test_a_test_vouches_for_its_own_messages_alone(pytester: pytest.Pytester, message: str, unseen: bool) -> None:
+    pytester.plugins.append("faults.pytest_plugin")
+    mark = "@pytest.mark.plan('Drop message=RREF_USER_DELETE times=1', unseen=True)"
+    item = pytester.getitem(f"import pytest\n{mark}\ndef test_func(): pass")
+    found = wanted(item, f"Drop message={message} times=1")
+    assert found is not None
+    assert found.unseen == unseen
+
+
+def test_several_options_of_a_run_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:
+    pytester.plugins.append("faults.pytest_plugin")
+    texts = ["seed=3; Drop message=RREF_USER_DELETE times=1", FAULT.format("nth=1")]
+    both = Plan.parse("; ".join(texts))
+    config = pytester.parseconfigure(*(f"--faults-plan={text}" for text in texts))
+    assert config.option.faults_plan == str(both)
+    assert of_option(texts) == of_option(str(both)) == both
+    assert of_option(None) is None
+    with pytest.raises(PlanError, match="wanted one seed, got 3 and 4"):
+        of_option([texts[0], texts[0].replace("3", "4")])
+
+
+@pytest.mark.long
+def test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told(run: Run) -> None:
+    result = run("hooked", "-rA")
+    assert {name: how for name, how in endings(result).items() if how != "PASSED"} == {
+        "installed": "ERROR Failed: left by this test:",
+        "active": "FAILED OSError: before it is undone",
+    }
+    result.assert_outcomes(passed=6, failed=1, errors=2)
+    line = "a plan in this process: wanted hook.remove() or hook.deactivate()"
+    summary = next(number for number, each in enumerate(result.outlines) if "short test summary" in each)
+    assert result.outlines[:summary].count(line) == 2  # in CI pytest says it in its summary once more

@@ -1,0 +1,300 @@
+"""Crash and Pause at announced moments: fired once, seen, and always continued."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from faults.inject.announcer import Announcer
+from faults.inject.process import guardian
+from faults.inject.process.processes import prepare
+from faults.ledger import Event, Ledger, ledger
+from faults.plan import Plan
+from faults.run.process_tree import is_running
+from reference.outcome import Killed, RoleFailed
+from reference.world import World, launch
+from tests.support import roles_processes as plays
+from tests.support.processes import left_after
+
+
+@contextmanager
+def world(folder: Path, text: str) -> Iterator[World]:
+    with launch(["a", "b"], before=plays.planned(folder, text), deadline=60) as started:
+        yield started
+
+
+def story(folder: Path) -> list[tuple[str, str]]:
+    """What became of faults."""
+    return [(each.role, each.event) for each in ledger.read(folder).events if "fault" in each.details]
+
+
+def only(folder: Path, event: str) -> Event:
+    (found,) = ledger.read(folder).of(event)
+    return found
+
+
+def guardian_of(folder: Path) -> int:
+    return int(only(folder, "fired").details["guardian"])
+
+
+def test_a_plan_of_nothing_does_nothing(tmp_path: Path) -> None:
+    with world(tmp_path, "seed=0") as started:
+        started.call("a", plays.step)
+        assert started.call("a", plays.call, "b")[0] == "b"
+        assert story(tmp_path) == []
+
+
+def test_crash_of_another_at_a_step(tmp_path: Path) -> None:
+    text = "Crash role=b at=step:2@a"
+    with world(tmp_path, text) as started:
+        started.call("a", plays.step, 1)
+        assert story(tmp_path) == [("a", "planned")]
+        assert started.call("a", plays.call, "b")[0] == "b"
+        started.call("a", plays.step, 2)
+        assert not is_running(started.pids["b"])  # before `a` goes on
+        started.call("a", plays.step, 2)
+        pid = started.pids["b"]
+        assert started.wait()["b"] == Killed(signal.SIGKILL)
+    assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective")]
+    fired, effective = only(tmp_path, "fired").details, only(tmp_path, "effective").details
+    assert fired == {"fault": 0, "kind": "Crash", "role": "b", "at": "step:2@a", "pid": pid}
+    assert 0 < effective["seconds"] < 5
+
+
+def test_crash_when_up(tmp_path: Path) -> None:
+    with world(tmp_path, "Crash role=a at=up@b") as started:
+        assert started.wait()["a"] == Killed(signal.SIGKILL)
+    told = [event for _, event in story(tmp_path)]
+    assert told[:2] == ["planned", "fired"]
+    assert told[2:] in ([], ["effective"])  # `b` may be ended itself before it has seen the death
+
+
+def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:
+    with world(tmp_path, "Crash role=a at=step:1@a") as started:
+        with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+            started.call("a", plays.step)
+        assert started.wait()["a"] == Killed(signal.SIGKILL)
+    assert story(tmp_path) == [("a", "planned"), ("a", "fired")]
+
+
+def test_pause_of_another_for_so_long(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=0.7") as started:
+        healthy = started.call("a", plays.call, "b")
+        started.call("a", plays.step)
+        assert guardian.is_stopped(started.pids["b"])  # before `a` goes on
+        assert os.getsid(guardian_of(tmp_path)) == guardian_of(tmp_path)  # what ends `a`'s group does not end it
+        hurt = started.call("a", plays.call, "b")
+        assert left_after({guardian_of(tmp_path)}, 10) == set()
+        assert not guardian.is_stopped(started.pids["b"])
+        healed = started.call("a", plays.call, "b")
+        started.wait()
+    assert [who for who, _ in (healthy, hurt, healed)] == ["b", "b", "b"]
+    assert healthy[1] < 0.35 < hurt[1]
+    assert healed[1] < 0.35
+    assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective"), ("a", "resumed")]
+    resumed = only(tmp_path, "resumed").details
+    assert (resumed["fault"], resumed["why"]) == (0, "time")
+    assert 0.7 <= resumed["seconds"] < 5
+
+
+def test_a_role_that_pauses_itself(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=a at=step:1@a seconds=0.4") as started:
+        assert started.call("a", plays.timed_step, 1) >= 0.4
+        assert started.call("a", plays.timed_step, 1) < 0.4  # once
+        assert left_after({guardian_of(tmp_path)}, 10) == set()
+    assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective"), ("a", "resumed")]
+
+
+def test_the_same_plan_twice_gives_the_same_ledger(tmp_path: Path) -> None:
+    facts = []
+    for name in ("first", "second"):
+        with world(tmp_path / name, "Pause role=b at=step:1@a seconds=0.1; Crash role=b at=step:2@a") as started:
+            started.call("a", plays.step, 1)
+            assert left_after({guardian_of(tmp_path / name)}, 10) == set()
+            started.call("a", plays.step, 2)
+        facts.append(ledger.read(tmp_path / name).facts())
+    assert facts[0] == facts[1]
+    assert len(facts[0]) == 4
+
+
+def test_leaving_continues_at_once_and_fires_no_more(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=600; Crash role=b at=step:2@a") as started:
+        started.call("a", plays.step, 1)
+        assert guardian.is_stopped(started.pids["b"])
+        assert started.call("a", plays.undo) < 5
+        assert not guardian.is_stopped(started.pids["b"])
+        assert not is_running(guardian_of(tmp_path))
+        started.call("a", plays.step, 2)
+        assert started.call("a", plays.call, "b")[0] == "b"
+    assert only(tmp_path, "resumed").details["why"] == "left"
+    assert [event for _, event in story(tmp_path)].count("fired") == 1
+
+
+def test_leaving_continues_also_when_the_guardian_was_killed(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
+        started.call("a", plays.step, 1)
+        os.kill(guardian_of(tmp_path), signal.SIGKILL)
+        assert left_after({guardian_of(tmp_path)}, 10) == set()
+        assert guardian.is_stopped(started.pids["b"])
+        started.call("a", plays.undo)
+        assert not guardian.is_stopped(started.pids["b"])
+
+
+def test_who_fired_is_killed_and_the_other_goes_on(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
+        with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+            started.call("a", plays.call_and_kill_oneself)
+        assert left_after({guardian_of(tmp_path)}, 10) == set()
+        assert not guardian.is_stopped(started.pids["b"])
+        assert started.call("b", plays.timed_step, 5) < 5  # it answers
+    assert only(tmp_path, "resumed").details["why"] == "left"
+
+
+def test_a_world_that_is_closed_leaves_no_guardian(tmp_path: Path) -> None:
+    with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
+        started.call("a", plays.step, 1)
+        assert is_running(guardian_of(tmp_path))
+    assert left_after({guardian_of(tmp_path), *started.pids.values()}, 10) == set()
+
+
+@pytest.mark.long
+@pytest.mark.kills_launcher
+def test_the_launching_process_is_killed_and_nothing_is_left(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    command = [sys.executable, "-m", "tests.support.fault_launcher", str(tmp_path)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=root) as process:
+        try:
+            assert process.stdout is not None
+            pids = {int(pid) for pid in process.stdout.readline().split()}
+            assert len(pids) == 3
+            assert left_after(pids, 0) == pids
+        finally:
+            process.kill()
+        assert left_after(pids, 10) == set()
+
+
+class TestCannotFire:
+    """An event that says so; no signal, no error of the program, no wait."""
+
+    def fire(self, folder: Path, text: str = "Crash role=b at=up@a") -> str:
+        announcer, own = Announcer("a"), Ledger(folder, "a")
+        undo = prepare(Plan.parse(text), "a", folder, own, announcer)
+        try:
+            begin = time.monotonic()
+            announcer.announce("up")
+            assert time.monotonic() - begin < 5
+        finally:
+            undo()
+            own.close()
+        assert [event for _, event in story(folder)] == ["planned", "failed"]
+        return str(only(folder, "failed").details["why"])
+
+    def start(self, folder: Path, **changes: object) -> None:
+        """As if ``b`` had opened its ledger."""
+        Ledger(folder, "b").close()
+        line = {**json.loads((folder / "b.jsonl").read_text()), **changes}
+        (folder / "b.jsonl").write_text(json.dumps(line) + "\n")
+
+    def test_without_a_ledger(self, tmp_path: Path) -> None:
+        wanted = "b has no process here: it has no ledger that says how it started"
+        assert self.fire(tmp_path) == wanted
+
+    def test_with_a_torn_ledger(self, tmp_path: Path) -> None:
+        (tmp_path / "b.jsonl").write_text('{"event": "sta')
+        assert self.fire(tmp_path, "Pause role=b at=up@a seconds=1").endswith("no ledger that says how it started")
+
+    def test_on_another_machine(self, tmp_path: Path) -> None:
+        self.start(tmp_path, boot="another")
+        assert self.fire(tmp_path) == "b runs on another machine"
+
+    @pytest.mark.parametrize("reaped", [True, False])
+    def test_a_process_that_is_gone(self, tmp_path: Path, reaped: bool) -> None:
+        with subprocess.Popen(["true"]) as gone:
+            handle = os.pidfd_open(gone.pid)
+            select.select([handle], [], [], 10)
+            os.close(handle)
+            if reaped:
+                gone.wait(10)
+            self.start(tmp_path, pid=gone.pid)
+            assert self.fire(tmp_path) == f"b, process {gone.pid}, is gone already"
+
+    def test_a_number_that_another_process_has_now(self, tmp_path: Path) -> None:
+        """It started after the ledger did; the control: the same process, and a ledger that is younger."""
+        earlier = time.monotonic() - 3600
+        with subprocess.Popen(["sleep", "1000"]) as innocent:
+            try:
+                self.start(tmp_path, pid=innocent.pid, time=earlier)
+                assert self.fire(tmp_path) == f"b, process {innocent.pid}, is gone already"
+                assert innocent.poll() is None
+                with pytest.raises(AssertionError):
+                    self.fire_again(tmp_path / "control", innocent.pid)
+                assert innocent.wait(10) == -signal.SIGKILL
+            finally:
+                innocent.kill()
+
+    def fire_again(self, folder: Path, pid: int) -> None:
+        folder.mkdir()
+        self.start(folder, pid=pid)
+        self.fire(folder)
+
+
+def test_the_last_process_that_opened_a_ledger_is_the_role(tmp_path: Path) -> None:
+    """As after a restart under torchrun."""
+    announcer, own = Announcer("a"), Ledger(tmp_path, "a")
+    undo = prepare(Plan.parse("Crash role=b at=up@a"), "a", tmp_path, own, announcer)
+    Ledger(tmp_path, "b").close()  # this process
+    with subprocess.Popen(["sleep", "1000"]) as last:
+        try:
+            line = {**json.loads((tmp_path / "b.jsonl").read_text()), "pid": last.pid, "time": time.monotonic()}
+            with (tmp_path / "b.jsonl").open("a") as file:
+                file.write("\n" + json.dumps(line) + "\n")
+            announcer.announce("up")
+            assert last.wait(10) == -signal.SIGKILL
+        finally:
+            last.kill()
+            undo()
+            own.close()
+
+
+@pytest.mark.parametrize("world", ["tcp://here:1", "tcp://here:2"])
+def test_of_two_worlds_at_once_a_role_hurts_its_own(world: str, tmp_path: Path) -> None:
+    """Whoever has started last."""
+    Ledger(tmp_path, "b").close()
+    plain = json.loads((tmp_path / "b.jsonl").read_text())
+    with subprocess.Popen(["sleep", "1000"]) as first, subprocess.Popen(["sleep", "1000"]) as second:
+        try:
+            both = {"tcp://here:1": first, "tcp://here:2": second}
+            lines = [{**plain, "pid": each.pid, "time": time.monotonic(), "world": at} for at, each in both.items()]
+            (tmp_path / "b.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+            announcer, own = Announcer("a"), Ledger(tmp_path, "a", world)
+            undo = prepare(Plan.parse("Crash role=b at=up@a"), "a", tmp_path, own, announcer)
+            announcer.announce("up")
+            assert both.pop(world).wait(10) == -signal.SIGKILL
+            assert next(iter(both.values())).poll() is None
+            undo()
+            own.close()
+        finally:
+            first.kill()
+            second.kill()
+
+
+def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:
+    announcer, own = Announcer("a"), Ledger(tmp_path, "a")
+    undo = prepare(Plan.parse("Crash role=a at=up@a"), "a", tmp_path, own, announcer)
+    undo()
+    undo()
+    announcer.announce("up")  # else it would be the end of this process
+    own.close()
+    assert story(tmp_path) == [("a", "planned")]

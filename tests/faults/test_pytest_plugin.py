@@ -1,0 +1,249 @@
+"""The plugin in suites of their own, as anybody would run them: what they report is read line by line."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from faults.plan import Plan
+from faults.plan.fields import KINDS
+from tests.support.suite_runs import ROOT, SUITES, Run, installed, part, suites
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run one of the suites in a process of its own."""
+    return suites(pytester, monkeypatch)
+
+
+def seconds(result: pytest.RunResult, test: str) -> float:
+    """How long its call took, from ``--durations=0 -vv``."""
+    found = re.search(rf"^([\d.]+)s call .*::{test}$", result.stdout.str(), re.MULTILINE)
+    assert found is not None, result.stdout.str()
+    return float(found[1])
+
+
+@pytest.mark.long
+def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
+    result = run("leaking", "--faults-leaks=all")
+    result.assert_outcomes(passed=31, errors=16)
+    rref = ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"]
+    context = [f"{role} keeps num_autograd_contexts=1, was 0" for role in "ab"]
+    wanted = {
+        "process": [r"process \d+: sleep 60"],
+        "orphan": [r"process \d+: sleep 61"],
+        "thread": ["thread planted"],
+        "descriptor": [r"file descriptor \d+: /dev/null"],
+        "memory": [r"file descriptor \d+: /dev/shm/planted_\w+", r"shared memory planted_\w+"],
+        "file": [r"temporary file world-planted\w+"],
+        "nameless": [r"temporary file planted\w+"],
+        "role": [r"process \d+: .*", r"thread world", r"file descriptor .*"],
+        "rref": rref,
+        "context": context,
+        "an_rref_beside_a_failure_that_was_caught": rref,
+        "an_rref_under_a_plan": rref,
+        "a_context_in_a_world_of_ones_own": context,
+        "an_rref_besides": rref,
+        "a_context_in_a_fresh_world": context,
+        "a_context_in_roles_that_return": [f"{role} keeps num_autograd_contexts=1 at its end" for role in "ab"],
+    }
+    for name, forms in wanted.items():
+        first, *lines = part(result, f"ERROR at teardown of test_{name}")
+        assert first == "left by this test:"
+        for form in forms:
+            assert any(re.fullmatch(form, line) for line in lines), (form, lines)
+        assert all(any(re.fullmatch(form, line) for form in forms) for line in lines), (forms, lines)
+    title = "ERROR at teardown of test_an_rref_under_a_plan"
+    assert part(result, "faults: plan", title)[0].startswith(
+        "Delay site=tests.support.roles_plugin:double role=a nth=1"
+    )
+    assert any("fired" in line for line in part(result, "faults: timeline", title))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "held"),
+    [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],
+)
+def test_who_is_held_to_what_it_leaves(run: Run, arguments: list[str], held: list[str]) -> None:
+    """Of two that leave something, one with a fixture. ``all`` is shown above."""
+    result = run("asking", *arguments)
+    result.assert_outcomes(passed=2, errors=len(held))
+    for name in held:
+        assert part(result, f"ERROR at teardown of test_{name}")[0] == "left by this test:"
+
+
+@pytest.mark.long
+def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: pytest.Pytester) -> None:
+    result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
+    result.assert_outcomes(passed=3, failed=5, errors=1)
+    for name in ("overdue", "call_overdue", "timeout"):
+        assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and what the stacks may take
+    text = result.stdout.str()
+    fault = "Raise site=tests.support.roles_plugin:double role=a nth=1 side=request error=ValueError text='no sale'"
+    assert text.count(f" faults: plan {'-' * 10}") == 3
+    assert part(result, "faults: plan", "test_wrong") == [fault]
+    assert str(Plan.parse(fault)) == fault
+    timeline = part(result, "faults: timeline", "test_wrong")
+    assert all(re.match(r" *\d+\.\d{4}  [ab]  \w+", line) for line in timeline)
+    assert any(re.search(r"  b  fired  .* fault=0 kind=Raise", line) for line in timeline)
+    unfired = fault.replace("nth=1", "nth=7")
+    calls = "(recorded calls of it: 1 by a)"
+    assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
+    assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
+    assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
+    # By the world's deadline, by a call's, by pytest-timeout; b's in the last two, where it waits for work.
+    assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
+    for function in ("hang_in_this_function", "hang_in_this_thread"):
+        assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
+    late = "faults of a message have to be there when RPC starts: wanted a fresh world, got idle"
+    assert part(result, "ERROR at setup of test_too_late") == [late]
+    kept = sorted(path.name for path in (pytester.path / "kept").iterdir())
+    assert kept == [
+        f"test_failing.py_test_{name}"
+        for name in ("call_overdue", "not_fired", "overdue", "timeout", "too_late", "wrong")
+    ]
+    files = {path.name for path in (pytester.path / "kept" / "test_failing.py_test_wrong").iterdir()}
+    assert {"plan.json", "a.jsonl", "b.jsonl", "a.log", "b.log"} <= files
+    for place in kept:
+        assert {"a.log", "b.log"} <= {path.name for path in (pytester.path / "kept" / place).iterdir()}
+        assert re.search(rf"-+ faults: kept -+\nkept/{re.escape(place)}\n", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
+        (
+            ["--faults-plan", ""],
+            "ERROR: --faults-plan: a plan without a fault hurts nothing: wanted at least one, got ''",
+        ),
+        (
+            ["--faults-seed", "-1"],
+            "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits, got '-1'",
+        ),
+        (["--faults-seed", "9" * 5000], "ERROR: --faults-seed must be a whole number from 0, of at most 1000 digits*"),
+        (["--faults-keep", "/dev/null"], "ERROR: --faults-keep must be a folder, got '/dev/null'"),
+        (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
+    ],
+)
+def test_options_that_mean_nothing(run: Run, arguments: list[str], message: str) -> None:
+    result = run("plain", *arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) -> None:
+    result = run("misused")
+    no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
+    wanted = {
+        "no_roles": 'no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
+        "roles_of_one_test": "a mark world of one test is not read, since a module has one world: "
+        'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
+        "no_plan": no_plan,
+        "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
+        "no_text": f"{no_plan}, got 7",
+        "unknown_option": "a plan's mark takes unseen and activate, got unsen",
+        "unknown_leak": "a test leaves some of processes, threads, descriptors, memory, files, rrefs, contexts, "
+        "got process",
+        "roles_that_cannot_be[world0]": "role names must differ, got a, a",
+    }
+    result.assert_outcomes(errors=len(wanted))
+    for name, line in wanted.items():
+        assert part(result, f"ERROR at setup of test_{name}") == [line]
+
+
+@pytest.mark.long
+def test_installed_or_not_it_is_there_once_and_torch_is_not(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite itself looks for torch. By a conftest, by both, and by the entry point alone."""
+
+    def plain() -> None:
+        result = run("plain", "--faults-seed=5", plugin="no:nothing")
+        result.assert_outcomes(passed=2)
+        assert result.stdout.lines.count("faults: seed 5, leaks of fixtures") == 1
+
+    pytester.makeconftest('pytest_plugins = ["faults.pytest_plugin"]')
+    plain()
+    installed(pytester, monkeypatch)
+    plain()
+    pytester.makeconftest("")
+    plain()
+
+
+@pytest.mark.long
+def test_the_seed_decides_what_hypothesis_draws(run: Run) -> None:
+    drawn = []
+    for seed in ("1", "1", "2"):
+        result = run("drawing", "-s", "--faults-seed", seed)
+        result.assert_outcomes(passed=1)
+        drawn.append(next(line for line in result.stdout.lines if "drawn" in line))
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.long
+def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None:
+    blocks = re.findall(r"```python\n# (\w+\.py).*\n((?s:.*?))```", (ROOT / "docs" / "pytest.md").read_text())
+    assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]
+    for name, content in blocks:
+        (pytester.path / name).write_text(content)
+    pytester.runpytest_subprocess("test_shop.py", timeout=100).assert_outcomes(passed=4)
+
+
+@pytest.mark.long
+def test_in_two_workers_of_xdist_with_a_plan_of_the_command_line(run: Run) -> None:
+    """It comes first: two tests have the answer that they want, and the one that waits for its own fault fails."""
+    plan = "Delay site=tests.support.roles_plugin:double role=a nth=1 side=reply seconds=0.01"
+    chosen = "wrong or not_fired or replaced or dies or fires"
+    result = run("failing", "-n", "2", "--faults-leaks=all", "-k", chosen, "--faults-plan", plan)
+    result.assert_outcomes(passed=4, failed=1)
+    assert part(result, "faults: plan") == [plan]
+    assert any("fired" in line and "kind=Delay" in line for line in part(result, "faults: timeline"))
+    assert result.stdout.str().count("faults: seed 0") == 1
+
+
+@pytest.mark.long
+def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester) -> None:
+    """While a test of the second begins and ends, the first has a process, shared memory and a world of its own."""
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_shared=(SUITES / "shared.py").read_text())
+    for name in ("go", "made", "done"):
+        os.mkfifo(pytester.path / name)
+    processes = []
+    for part_of in ("first", "second"):
+        command = [sys.executable, "-m", "pytest", "-p", "faults.pytest_plugin", "-p", "no:cacheprovider"]
+        processes.append(
+            subprocess.Popen(
+                [*command, "--faults-leaks=all", "--timeout=60", "-k", part_of],
+                cwd=pytester.path,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+    try:
+        first, second = (process.communicate(timeout=90)[0] for process in processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(10)
+    assert [process.returncode for process in processes] == [0, 0], first + second
+    assert "1 passed" in first
+    assert "2 passed" in second
+
+
+def test_a_run_that_is_interrupted_ends_as_pytests_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test had in hand then is no leak."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    pytester.makepyfile("def test(): raise KeyboardInterrupt")
+    result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["!* KeyboardInterrupt !*"])
+    assert "Traceback" not in result.stderr.str()

@@ -1,0 +1,90 @@
+"""A run's folder: written, read elsewhere, and refused where it is not one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.ledger import Ledger, record
+from faults.ledger.record import End, RecordError
+from faults.ledger.run_files import MARK
+from faults.plan import Plan
+from faults.run.launch_scope import prepared
+
+PLAN = Plan.parse("Drop site=shop:pay role=a side=reply")
+ENDS = {"a": End("Raised", "raised x.Odd: no", 12.5, ("x.Odd", "RuntimeError")), "b": End("Returned", "returned", 13.0)}
+
+
+def stored(place: Path, **different: Any) -> Path:
+    prepared(PLAN, place)
+    Ledger(place, "a").close()
+    values = {"name": "shop", "bound": 2.0, "seconds": 1.0, "trace": "wrong", "difference": "1 ULP"}
+    record.write(place, **{**values, "ends": ENDS, "leaks": ["x"], "start": 11.0, **different})
+    return place
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    found = record.read(stored(tmp_path / "here").rename(tmp_path / "there"))
+    assert (found.name, found.plan, found.ends, found.complete) == ("shop", PLAN, ENDS, True)
+    assert (found.bound, found.seconds, found.start) == (2.0, 1.0, 11.0)
+    assert (found.trace, found.difference, list(found.leaks)) == ("wrong", "1 ULP", ["x"])
+    assert [event.event for event in found.timeline.events] == ["start"]
+    assert not found.ends["a"].returned
+    assert found.ends["b"].returned
+
+
+def test_what_has_no_end_is_not_complete(tmp_path: Path) -> None:
+    (stored(tmp_path / "shop") / record.RUN).unlink()
+    found = record.read(tmp_path / "shop")
+    assert (found.name, found.plan, found.complete, dict(found.ends)) == ("shop", PLAN, False, {})
+    assert found.timeline.roles == ("a",)
+
+
+def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    before = (stored(tmp_path) / record.RUN).read_text()
+    with pytest.raises(TypeError):
+        stored(tmp_path / "other", leaks=[object()])
+    assert not (tmp_path / "other" / record.RUN).exists()
+    assert (tmp_path / record.RUN).read_text() == before
+
+
+def test_who_reads_it_while_it_is_written_anew_reads_the_old_one(tmp_path: Path) -> None:
+    with (stored(tmp_path) / record.RUN).open() as reader:
+        record.write(tmp_path, name="shop", ends={}, seconds=2.0)
+        assert json.loads(reader.read())["seconds"] == 1.0
+    assert record.read(tmp_path).seconds == 2.0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"ends": 1}', '{"ends": {}, "odd": 1}', '{"name": "shop", "en'])
+def test_a_file_that_is_no_run(content: str, tmp_path: Path) -> None:
+    (stored(tmp_path) / record.RUN).write_text(content)
+    with pytest.raises(RecordError, match=r"run\.json is not a run: ") as caught:
+        record.read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_that_hold_no_run(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(RecordError, match="is not a run's folder: "):
+            record.read(place)
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(RecordError, match="a plan must be a JSON object"):
+        record.read(tmp_path)
+
+
+def test_a_new_run_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
+    """Also its end: a launcher that dies must not be judged by what another run came to."""
+    prepared(Plan(), stored(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"plan.json", MARK}
+    assert record.read(tmp_path).plan == Plan()
+
+
+def test_ledgers_of_something_else_are_left_alone(tmp_path: Path) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text("{}\n")
+    with pytest.raises(ValueError, match=r"has train\.jsonl, which no run has written: wanted an empty"):
+        prepared(PLAN, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]

@@ -1,0 +1,23 @@
+"""What the head of a report says of this machine."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+import conftest
+from faults.inject.message import messages
+from faults.inject.network import network
+from faults.testing import report_header
+
+
+def test_it_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = conftest.pytest_report_header()
+    assert first.startswith(f"torch {torch.__version__}, ")
+    assert first.endswith("; transports uv, channels cma basic")
+    assert re.fullmatch(r"calls: .+; faulty agent: .+; namespaces: .+", second)
+    monkeypatch.setattr(messages, "missing", lambda: "")
+    monkeypatch.setattr(network, "missing", lambda: "no root")
+    assert report_header.lines()[1].endswith("faulty agent: available; namespaces: no root")

@@ -1,0 +1,107 @@
+"""The words for ip, nft, tc and ss, as text: what is hurt, which way, and whose packets."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from faults.inject.network import rules
+from faults.plan import Fault
+
+OWN, PEER = "10.77.0.1", "10.77.0.2"
+
+
+def put(text: str, peer: str | None = None) -> list[rules.Command]:
+    return rules.put(3, Fault.parse(text), OWN, peer)
+
+
+def lines(text: str, peer: str | None = None) -> list[str]:
+    """The rules themselves."""
+    return [line for line in put(text, peer)[0].text.splitlines() if "counter" in line]
+
+
+@pytest.mark.parametrize(
+    ("direction", "wanted"),
+    [
+        ("out", ['oifname "eth0" counter drop']),
+        ("in", ['iifname "eth0" counter drop']),
+        ("both", ['oifname "eth0" counter drop', 'iifname "eth0" counter drop']),
+    ],
+)
+def test_a_partition_by_direction(direction: str, wanted: list[str]) -> None:
+    text = f"Partition role=a direction={direction}"
+    assert lines(text) == wanted
+    hooks = [line for line in put(text)[0].text.splitlines() if line.startswith("type")]
+    assert [line.split()[3] for line in hooks] == [{"o": "output", "i": "input"}[line[0]] for line in wanted]
+    limited = [each.replace('"eth0"', f'"eth0" ip {"daddr" if each[0] == "o" else "saddr"} {PEER}') for each in wanted]
+    assert lines(text, PEER) == limited
+
+
+@pytest.mark.parametrize(
+    ("percent", "wanted"),
+    [
+        (0.0001, "numgen random mod 1000000 < 1 counter drop"),
+        (0.00000001, "numgen random mod 1000000 < 1 counter drop"),
+        (12.5, "numgen random mod 1000000 < 125000 counter drop"),
+        (99.9999, "numgen random mod 1000000 < 999999 counter drop"),
+        (100.0, "counter drop"),
+    ],
+)
+def test_a_share_of_the_packets(percent: float, wanted: str) -> None:
+    fault = Fault(kind="Lossy", role="a", direction="out", percent=percent)
+    assert f'oifname "eth0" {wanted}\n' in rules.put(0, fault, OWN, None)[0].text
+
+
+def test_a_reset_lets_resets_pass() -> None:
+    """Else the rule on the way out would swallow those that the rule on the way in makes."""
+    assert lines("Reset role=a", PEER) == [
+        f'oifname "eth0" ip daddr {PEER} tcp flags & rst != 0 counter accept',
+        f'oifname "eth0" ip daddr {PEER} tcp flags & rst == 0 counter reject with tcp reset',
+        f'iifname "eth0" ip saddr {PEER} tcp flags & rst == 0 counter reject with tcp reset',
+    ]
+    assert put("Reset role=a", PEER)[1].words == ("ss", "-K", "-H", "-t", "-n", "dst", PEER)
+    assert put("Reset role=a")[1].words[5:] == ("dst", "10.77.0.0/24", "and", "not", "dst", OWN)
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "limit"), [(1, 4096, 65536), (8000, 10**4, 10**6), (10**8, 125 * 10**6, 2**30)]
+)
+def test_a_rate_has_room_for_packets(rate: int, burst: int, limit: int) -> None:
+    words = put(f"Slow role=a kbit_per_second={rate}")[0].words
+    assert words[6:] == ("tbf", "rate", f"{rate}kbit", "burst", str(burst), "limit", str(limit))
+
+
+def test_what_is_put_is_what_is_asked_and_lifted() -> None:
+    fault = Fault.parse("Lossy role=a direction=in percent=1")
+    assert rules.put(3, fault, OWN, None)[0].text.startswith("table inet fault_3 {\n")
+    assert rules.ask(3, fault).words == ("nft", "-j", "list", "table", "inet", "fault_3")
+    assert rules.lift(3, fault).words == ("nft", "delete", "table", "inet", "fault_3")
+    slow = Fault.parse("Slow role=a kbit_per_second=1")
+    assert {each.words[0] for each in (rules.ask(3, slow), rules.lift(3, slow))} == {"tc"}
+
+
+def rule(packets: int, count: int) -> dict[str, object]:
+    return {"rule": {"expr": [{"match": {}}, {"counter": {"packets": packets, "bytes": count}}, {"drop": None}]}}
+
+
+def test_receipts() -> None:
+    fault = Fault.parse("Partition role=a direction=both")
+    said = {"nftables": [{"metainfo": {}}, {"chain": {}}, rule(2, 120), rule(0, 0), rule(1, 60)]}
+    assert rules.receipt(fault, json.dumps(said)) == {"packets": 3, "bytes": 180}
+    assert rules.receipt(fault, json.dumps({"nftables": [rule(0, 0), rule(0, 0)]})) == {}
+
+
+def test_a_shaper_that_hindered_nobody_has_no_receipt() -> None:
+    fault = Fault.parse("Slow role=a kbit_per_second=1")
+    shaper = {"kind": "tbf", "packets": 5, "bytes": 500, "overlimits": 2, "drops": 0}
+    other = {"kind": "noqueue"}
+    assert rules.receipt(fault, json.dumps([other, shaper])) == {"packets": 5, "bytes": 500, "overlimits": 2}
+    assert rules.receipt(fault, json.dumps([other, {**shaper, "overlimits": 0}])) == {}
+
+
+def test_cables() -> None:
+    text = rules.cables(["/x", "/y"]).text
+    assert "link add port1 type veth peer name eth0 netns /x\n" in text
+    assert "link add port2 type veth peer name eth0 netns /y\n" in text
+    assert "addr add 10.77.0.7/24 dev eth0\n" in rules.plug(rules.address(7)).text

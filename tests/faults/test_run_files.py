@@ -1,0 +1,257 @@
+"""A run's folder: no new run removes what it does not replace, and none that cannot start removes anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.inject.network.controller import NAME as NETWORK
+from faults.inject.network.network import NetworkError
+from faults.ledger import Ledger, record
+from faults.ledger.record import End
+from faults.ledger.run_files import EARLIER, MARK, renewed
+from faults.plan import Plan, PlanError
+from faults.run.launch_scope import prepared, scope
+from faults.script.script import run_script
+from reference.outcome import WorldError
+from reference.world import launch
+
+PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
+OWN = '{"mine": "a plan of another kind"}'
+WANTED = "which no run has written: wanted an empty folder, or one of a run"
+
+
+def stored(place: Path) -> dict[str, bytes]:
+    """A run that has ended, as a launcher leaves it: its files."""
+    prepared(PLAN, place)
+    Ledger(place, "till").close()
+    (place / "till.log").write_text("paid 10\n")
+    (place / "till.stacks").touch()
+    (place / "rendezvous").write_bytes(b"1")
+    (place / "+.7.status").write_bytes(b"\1")
+    record.write(place, name="shop", ends={"till": End("Returned", "returned", 9.0)})
+    return files(place)
+
+
+def files(place: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() if each.is_file() else b"" for each in place.iterdir()}
+
+
+def test_a_new_run_replaces_what_the_earlier_one_has_written(tmp_path: Path) -> None:
+    stored(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with renewed(Plan(), tmp_path) as place:
+        assert files(place).keys() == {"notes.txt", "plan.json", MARK, EARLIER}
+        Ledger(place, "shop").close()
+    assert files(tmp_path).keys() == {"notes.txt", "plan.json", MARK, "shop.jsonl"}
+
+
+@pytest.mark.parametrize("error", [WorldError("no threads"), KeyboardInterrupt()], ids=["refused", "interrupted"])
+def test_a_run_that_does_not_begin_leaves_the_earlier_one(error: BaseException, tmp_path: Path) -> None:
+    before = stored(tmp_path)
+    with pytest.raises(type(error)), renewed(Plan(), tmp_path):
+        raise error
+    assert files(tmp_path) == before
+
+
+def test_an_error_of_a_run_that_has_begun_leaves_that_run(tmp_path: Path) -> None:
+    stored(tmp_path)
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
+        begun_and_lost(place)
+    assert files(tmp_path).keys() == {"plan.json", MARK, "shop.jsonl"}
+    assert record.read(tmp_path).plan == Plan()
+
+
+@pytest.mark.parametrize("moved", ["all", "some"])
+def test_a_launcher_that_is_killed_before_its_run_begins_leaves_the_earlier_one(moved: str, tmp_path: Path) -> None:
+    """The next run finds its files, also where they were not all set aside."""
+    before = stored(tmp_path)
+    (tmp_path / EARLIER).mkdir()
+    for name in ["plan.json", *([] if moved == "some" else before.keys() - {MARK, "plan.json"})]:
+        (tmp_path / name).rename(tmp_path / EARLIER / name)
+    if moved == "all":
+        (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path):
+        raise WorldError("no threads")
+    assert files(tmp_path) == before
+
+
+def test_a_launcher_that_is_killed_while_its_run_begins_leaves_that_run(tmp_path: Path) -> None:
+    stored(tmp_path)
+    with renewed(Plan(), tmp_path):
+        Ledger(tmp_path, "shop").close()
+        killed = files(tmp_path / EARLIER)
+    (tmp_path / EARLIER).mkdir()
+    for name, content in killed.items():
+        (tmp_path / EARLIER / name).write_bytes(content)
+    with pytest.raises(WorldError), renewed(PLAN, tmp_path):
+        raise WorldError("no threads")
+    assert files(tmp_path).keys() == {"plan.json", MARK, "shop.jsonl"}
+
+
+def test_a_folder_that_was_not_there_is_not_there_again(tmp_path: Path) -> None:
+    with pytest.raises(WorldError), renewed(PLAN, tmp_path / "new" / "run"):
+        raise WorldError("no threads")
+    assert list(tmp_path.iterdir()) == []
+
+
+def begun_and_lost(place: Path, role: str = "shop") -> None:
+    Ledger(place, role).close()
+    raise WorldError("the process server ended")
+
+
+def nothing_starts(command: list[str]) -> Callable[[Path], object]:
+    return lambda place: run_script(command, Plan(), place)
+
+
+def world_that_cannot_start(place: Path) -> None:
+    with scope(Plan(), place, record=True) as arguments, launch(["a", "a"], **arguments):
+        raise AssertionError
+
+
+def network_that_cannot_be_made(place: Path) -> None:
+    with scope(Plan.parse("Partition role=a direction=both"), place, ["a"] * 300):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("start", "error"),
+    [
+        (nothing_starts(["no-such-command"]), FileNotFoundError),
+        (nothing_starts(["/dev/null"]), PermissionError),
+        (nothing_starts([sys.executable, "\0"]), ValueError),
+        (world_that_cannot_start, WorldError),
+        (network_that_cannot_be_made, (NetworkError, WorldError)),
+    ],
+    ids=["no-command", "no-program", "no-argument", "no-world", "no-network"],
+)
+def test_nothing_is_lost_where_nothing_can_start(
+    start: Callable[[Path], object], error: type[Exception], tmp_path: Path
+) -> None:
+    before = stored(tmp_path)
+    with pytest.raises(error):
+        start(tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_command_that_is_not_there_leaves_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = stored(tmp_path)
+    assert main(["run", "--healthy", "--dir", str(tmp_path), "--script", "no-such-command"]) == 2
+    assert (files(tmp_path), capsys.readouterr().err.count("\n")) == (before, 1)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "run.json", "data.jsonl", "notes.term", "notes.int", "+.notes.status"])
+def test_a_file_of_the_users_own_is_never_replaced(name: str, tmp_path: Path) -> None:
+    """Even if it has the name of one of a run's files."""
+    (tmp_path / name).write_text(OWN)
+    with pytest.raises(PlanError, match=f"has {name.replace('+', '.')}, {WANTED}"):
+        prepared(PLAN, tmp_path)
+    assert files(tmp_path) == {name: OWN.encode()}
+
+
+def test_a_plan_that_the_user_has_written_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also one in the form in which runs store theirs."""
+    (tmp_path / "plan.json").write_text(before := PLAN.to_json() + "\n")
+    for arguments in (["prepare", str(tmp_path)], ["run", "rpc_basics", "--dir", str(tmp_path)]):
+        assert main([*arguments, "--healthy"]) == 2
+        assert f"has plan.json, {WANTED}\n" in capsys.readouterr().err
+    assert files(tmp_path) == {"plan.json": before.encode()}
+
+
+def test_a_file_beside_a_runs_own_is_never_removed(tmp_path: Path) -> None:
+    before = stored(tmp_path)
+    (tmp_path / "data.jsonl").write_text(OWN)
+    with pytest.raises(PlanError, match=f"has data.jsonl, {WANTED}"):
+        prepared(PLAN, tmp_path)
+    assert files(tmp_path) == {**before, "data.jsonl": OWN.encode()}
+
+
+@pytest.mark.parametrize("name", ["ps.log", "worker1.stacks", "rendezvous", "network.json"])
+def test_what_has_the_name_of_a_worlds_file_is_never_removed(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor is any file of a run written beside it."""
+    (tmp_path / name).write_text(OWN)
+    assert main(["run", "parameter_server", "--healthy", "--dir", str(tmp_path)]) == 2
+    assert re.fullmatch(rf"error: .* has {name}, which no \w+ has written: wanted .*\n", capsys.readouterr().err)
+    assert files(tmp_path) == {name: OWN.encode()}
+
+
+def test_a_log_beside_which_no_world_has_left_stacks_is_the_users(tmp_path: Path) -> None:
+    """As a script's, which may have the name of its role."""
+    stored(tmp_path)
+    (tmp_path / "till.stacks").unlink()
+    prepared(Plan(), tmp_path)
+    assert files(tmp_path).keys() == {"plan.json", MARK, "till.log", "rendezvous"}
+
+
+def test_a_plan_stays_where_nothing_can_be_set_aside(tmp_path: Path) -> None:
+    """Also one that no role has begun. As on a full disk."""
+    prepared(PLAN, tmp_path)
+    (tmp_path / EARLIER).touch()
+    before = files(tmp_path)
+    with pytest.raises(FileExistsError):
+        prepared(Plan(), tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_launcher_that_is_killed_before_it_sets_anything_aside_leaves_the_plan(tmp_path: Path) -> None:
+    prepared(PLAN, tmp_path)
+    before = files(tmp_path)
+    (tmp_path / EARLIER).mkdir()
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path):
+        raise WorldError("no threads")
+    assert files(tmp_path) == before
+
+
+def test_the_networks_ledger_is_no_begun_run(tmp_path: Path) -> None:
+    """It is there before any role."""
+    before = stored(tmp_path)
+    with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
+        begun_and_lost(place, NETWORK)
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("made", "why"), [("fifo", "is a file"), ("loop", "is a loop of links|File exists")])
+def test_what_can_be_no_folder_is_one_line(
+    made: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert main(["prepare", str(tmp_path / made), "--healthy"]) == 2
+    assert re.fullmatch(rf"error: .*({why}).*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("without", [[MARK], [MARK, "till.jsonl"], [MARK, "run.json"], ["till.jsonl", "run.json"]])
+def test_a_run_is_known_by_what_is_left_of_it(without: list[str], tmp_path: Path) -> None:
+    """Stored by an earlier version, copied in part, or not run so far."""
+    stored(tmp_path)
+    (tmp_path / "+.7.status").unlink()
+    for name in without:
+        (tmp_path / name).unlink()
+    prepared(Plan(), tmp_path)
+    assert record.read(tmp_path).plan == Plan()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["prepare", ""], ["check", ""], *([*run, "--dir", ""] for run in (["run", "rnn"], ["list", "rnn"]))],
+    ids=lambda words: words[0],
+)
+def test_an_empty_name_is_no_folder(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be the current directory."""
+    monkeypatch.chdir(tmp_path)
+    healthy = ["--healthy"] * (arguments[0] in ("prepare", "run"))
+    assert main([*arguments, *healthy]) == 2
+    assert capsys.readouterr().err.endswith("wanted a folder, got ''\n")
+    with pytest.raises(PlanError, match="wanted a folder, got ''"):
+        prepared(PLAN, "")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,205 @@
+"""Real runs: every verdict occurs, is stored, and is the same when it is judged again elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.main import main
+from faults.ledger import read, record
+from faults.ledger.record import Run
+from faults.plan import Plan, PlanError
+from faults.run import runs
+from faults.run.runs import bound_of, leaks, run
+from faults.verdict.checks import DEFECTS, Judgement, judge
+from reference.world import World, launch
+from tests.support import roles_subjects as plays
+from tests.support.processes import children_of
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+LOST = f"Drop site={plays.PAY} role=till nth=2 side=request"
+UNANSWERED = f"Drop site={plays.PAY} role=till nth=2 side=reply"
+CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"
+RAISE = f"Raise site={plays.PAY} role=till nth=2 side=request error=ValueError text=gone"
+DELAY = f"Delay site={plays.PAY} role=till nth=3 side=reply seconds=0.1"
+
+# Every verdict: who plays, under which plan, what it comes to, and what the telling check says.
+RUNS = [
+    (plays.careful, "seed=0", "equal", "111 in the till"),
+    (plays.careful, DELAY, "equal", "1 of 1 faults"),
+    (plays.retrying, LOST, "equal", "1 of 1 faults"),
+    (plays.careful, LOST, "clean error", "till raised RuntimeError: RPCErr:1"),
+    (plays.careful, CRASH, "clean error", "shop was killed by SIGKILL"),
+    (plays.careful, RAISE, "clean error", "till raised ValueError: ValueError: On WorkerInfo(id=0, name=shop)"),
+    (plays.careless, LOST, "wrong", "101 in the till"),
+    (plays.retrying, UNANSWERED, "wrong", "121 in the till"),
+    (plays.clumsy, LOST, "wrong", "till raised AttributeError: 'NoneType'"),
+    (plays.telling, LOST, "clean error", "till raised tests.support.roles_subjects.ShopClosed: no sale today"),
+    (
+        plays.strict,
+        DELAY.replace("pay", "strictly_pay"),
+        "wrong",
+        "till raised RuntimeError: AssertionError: On ",
+    ),
+    (plays.mortal, LOST, "wrong", "till was killed by SIGKILL"),
+    (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
+    (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
+    (plays.careful, LOST.replace("nth=2", "nth=4"), "not fired", "(recorded calls of it: 3 by till)"),
+    (plays.careful, LOST.replace("role=till", "role=shop"), "not fired", "shop nth=2 side=request fired 0 times"),
+    (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of it: none)"),
+    (plays.careful, "Crash role=shop at=step:9@till", "not fired", "fired 0 times, wanted 1"),
+]
+
+
+def played(till: Callable[[], object], plan: str, place: Path, deadline: float = 30) -> tuple[Run, Judgement]:
+    return run(plays.subject(till), Plan.parse(plan), place, deadline=deadline)
+
+
+def moved(place: Path) -> Path:
+    return place.rename(place.with_name(f"{place.name}-moved"))
+
+
+@pytest.mark.parametrize(("till", "plan", "verdict", "said"), RUNS, ids=lambda value: getattr(value, "__name__", None))
+def test_every_verdict(
+    till: Callable[[], object],
+    plan: str,
+    verdict: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And `check` says the same of the folder alone, wherever it is."""
+    found, judgement = played(till, plan, tmp_path / "run")
+    assert judgement.verdict == verdict, str(judgement)
+    assert said in str(judgement)
+    assert judgement.status == (1 if verdict in DEFECTS else 0)
+    assert judge(record.read(moved(tmp_path / "run"))) == judgement
+    assert main(["check", str(tmp_path / "run-moved")]) == judgement.status
+    assert str(judgement) in capsys.readouterr().out
+    assert found.seconds < 20
+
+
+@pytest.mark.long
+def test_who_waits_for_ever_hangs(tmp_path: Path) -> None:
+    """A careful till ends under the same plan and deadline: above."""
+    begun = time.monotonic()
+    _, judgement = played(plays.stubborn, LOST, tmp_path, deadline=3)
+    assert (judgement.verdict, judgement.status) == ("hung", 1), str(judgement)
+    assert "till missed the deadline" in str(judgement)
+    assert time.monotonic() - begun < 15
+    assert judge(record.read(tmp_path)) == judgement
+
+
+def test_no_role_is_given_up_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who ends in time has not hung, however long it heard nothing of a loss."""
+    given: list[float] = []
+
+    def seen(*roles: Any, grace: float, **arguments: Any) -> World:
+        given.append(grace)
+        return launch(*roles, grace=grace, **arguments)
+
+    monkeypatch.setattr(runs, "launch", seen)
+    found, _ = played(plays.careful, DELAY, tmp_path)
+    assert given == [found.bound + 0.1]
+
+
+class TestUnknown:
+    def test_without_its_end(self, tmp_path: Path) -> None:
+        played(plays.careful, DELAY, tmp_path)
+        (tmp_path / record.RUN).unlink()
+        judgement = judge(record.read(tmp_path))
+        assert (judgement.verdict, judgement.status) == ("unknown", 2)
+        marks = {check.name: check.holds for check in judgement.checks}
+        assert marks.pop("fired") is marks.pop("effect") is True  # this much the ledgers tell
+        assert set(marks.values()) == {None}
+        assert "by the ledgers shop, till shut RPC down, nobody did not" in str(judgement)
+
+    def test_with_a_torn_line(self, tmp_path: Path) -> None:
+        _, whole = played(plays.careful, DELAY, tmp_path)
+        ledger = tmp_path / "shop.jsonl"
+        os.truncate(ledger, ledger.stat().st_size - 5)
+        judgement = judge(record.read(tmp_path))
+        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
+        assert "shop: 1 torn" in str(judgement)
+
+    def test_without_the_ledger_of_who_fired(self, tmp_path: Path) -> None:
+        """Not 'not fired': that is what nobody can know."""
+        _, whole = played(plays.careful, DELAY, tmp_path)
+        (tmp_path / "shop.jsonl").unlink()
+        judgement = judge(record.read(tmp_path))
+        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
+        assert "shop: none" in str(judgement)
+
+
+def test_what_is_left_is_ended(tmp_path: Path) -> None:
+    """And nothing else that this process has started."""
+    before = children_of(os.getpid())
+    found, _ = played(plays.untidy, "seed=0", tmp_path)
+    assert ["sleep 1000 still runs" in leak for leak in found.leaks] == [True]
+    assert {pid for pid in children_of(os.getpid()) - before if b"sleep" in _words(pid)} == set()
+    assert not leaks(found.timeline)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user's file")
+def test_shared_memory_of_another_user_is_no_leak(tmp_path: Path) -> None:
+    """Who may give it the name of a role's."""
+    with subprocess.Popen(["true"]) as process:
+        pid = process.pid
+    start = {"event": "start", "time": 1.0, "process": pid, "pid": pid, "wall": 1.0, "boot": ""}
+    (tmp_path / "till.jsonl").write_text(json.dumps(start) + "\n")
+    memory = Path(f"/dev/shm/torch_{pid}_{os.getpid()}")
+    memory.touch()
+    try:
+        assert leaks(read(tmp_path)) == [f"shared memory {memory.name}"]
+        os.chown(memory, 65534, 65534)
+        assert leaks(read(tmp_path)) == []
+    finally:
+        memory.unlink()
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("run.json", '{"ends": {}, "bound": null}'),
+        ("run.json", '{"ends": {"till": {"kind": "Raised", "text": null, "time": null, "bases": []}}}'),
+        ("till.jsonl", '{"event": "fired", "time": 1, "fault": 0}'),
+        ("till.jsonl", '{"event": "failed", "time": 1, "why": "it"}'),
+    ],
+)
+def test_what_no_run_writes_is_refused_in_a_line(
+    file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(Plan.parse(f"{LOST}; Pause role=till at=up@till seconds=1").to_json())
+    (tmp_path / file).write_text(text)
+    assert main(["check", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[:7]) == ("", 1, "error: "), err
+
+
+def _words(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_nothing_is_recorded_unless_something_is_planned_or_it_is_asked_for(tmp_path: Path) -> None:
+    plain, _ = played(plays.careful, "seed=0", tmp_path / "plain")
+    assert plain.timeline.roles == ()
+    subject = plays.subject(plays.careful)
+    recorded, judgement = run(subject, Plan(), tmp_path / "recorded", recorded=True)
+    assert (recorded.timeline.roles, judgement.verdict) == (("shop", "till"), "equal")
+    assert recorded.bound == bound_of(subject) == 12.0
+
+
+def test_a_role_that_nobody_plays_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    subject = plays.subject(plays.careful)
+    with pytest.raises(PlanError) as refused:
+        run(subject, Plan.parse("Crash role=baker at=up@till"), tmp_path / "run")
+    assert str(refused.value) == "Crash role=baker at=up@till: no role baker; wanted some of shop, till"
+    assert not (tmp_path / "run").exists()

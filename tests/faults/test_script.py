@@ -1,0 +1,289 @@
+"""Programs of a user's own, which know nothing of faults: hurt without a change, and seen to their end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
+
+from faults.cli.options import only_theirs
+from faults.ledger import Ledger
+from faults.plan import Plan, PlanError
+from faults.run.orphans import GRACE, adopting
+from faults.script.autostart import VARIABLE
+from faults.script.script import _grace, run_script
+from faults.verdict.failures import COMMAND
+from reference.cli.main import BadInput
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+PAY = "__main__:pay role=till nth=2"
+DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
+LOST = "Drop site=__main__:pay role=till nth=1 side=request"
+LATE = "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1"
+TWELVE = "till raised AssertionError: 12"
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program finds nothing of this project but by `run_script`."""
+    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def own(name: str, place: Path) -> str:
+    """A copy of a program, as it would lie anywhere."""
+    return str(shutil.copy(SCRIPTS / name, place / name))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("plan", "said", "verdict"),
+    [
+        ("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "returned"),
+        (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "returned"),
+        (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "returned"),
+        (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "clean error"),
+    ],
+)
+def test_spawned_processes(
+    plan: str, said: list[str], verdict: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, own("shop.py", tmp_path)]
+    found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60, bound=20)
+    out = capfd.readouterr().out
+    assert judgement.verdict == verdict, f"{judgement}\n{out}"
+    assert [line for line in said if line not in out] == [], out
+    assert ("takings" in out) == (verdict == "returned")
+    assert found.timeline.roles == ("shop", "till")  # also of an empty plan: its calls can be listed
+    assert [event.role for event in found.timeline.of("fired")] == ["shop"] * len(found.plan.faults)
+
+
+@pytest.mark.long
+def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path)]
+    plan = Plan.parse("Duplicate site=__main__:greet role=worker1 nth=2")
+    _, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=20)
+    assert judgement.verdict == "returned", str(judgement)
+    assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("how", "fault", "verdict", "said"),
+    [
+        ("here", DOUBLE, "wrong", TWELVE),
+        ("here", LOST, "clean error", ""),
+        ("twice", LATE, "returned", ""),
+        pytest.param("process", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", LOST, "clean error", "", marks=pytest.mark.long),
+        pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
+    ],
+)
+def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, said: str, tmp_path: Path) -> None:
+    """A program that finds its own result wrong, in whichever of its processes, has not ended cleanly."""
+    command = [sys.executable, own("strict.py", tmp_path), how]
+    _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
+    assert judgement.verdict == verdict, str(judgement)
+    assert said in str(judgement)
+
+
+PAYS = "site=__main__:pay role=till nth=2"
+KILLED = "Crash role=shop at=call:__main__:pay#2@till"
+REFUSED = "Drop message=PYTHON_CALL role=till times=1"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "plan", "verdict", "ends"),
+    [
+        ("strict", "seed=0", "returned", ("Returned", "Returned")),
+        ("rude", "seed=0", "returned", ("Returned", "Returned")),
+        ("open", "seed=0", "returned", ("Returned", "Returned")),
+        ("served", "seed=0", "returned", ("Returned", "Returned")),
+        ("strict", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
+        ("tolerant", f"Drop {PAYS} side=request", "returned", ("Returned", "Returned")),
+        ("strict", f"Duplicate {PAYS}", "wrong", ("Raised", "Raised")),
+        ("strict", KILLED, "clean error", ("Killed", "Raised")),
+        ("strict", "Crash role=till at=up@till", "clean error", ("Raised", "Killed")),
+        ("leaves", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
+        ("gone", f"Drop {PAYS} side=request", "clean error", ("Raised", "Vanished")),
+        ("gone", f"Duplicate {PAYS}", "returned", ("Returned", "Returned")),
+        ("strict", REFUSED, "clean error", ("Raised", "Raised")),
+        ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", ("Returned", "Returned")),
+    ],
+)
+def test_processes_whose_exit_codes_nobody_reads(
+    how: str, plan: str, verdict: str, ends: tuple[str, str], tmp_path: Path
+) -> None:
+    """The command's status is 0 in each; the roles' own ledgers tell what became of them."""
+    command = [sys.executable, own("stall.py", tmp_path), how]
+    found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].returned
+    assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
+    # By the program's own timeouts: 1 s of its calls, 5 s of its shutdown where it comes to that.
+    assert found.bound in ((12.0, 20.0) if how in ("rude", "open", "served") else (20.0,))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("how", "verdict", "end"),
+    [
+        ("nothing", "returned", "returned"),
+        ("system-exit", "wrong", "exited with status 3"),
+        ("hook", "wrong", "raised AssertionError: nobody is told"),
+        ("cancelled", "wrong", "exited with status 1"),
+        ("caught", "returned", "returned"),
+        ("destructor", "wrong", "was killed by a signal while Python ended"),
+        ("another-program", "returned", "returned"),
+        ("unreached", "unknown", ""),
+    ],
+)
+def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: str, end: str, tmp_path: Path) -> None:
+    """However it came to it; nobody reads it. A role that the plan does not reach leaves nothing to judge by."""
+    command = [sys.executable, own("ends.py", tmp_path), how]
+    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].returned
+    assert (found.ends["till"].text if end else "") == end
+    assert ("till: none" in str(judgement)) == (how == "unreached")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("program", "how", "verdict", "said"),
+    [
+        ("launched.py", "kill", "returned", "shop returned"),
+        ("launched.py", "killpg", "returned", "shop returned"),
+        ("launched.py", "interrupt", "returned", "shop returned"),
+        ("launched.py", "abort", "wrong", "shop was killed by a signal"),
+        ("launched.py", "gives-up", "wrong", "till raised KeyboardInterrupt"),
+        ("launched.py", "twice", "returned", "till returned"),
+        ("ranks.py", "right", "returned", "till returned"),
+        ("ranks.py", "wrong", "wrong", "till raised AssertionError: 2"),
+    ],
+)
+def test_how_programs_start_and_end_their_processes(
+    program: str, how: str, verdict: str, said: str, tmp_path: Path
+) -> None:
+    """By a launcher without torch, by signals, by classes of their own; two worlds at once, of which one lingers."""
+    command = [sys.executable, own(program, tmp_path), how]
+    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    assert said in str(judgement)
+
+
+@pytest.mark.long
+def test_a_program_that_begins_anew_takes_as_long_as_it_takes(tmp_path: Path) -> None:
+    """The second world has too few calls to be hurt, and works on beyond the bound."""
+    command = [sys.executable, own("launched.py", tmp_path), "again"]
+    plan = Plan.parse("Raise site=__main__:pay role=till nth=4 side=request")
+    found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=3)
+    assert judgement.verdict == "clean error", f"{judgement}\n{found.timeline}"
+    assert found.ends[COMMAND].time - found.ends["till"].time > 3
+
+
+@pytest.mark.long
+def test_a_role_that_is_killed_by_nobody_in_the_plan_is_told(tmp_path: Path) -> None:
+    text = (
+        "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"
+        "import stall; f = m.get_context('fork');"
+        "stall.end = lambda how: os.kill(os.getpid(), 9) if os.getpid() != pid else None; pid = 0;"
+        "d = f.Event(); place = 'file://' + os.path.abspath('rendezvous');"
+        "ps = [f.Process(target=p, args=('open', place, d)) for p in (stall.shop, stall.till)];"
+        "[p.start() for p in ps]; [p.join() for p in ps]"
+    )
+    own("stall.py", tmp_path)
+    command = ["env", "-C", str(tmp_path), sys.executable, "-c", text]
+    _, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
+    assert judgement.verdict == "wrong", str(judgement)
+    assert "till was killed by a signal" in str(judgement)
+    assert "shop was killed by a signal" in str(judgement)
+
+
+def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:
+    """Verdict, end and leaks of a program without RPC."""
+    command = [sys.executable, "-c", text]
+    found, judgement = run_script(command, Plan.parse(plan), place, deadline=deadline, bound=5)
+    return judgement.verdict, found.ends[COMMAND].text, list(found.leaks)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "end"),
+    [
+        ("", "unknown", "returned"),  # whoever starts no RPC proves nothing
+        ("import sys; sys.exit(3)", "wrong", "exited with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "wrong", "was killed by SIGKILL"),
+        ("import threading; threading.Event().wait()", "hung", "was overdue after 2 s"),
+    ],
+)
+def test_ends(text: str, verdict: str, end: str, tmp_path: Path) -> None:
+    assert python(text, tmp_path, deadline=2) == (verdict, end, [])
+
+
+@pytest.mark.long
+def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
+    text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"
+    verdict, _, left = python(text.format(True), tmp_path)
+    assert verdict == "leaked"
+    assert len(left) == 1
+    assert left[0].startswith("sleep 1000 still runs (process ")
+    assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
+    # Also one that stays in the program's own session, which is ended with the program.
+    assert python(text.format(False), tmp_path)[0] == "leaked"
+
+
+def test_what_a_killed_role_has_started_has_longer_to_end_by_itself(tmp_path: Path) -> None:
+    """As a DataLoader's workers do, which ask every 5 s whether who has started them is there."""
+    ledger = Ledger(tmp_path, "till")
+    assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
+    ledger.write("fired", fault=0, kind="Crash", pid=7)
+    assert _grace(tmp_path) > MP_STATUS_CHECK_INTERVAL
+    echo = ["sh", "-c", "echo; exec cat"]
+    with (
+        adopting() as left,
+        subprocess.Popen(echo, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as ending,
+    ):
+        ending.stdout.readline()  # type: ignore[union-attr]  # before it has begun, it has no name
+        assert [" still runs (process " in line for line in left(0.0)] == [True]
+        ending.stdin.close()  # type: ignore[union-attr]
+        assert left(_grace(tmp_path)) == []
+
+
+def test_a_plan_that_nobody_carries_out(tmp_path: Path) -> None:
+    """Without RPC nothing fires; nobody can tell whether the plan has reached the program."""
+    assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "unknown"
+
+
+def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder, its own PYTHONPATH, and its own sitecustomize; nothing comes before its own modules."""
+    (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = (
+        "import os, sys, sitecustomize, pathlib; assert sitecustomize.CUSTOM == 7; "
+        f"assert os.environ['{VARIABLE}'] == {str(tmp_path / 'run')!r}; "
+        f"assert sys.path[1] == {str(tmp_path)!r}, sys.path; "
+        "assert 'torch_rpc_reference_startup' in sys.modules and 'torch' not in sys.modules; "
+        "import faults; assert sys.path.index(str(pathlib.Path(faults.__file__).parent.parent)) > 1"
+    )
+    assert python(text, tmp_path / "run") == ("unknown", "returned", [])
+
+
+def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PlanError, match="file is a file: wanted a folder for the run"):
+        python("", tmp_path / "file")
+    with pytest.raises(BadInput, match="wanted `--script python -m"):
+        only_theirs(["-m", "shop"])
+    with pytest.raises(PlanError, match="need roles that are started by reference"):
+        python("", tmp_path / "a", "Partition role=till direction=both")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(FileNotFoundError):
+        run_script(["no-such-program"], Plan(), tmp_path / "b", deadline=5, bound=5)
+    assert VARIABLE not in os.environ

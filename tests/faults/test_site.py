@@ -1,0 +1,78 @@
+"""The names of what is called. Calls through real proxies are in test_calls.py."""
+
+from __future__ import annotations
+
+import operator
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch.distributed.rpc import rref_proxy
+
+from faults.inject.call.called_sites import sites_of
+from faults.plan.site import name_of
+from tests.support import roles_shop as shop
+
+HERE = shop.HERE
+
+
+class Special(shop.Till):
+    def __call__(self) -> None: ...
+
+
+class Contrary:
+    """Says that it equals everything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self) -> None: ...
+
+
+class Reference:
+    """What the proxies ask of an RRef."""
+
+    def _get_type(self) -> Any:
+        return Special
+
+
+@pytest.mark.parametrize(
+    ("called", "site"),
+    [
+        (shop.function, f"{HERE}function"),
+        (shop.asynchronous, f"{HERE}asynchronous"),
+        (shop.Till, f"{HERE}Till"),
+        (shop.Till.method, f"{HERE}Till.method"),
+        (shop.Till().method, f"{HERE}Till.method"),
+        (shop.Till.static, f"{HERE}Till.static"),
+        (shop.Till.of_class, f"{HERE}Till.of_class"),
+        (Special.of_class, f"{HERE}Till.of_class"),  # where it is written, not by whom it was inherited
+        (Special(), "tests.faults.test_site:Special.__call__"),
+        (Contrary(), "tests.faults.test_site:Contrary.__call__"),
+        (partial(shop.function, 1), "functools:partial.__call__"),
+        (len, "builtins:len"),
+        (str.upper, "builtins:str.upper"),
+        ("x".upper, "builtins:str.upper"),
+        (operator.add, "_operator:add"),
+        (torch.Tensor.add, "torch._C:TensorBase.add"),
+    ],
+)
+def test_name(called: Any, site: str) -> None:
+    assert name_of(called) == site
+    assert sites_of(called, (), {}) == (site,)
+
+
+@pytest.mark.parametrize("proxy", [rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution])
+def test_a_proxys_call_is_one_of_the_method(proxy: Any) -> None:
+    assert sites_of(proxy, (Reference(), "method", (shop.function,), {}), {}) == (f"{HERE}Till.method",)
+
+
+def test_a_function_that_is_handed_on_is_called_too() -> None:
+    both = (f"{HERE}_call_method", f"{HERE}Till.method")
+    assert sites_of(shop._call_method, (shop.Till.method, 1), {}) == both
+    assert sites_of(shop._call_method, (1,), {"method": shop.Till.method}) == both
+    assert sites_of(shop.function, (shop.function,), {}) == (f"{HERE}function",)
+    assert sites_of(shop._call_method, (shop.Till,), {}) == both[:1]

@@ -1,0 +1,175 @@
+"""Users whose own modules are called `faults` or `reference`: their Python and their pytest work, and say one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.script.autostart import SAID, VARIABLE, _tell
+from tests.properties.hostile import is_one_line
+from tests.support.suite_runs import ROOT, installed
+from torch_rpc_reference_startup import hiding, say
+
+TOLD = "tests that import the former need -p no:torch_rpc_reference_plugin"
+
+THEIRS = {"faults": "faults.py", "reference": "reference/__init__.py"}
+
+
+def theirs(place: Path, name: str) -> Path:
+    """A module of that name that is somebody else's."""
+    file = place / THEIRS[name]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("HERE = 7\n")
+    return file
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_module_that_hides_a_package_is_found_whatever_is_loaded(name: str, tmp_path: Path) -> None:
+    assert hiding() == hiding(str(tmp_path)) == ""
+    file = theirs(tmp_path, name)
+    assert hiding(str(tmp_path)) == f"{file} hides the package `{name}` of torch-rpc-reference"
+    assert hiding(str(tmp_path / "nowhere"), str(ROOT)) == ""
+
+
+def test_a_folder_without_modules_hides_nothing(tmp_path: Path) -> None:
+    """Python prefers a package of a later place on its path."""
+    (tmp_path / "reference").mkdir()
+    assert hiding(str(tmp_path)) == ""
+
+
+class TestPytest:
+    @pytest.fixture(autouse=True)
+    def _as_installed(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+        installed(pytester, monkeypatch)
+        for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", VARIABLE):
+            monkeypatch.delenv(name, raising=False)
+        pytester.makeini("[pytest]\n")
+
+    @pytest.mark.parametrize("command", ["pytest", "python -m pytest"])
+    @pytest.mark.parametrize("name", THEIRS)
+    def test_their_tests_run_without_the_plugin(self, name: str, command: str, pytester: pytest.Pytester) -> None:
+        # Of the two only `python -m` puts the current folder on Python's path; pytester itself always does.
+        words = [sys.executable, *(["-P"] if command == "pytest" else []), "-m", "pytest", "-p", "no:cacheprovider"]
+        file = theirs(pytester.path, name)
+        pytester.makepyfile(f"import {name}\n\n\ndef test_theirs():\n    assert {name}.HERE == 7\n")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert "1 passed" in done.stdout
+        assert "faults:" not in done.stdout
+        said = f"torch-rpc-reference: its pytest plugin is not used: {file} hides the package `{name}`"
+        assert done.stderr.splitlines() == [f"{said} of torch-rpc-reference"]
+
+    def test_a_module_of_a_folder_of_tests_is_named_where_they_fail(self, pytester: pytest.Pytester) -> None:
+        (pytester.path / "unit").mkdir()
+        file = theirs(pytester.path / "unit", "faults")
+        (pytester.path / "unit" / "test_theirs.py").write_text("from faults import HERE\n")
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=60)
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+        result.stdout.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {TOLD}"])
+
+    @pytest.mark.parametrize("name", THEIRS)
+    def test_a_module_that_a_conftest_cannot_import_is_named(self, name: str, pytester: pytest.Pytester) -> None:
+        """pytest is started somewhere else, and ends before any summary."""
+        (pytester.path / "unit").mkdir()
+        file = theirs(pytester.path / "unit", name)
+        (pytester.path / "unit" / "conftest.py").write_text(f"from {name} import HERE\n")
+        result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "unit", timeout=60)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        result.stderr.fnmatch_lines([f"torch-rpc-reference: {file} hides *: {TOLD}", "ImportError while loading *"])
+
+
+@pytest.mark.parametrize("where", ["PYTHONPATH", "beside the program"])
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_program_with_their_module_runs_under_the_variable(name: str, where: str, tmp_path: Path) -> None:
+    """By the line of `faults.pth`, before Python knows the program's own folder."""
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    file = theirs(modules, name)
+    path = [str(tmp_path / "site"), *([str(modules)] if where == "PYTHONPATH" else []), str(ROOT)]
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    program = (modules if where != "PYTHONPATH" else tmp_path) / "program.py"
+    program.write_text(f"import {name}\nprint({name}.HERE)\nimport faults\n")
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": os.pathsep.join(path)}
+    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "7\n"
+    said = f"torch-rpc-reference: FAULTS_RUN does nothing here: {file} hides the package `{name}`"
+    assert done.stderr.splitlines() == [f"{said} of torch-rpc-reference"]
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("end", ["", " 2>&-"], ids=["usual", "no-standard-error"])
+def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -> None:
+    """Here the current folder is gone, so a relative path has no meaning."""
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    text = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -P -c 'print(7)'{end}"
+    variables = {**os.environ, VARIABLE: "run", "PYTHONPATH": path}
+    done = subprocess.run(["sh", "-c", text], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "7\n")
+    assert len(done.stderr.splitlines()) == (0 if end else 1)
+    assert end or done.stderr.startswith("torch-rpc-reference: FAULTS_RUN does nothing here: FileNotFoundError: ")
+
+
+def test_the_command_says_which_module_hides_its_own(tmp_path: Path) -> None:
+    file = theirs(tmp_path, "reference")
+    words = [sys.executable, "-m", "faults", "list", "rpc_basics"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = f"torch-rpc-reference: {file} hides the package `reference` of torch-rpc-reference"
+    assert done.stderr.splitlines() == [said]
+
+
+def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) -> None:
+    """So does `python -m`: there are no two of them."""
+    text = "import importlib.util as u; print(u.find_spec('faults').origin)"
+    text += "; from faults.script import autostart; autostart.start()"
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, VARIABLE: str(tmp_path), "PYTHONPATH": path}
+    check = f"{text}; import sys; print([type(each).__name__ for each in sys.meta_path].count('_Finder'))"
+    done = subprocess.run([sys.executable, "-c", check], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [str(ROOT / "faults" / "__init__.py"), "1"]
+
+
+@pytest.mark.long
+def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
+    """It may be left exported for `check`."""
+    assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
+    (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    environment = {**os.environ, VARIABLE: str(tmp_path / "run"), "PYTHONPATH": path}
+    environment.pop(SAID, None)
+    before = sorted(tmp_path.rglob("*"))
+    for words in (["check", str(tmp_path / "run")], ["run", "rpc_basics", "--healthy"]):
+        command = [sys.executable, "-m", "faults", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+        assert "verdict: " in done.stdout
+        assert done.stderr == ""
+    assert [each for each in sorted(tmp_path.rglob("*")) if "__pycache__" not in each.parts] == before
+
+
+def test_what_is_said_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder's name may be anything, such as a verdict on a line of its own."""
+    say("\x1b[31m\nverdict: equal\udcff" + "x" * 10**5)
+    line = capfd.readouterr().err.removesuffix("\n")
+    assert line.startswith(r"torch-rpc-reference: \x1b[31m\nverdict: equal\udcff")
+    assert is_one_line(line)
+
+
+def test_a_variable_that_is_left_exported_is_told_once(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in what this program starts, nor where `faults run --script` has set it."""
+    monkeypatch.delenv(SAID, raising=False)
+    _tell("/a/run")
+    assert os.environ[SAID] == "/a/run"
+    _tell("/a/run")
+    assert capfd.readouterr().err.splitlines() == [
+        "torch-rpc-reference: FAULTS_RUN is set: the plan of /a/run is at work in this program, and in what it starts"
+    ]

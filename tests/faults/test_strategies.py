@@ -1,0 +1,286 @@
+"""Strategies for plans: only what can happen, all of what can happen, and the smallest of it in the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+from faults.plan import Fault, Plan
+from faults.plan.fields import SHAPES
+from faults.plan.moment import PlanError
+from faults.strategies import GENTLE, PLACES, SECONDS, faults, plans
+
+ROOT = Path(__file__).parents[2]
+unhurried = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+searching = settings(deadline=None, max_examples=2000, database=None, derandomize=True)
+
+CALLS = {"shop:Till.pay": {"till1": 6, "till2": 3}, "shop:look": {"till2": 1}, "shop:unused": {"till1": 0}}
+ROLES = ["shop", "till1", "till2"]
+STEPS = 2
+
+
+def smallest(holds: Callable[[Plan], bool], **arguments: Any) -> str:
+    return str(find(plans(CALLS, ROLES, steps=STEPS, **arguments), holds, settings=searching))
+
+
+def has(kind: str, place: str, **values: Any) -> Callable[[Plan], bool]:
+    wanted = values.items()
+    return lambda plan: any(
+        (fault.kind, fault.place) == (kind, place) and all(getattr(fault, name) == value for name, value in wanted)
+        for fault in plan.faults
+    )
+
+
+def outside(fault: Fault) -> list[str]:
+    """What of a fault lies outside `CALLS`, `ROLES` and `STEPS`."""
+    callers = CALLS.get(fault.site or "", {})
+    named = fault.roles or ([fault.role] if fault.role else [each for each, count in callers.items() if count])
+    moment = fault.moment
+    counts = {} if moment is None else CALLS.get(moment.site, {})
+    checks = {
+        "site": fault.site is None or set(named) <= {each for each, count in callers.items() if count},
+        "nth": fault.nth is None or all(fault.nth <= callers[each] for each in named),
+        "role": fault.role in (None, *ROLES),
+        "peer": fault.peer in (None, *ROLES),
+        "at": moment is None or moment.role in ROLES,
+        "step": moment is None or moment.event != "step" or moment.number <= STEPS,
+        "call": moment is None or moment.event != "call" or moment.number <= counts.get(moment.role, 0),
+        "seconds": fault.seconds in (None, *SECONDS),
+    }
+    return [name for name, holds in checks.items() if not holds]
+
+
+@unhurried
+@given(plans(CALLS, ROLES, steps=STEPS, max_faults=5))
+def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
+    assert Plan.from_json(plan.to_json()) == plan
+    assert len(plan.faults) <= 5
+    assert len(set(plan.faults)) == len(plan.faults)
+    assert [outside(fault) for fault in plan.faults] == [[] for _ in plan.faults]
+    assert plan.seed == 0 or any(fault.chance_percent for fault in plan.faults)
+
+
+def test_what_lies_outside_is_seen() -> None:
+    """The check above can fail."""
+    for text, name in [
+        ("Duplicate site=shop:Till.pay role=till2 nth=4", "nth"),
+        ("Duplicate site=shop:Till.pay nth=4", "nth"),
+        ("Duplicate site=shop:look role=till1 every=true", "site"),
+        ("Duplicate site=shop:unused role=till1 every=true", "site"),
+        ("Order site=shop:Till.pay roles=till1,till2 nth=4 seconds=0.1", "nth"),
+        ("Crash role=till3 at=up@shop", "role"),
+        ("Crash role=shop at=call:shop:look#1@till1", "call"),
+        ("Crash role=shop at=step:3@shop", "step"),
+        ("Reset role=shop peer=till3", "peer"),
+        ("Reset role=shop seconds=0.2", "seconds"),
+    ]:
+        assert outside(Fault.parse(text)) == [name]
+
+
+@unhurried
+@given(st.data())
+def test_nothing_but_the_kinds_and_places_asked_for(data: st.DataObject) -> None:
+    kinds = data.draw(st.lists(st.sampled_from(sorted({kind for kind, _ in GENTLE})), min_size=1))
+    places = list({place for kind, place in GENTLE if kind in kinds})
+    plan = data.draw(plans(CALLS, ROLES, kinds=kinds, places=places, min_faults=1))
+    assert plan.faults
+    assert {fault.kind for fault in plan.faults} <= set(kinds)
+
+
+@unhurried
+@given(plans(["a:b", "a:c"], ROLES, places=["call"], calls=4, seconds=[3]))
+def test_sites_without_counts(plan: Plan) -> None:
+    for fault in plan.faults:
+        assert fault.site in ("a:b", "a:c")
+        assert fault.nth is None or fault.nth <= 4
+        assert fault.seconds in (None, 3.0)
+
+
+def test_the_order_of_gentleness_has_every_shape_once() -> None:
+    assert set(GENTLE) == set(SHAPES)
+    assert len(GENTLE) == len(SHAPES)
+    assert GENTLE[0][0] == "Delay"
+    assert PLACES == ("call", "message", "process", "network")
+
+
+# What the first fault of each shape is: the first site, role and call, the shortest time.
+SMALLEST = {
+    ("Delay", "call"): "Delay site=shop:Till.pay role=till1 nth=1 side=request seconds=0.1",
+    ("Delay", "message"): "Delay message=RREF_FORK_REQUEST role=shop seconds=0.1",
+    ("Order", "call"): "Order site=shop:Till.pay roles=till1,till2 nth=1 seconds=0.1",
+    ("Slow", "network"): "Slow role=shop seconds=0.1 kbit_per_second=100000",
+    ("Lossy", "network"): "Lossy role=shop peer=till1 direction=out seconds=0.1 percent=1.0",
+    ("Pause", "process"): "Pause role=shop at=up@shop seconds=0.1",
+    ("Raise", "call"): "Raise site=shop:Till.pay role=till1 nth=1 side=request",
+    ("Duplicate", "call"): "Duplicate site=shop:Till.pay role=till1 nth=1",
+    ("Drop", "call"): "Drop site=shop:Till.pay role=till1 nth=1 side=request",
+    ("Drop", "message"): "Drop message=RREF_FORK_REQUEST role=shop times=1",
+    ("Reset", "network"): "Reset role=shop peer=till1 seconds=0.1",
+    ("Partition", "network"): "Partition role=shop peer=till1 direction=out seconds=0.1",
+    ("Crash", "call"): "Crash site=shop:Till.pay role=till1 nth=1 when=before",
+    ("Crash", "process"): "Crash role=shop at=up@shop",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", GENTLE, ids="-".join)
+def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, str]) -> None:
+    """Alone, although up to three faults of all kinds are drawn."""
+    assert smallest(has(*shape)) == SMALLEST[shape]
+
+
+@pytest.mark.parametrize(
+    ("shape", "values", "text"),
+    [
+        (("Drop", "call"), {"nth": 3}, "Drop site=shop:Till.pay role=till1 nth=3 side=request"),
+        (("Drop", "call"), {"role": "till2"}, "Drop site=shop:Till.pay role=till2 nth=1 side=request"),
+        (("Drop", "call"), {"role": None}, "Drop site=shop:Till.pay nth=1 side=request"),
+        (("Drop", "call"), {"every": True}, "Drop site=shop:Till.pay role=till1 every=true side=request"),
+        (("Crash", "call"), {"when": "after"}, "Crash site=shop:Till.pay role=till1 nth=1 when=after"),
+        (("Order", "call"), {"nth": 2}, "Order site=shop:Till.pay roles=till1,till2 nth=2 seconds=0.1"),
+        (("Pause", "process"), {"seconds": 2.0}, "Pause role=shop at=up@shop seconds=2.0"),
+        (("Crash", "process"), {"at": "step:2@shop"}, "Crash role=shop at=step:2@shop"),
+        (("Lossy", "network"), {"percent": 50.0}, "Lossy role=shop peer=till1 direction=out seconds=0.1 percent=50.0"),
+        (("Reset", "network"), {"peer": None, "seconds": None}, "Reset role=shop"),
+    ],
+)
+@pytest.mark.long
+def test_what_must_stay_stays_and_the_rest_shrinks(shape: tuple[str, str], values: dict[str, Any], text: str) -> None:
+    assert smallest(has(*shape, **values)) == text
+
+
+def test_fewer_faults_come_first() -> None:
+    assert smallest(lambda plan: True) == "seed=0"
+    assert smallest(lambda plan: bool(plan.faults)) == SMALLEST["Delay", "call"]
+    two = smallest(lambda plan: {"Crash", "Pause"} <= {fault.kind for fault in plan.faults})
+    assert sorted(two.split("; ")) == sorted([SMALLEST["Pause", "process"], SMALLEST["Crash", "call"]])
+
+
+def test_seeds_shrink_to_0_and_are_drawn_where_there_is_a_chance() -> None:
+    assert smallest(has("Delay", "call", chance_percent=10.0)) == (
+        "Delay site=shop:Till.pay role=till1 chance_percent=10.0 side=request seconds=0.1"
+    )
+    assert smallest(lambda plan: plan.seed > 999).startswith("seed=1000; ")
+
+
+@pytest.mark.parametrize("callers", [2, 3, 4])
+def test_every_order_of_callers(callers: int) -> None:
+    names = [f"r{number}" for number in range(callers)]
+    seen = set()
+
+    @settings(deadline=None, max_examples=1000, database=None, derandomize=True, phases=[Phase.generate])
+    @given(faults({"a:b": dict.fromkeys(names, 1)}, names, kinds=["Order"], seconds=[1]))
+    def collect(fault: Fault) -> None:
+        assert fault.roles is not None
+        seen.add(fault.roles)
+
+    collect()
+    assert len(seen) == {2: 2, 3: 6 + 6, 4: 12 + 24 + 24}[callers]
+
+
+def test_lost_messages_of_a_plan_fail_equally_often() -> None:
+    def several(plan: Plan) -> bool:
+        return [fault.times for fault in plan.at("message").values()] == [3, 3]
+
+    assert smallest(several, kinds=["Drop"], places=["message"])
+
+
+def drawn_plans(how: settings) -> list[Plan]:
+    found = []
+
+    @how
+    @given(plans(CALLS, ROLES))
+    def collect(plan: Plan) -> None:
+        found.append(plan)
+
+    collect()
+    return found
+
+
+def test_the_same_plans_again() -> None:
+    again = settings(deadline=None, max_examples=40, database=None, derandomize=True)
+    assert drawn_plans(again) == drawn_plans(again)
+    free = settings(deadline=None, max_examples=40, database=None, derandomize=False)
+    assert seeded(1, free) == seeded(1, free) != seeded(2, free)
+
+
+def seeded(number: int, how: settings) -> list[Plan]:
+    found = []
+
+    @seed(number)
+    @how
+    @given(plans(CALLS, ROLES))
+    def collect(plan: Plan) -> None:
+        found.append(plan)
+
+    collect()
+    return found
+
+
+def test_huge_counts_cost_nothing() -> None:
+    assert find(faults({"a:b": {"a": 10**9}}, ["a"]), lambda fault: (fault.nth or 0) > 10**6, settings=searching)
+    many = [f"r{number}" for number in range(60)]
+    assert find(faults(["a:b"], many, kinds=["Order"]), lambda fault: len(fault.roles or ()) > 2, settings=searching)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"kinds": ["Dealy"]}, "unknown kind 'Dealy', wanted some of Delay, Raise, "),
+        ({"places": ["wire"]}, "unknown place 'wire', wanted some of call, message, process, network"),
+        ({"sites": {"a:b": {"till1": 2}}, "kinds": ["Order"]}, "no Order is possible with these sites, roles "),
+        ({"sites": [], "kinds": ["Delay", "Raise"]}, "no Raise is possible with these sites, roles and places"),
+        ({"sites": [], "places": ["call"]}, "no fault is possible with these sites, roles and places"),
+        ({"roles": [], "places": ["process"]}, "no fault is possible with these sites, roles and places"),
+        ({"kinds": ["Crash"], "places": ["network"]}, "no Crash is possible with these sites, roles and places"),
+        ({"kinds": []}, "no fault is possible with these sites, roles and places"),
+        ({"min_faults": 3, "max_faults": 2}, "wanted 0 <= min_faults <= max_faults, got 3 and 2"),
+        ({"seconds": []}, "'seconds' must be one or more durations, got none"),
+    ],
+)
+def test_what_cannot_be_asked_for(arguments: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match=r"^(?!.*\n)") as caught:
+        plans(**{"sites": CALLS, "roles": ROLES, **arguments})
+    assert str(caught.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"sites": ["nowhere"]}, "site"),
+        ({"sites": "a:b"}, "sites"),
+        ({"roles": ["a b"]}, "role"),
+        ({"roles": "shop"}, "roles"),
+        ({"seconds": [0]}, "seconds"),
+        ({"sites": {"a:b": {"shop": -1}}}, "nth"),
+        ({"sites": ["a:b"], "calls": 1.5}, "nth"),
+    ],
+)
+def test_what_no_fault_can_have(arguments: dict[str, Any], name: str) -> None:
+    with pytest.raises(PlanError, match=rf"'{name}' must be "):
+        plans(**{"sites": CALLS, "roles": ROLES, **arguments})
+
+
+def test_no_role_and_nothing_but_messages() -> None:
+    assert find(faults([], []), lambda fault: fault.role is None, settings=searching).place == "message"
+    with pytest.raises(NoSuchExample):
+        find(faults([], []), lambda fault: fault.place != "message", settings=searching)
+
+
+def test_without_hypothesis_only_this_module_fails() -> None:
+    program = (
+        "import sys; sys.modules['hypothesis'] = None\n"
+        "import faults, faults.plan, faults.plan.text, faults.plan.moment, faults.ledger, faults.inject.announcer\n"
+        "try:\n    import faults.strategies\nexcept ImportError as error:\n    print(error)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    assert (done.stdout, done.stderr) == ("faults.strategies needs hypothesis: pip install hypothesis\n", "")

@@ -1,0 +1,52 @@
+"""A tutorial as a subject: its roles, and its trace against its twin's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from faults.run.subject import of_tutorial
+from reference import load
+from reference.outcome import Raised, Returned
+from reference.trace import Trace
+from reference.verify import quick
+
+CASE = quick("dist_autograd")
+
+
+def test_a_tutorial() -> None:
+    subject = of_tutorial(CASE)
+    assert subject.name == "dist_autograd" if type(CASE)() == CASE else subject.name.startswith("dist_autograd ")
+    assert list(subject.roles) == list(load("dist_autograd").roles(CASE))
+    assert subject.timeout == CASE.timeout
+    assert of_tutorial(replace(CASE, timeout=2.5)).name.endswith("timeout=2.5")
+
+
+def test_its_trace_is_judged() -> None:
+    subject, trace = of_tutorial(CASE), load("dist_autograd").train_locally(CASE)
+    judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})
+    assert judged is not None
+    assert judged[0] == "equal"
+    name, tensor = next((name, tensor) for name, tensor in trace.tensors.items() if tensor.is_floating_point())
+    spoilt = replace(trace, tensors={**trace.tensors, name: tensor + 1})
+    judged = subject.judge({"worker0": Returned(spoilt)})
+    assert judged is not None
+    assert judged[0] == "wrong"
+    assert name in judged[1]
+
+
+def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
+    """An exact case whose twin proves that it is none: nothing is known of the run."""
+    sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
+    kind = load("batch_parameter_server").Case
+    case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)
+    trace = Trace(case, {f"{step:04d}/loss/trainer1": torch.zeros(()) for step in range(case.steps)})
+    judged = of_tutorial(quick("batch_parameter_server")).judge({"ps": Returned(trace)})
+    assert judged is not None
+    assert judged[0] == "unknown"
+
+
+def test_no_trace_no_judgement() -> None:
+    subject = of_tutorial(CASE)
+    assert subject.judge({"worker0": Raised("RuntimeError", "no"), "worker1": Returned(3)}) is None

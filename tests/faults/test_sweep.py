@@ -1,0 +1,154 @@
+"""Sweeps: which cells there are, and what they find in programs with and without a defect."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.main import main
+from faults.cli.sweep_command import sweep_of
+from faults.ledger.census import Calls
+from faults.plan import Fault
+from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, cells, record, sweep
+from faults.verdict.checks import judge
+from tests.support import roles_subjects as plays
+
+SITES = {
+    "m:f": Calls({"a": 3, "b": 2}, ("ps",)),
+    "m:g": Calls({"a": 1}, ("ps",)),
+    "m:h": Calls({"a": 1, "b": 1}, ("c", "d")),
+}
+
+
+def test_cells_by_hand() -> None:
+    """f: nine kinds twice and two orders; g, called once: nine; h: no order, since it executes in two places."""
+    found = list(cells(SITES, 3.0))
+    assert Counter((cell.site, cell.occurrence) for cell in found) == {
+        ("m:f", "first"): 10,
+        ("m:f", "last"): 10,
+        ("m:g", "first"): 9,
+        ("m:h", "first"): 9,
+        ("m:h", "last"): 9,
+    }
+    assert len(set(found)) == len(found) == 47
+    assert [cell.caller for cell in found if (cell.site, cell.hurt) == ("m:f", "Duplicate")] == ["a#1", "b#2"]
+    orders = [cell.fault for cell in found if cell.hurt == "Order"]
+    assert orders == [
+        Fault(kind="Order", site="m:f", roles=("b", "a"), nth=1, seconds=3.0),
+        Fault(kind="Order", site="m:f", roles=("b", "a"), nth=2, seconds=3.0),
+    ]
+    assert {cell.hurt for cell in found if cell.harmless} == {"Delay request", "Delay reply", "Order"}
+    assert found[0] == Cell(
+        "m:f", "Delay request", "first", Fault(kind="Delay", site="m:f", role="a", side="request", seconds=0.2, nth=1)
+    )
+
+
+def test_a_real_subjects_cells(tmp_path: Path) -> None:
+    sites, seconds = record(plays.two_tills(), tmp_path)
+    assert sites == {
+        plays.PAY: Calls({"till1": 2, "till2": 2}, ("shop",)),
+        plays.TOTAL: Calls({"till1": 1, "till2": 1}, ("shop",)),
+    }
+    assert len(list(cells(sites, 0.5))) == 2 * (9 + 9) + 2 + 1
+    assert seconds > 0
+
+
+def swept(till: Any, place: Path, *hurts: str) -> dict[tuple[str, str], Result]:
+    """The results of ``pay``'s cells, by kind and occurrence."""
+    subject = plays.subject(till)
+    sites, healthy = record(subject, place / "healthy")
+    todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.hurt in hurts]
+    return {(each.cell.hurt, each.cell.occurrence): each for each in sweep(subject, todo, place, healthy=healthy)}
+
+
+def test_a_defect_is_found_and_only_that(tmp_path: Path) -> None:
+    results = swept(plays.retrying, tmp_path, "Drop request", "Drop reply")
+    verdicts = {key: result.judgement.verdict for key, result in results.items()}
+    assert verdicts == {
+        ("Drop request", "first"): "equal",
+        ("Drop request", "last"): "equal",
+        ("Drop reply", "first"): "wrong",
+        ("Drop reply", "last"): "wrong",
+    }
+    last = results["Drop reply", "last"]
+    assert (last.passed, last.folder.name, last.cell.caller) == (False, "0003", "till#3")
+    assert "211 in the till" in last.detail
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000", "0001", "0002", "0003", "healthy"]
+
+
+def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
+    """A clean error is right for who has lost something, and wrong for who only had to wait."""
+    touchy = swept(plays.touchy, tmp_path / "touchy", "Delay reply", "Raise reply")
+    assert {result.judgement.verdict for result in touchy.values()} == {"clean error"}
+    assert {key[0]: result.passed for key, result in touchy.items()} == {"Delay reply": False, "Raise reply": True}
+    assert "till raised TimeoutError: too slow" in touchy["Delay reply", "first"].detail
+    careful = swept(plays.careful, tmp_path / "careful", "Delay reply")
+    assert [(result.judgement.verdict, result.passed) for result in careful.values()] == [("equal", True)] * 2
+
+
+def test_the_budget(tmp_path: Path) -> None:
+    """At least one cell; none begins later."""
+    subject = plays.subject(plays.careful)
+    sites, healthy = record(subject, tmp_path / "healthy")
+    todo, begun = list(cells(sites, 0.5)), []
+    results = list(
+        sweep(subject, todo, tmp_path, healthy=healthy, budget=1e-6, on_start=lambda *each: begun.append(each))
+    )
+    assert [result.cell for result in results] == todo[:1]
+    assert begun == [(0, todo[0])]
+    assert len(todo) == 2 * 9 + 9
+
+
+def test_what_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
+    with pytest.raises(SweepFailed, match=r"healthy run of untidy is not healthy: .*sleep 1000 still runs"):
+        record(plays.subject(plays.untidy), tmp_path)
+
+
+OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None}
+
+
+@pytest.mark.parametrize(
+    ("till", "kinds", "status", "counts"),
+    [
+        (plays.careful, ["Delay", "Raise request"], 0, "2 clean error, 4 equal"),
+        (plays.careless, ["Raise reply"], 0, "2 equal"),
+        (plays.careless, ["Raise request"], 1, "2 wrong"),
+        (plays.touchy, ["Delay reply"], 1, "2 needless error"),
+    ],
+)
+def test_the_exit_status_and_the_table(
+    till: Any, kinds: list[str], status: int, counts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is stored is there if one has failed, and gone if all have passed."""
+    assert sweep_of(plays.subject(till), Namespace(**{**OPTIONS, "kinds": kinds})) == status
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == counts
+    assert "till#3" in said.out
+    assert (said.err == "") == (status == 0), said.err
+    if status:
+        from faults.ledger.record import read
+
+        place = Path(said.err.strip().removeprefix("stored in "))
+        assert judge(read(place / "0001")).verdict in ("wrong", "clean error")
+        shutil.rmtree(place)
+
+
+def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever its calls wait for, it comes out equal."""
+    name, site = "batch_parameter_server", "update_and_fetch_model"
+    assert main(["sweep", name, "--sites", site, "--kinds", "Delay,Order"]) == 0
+    out = capsys.readouterr().out
+    assert "6 of 6 cells, each under 1 fault" in out
+    assert out.splitlines()[-1] == "6 equal"
+    assert next(iter(INJECTIONS)) in out
+
+
+def test_a_budget_that_is_spent_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {**OPTIONS, "kinds": ["Delay"], "budget": 1e-6}
+    assert sweep_of(plays.subject(plays.careful), Namespace(**options)) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]

@@ -1,0 +1,50 @@
+"""How long a sweep will still take."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.cli import progress_bar
+from faults.cli.progress_bar import left
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "elapsed", "budget", "wanted"),
+    [
+        (0, 10, 3.0, None, 0.0),  # nothing is known yet
+        (2, 10, 3.0, None, 12.0),
+        (10, 10, 30.0, None, 0.0),
+        (2, 10, 3.0, 100.0, 12.0),
+        (2, 10, 3.0, 5.0, 2.0),
+        (2, 10, 7.0, 5.0, 0.0),  # over it already
+    ],
+)
+def test_left(done: int, total: int, elapsed: float, budget: float | None, wanted: float) -> None:
+    assert left(done, total, elapsed, budget) == wanted
+
+
+def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One every few seconds of a clock that the test winds, and none before."""
+    now = [100.0]
+    monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
+    with progress_bar.countdown("shop", 10) as tick:
+        for number, seconds in enumerate([0.0, 4.9, 5.1, 9.0, 10.2]):
+            now[0] = 100.0 + seconds
+            tick(number, None)
+    assert capsys.readouterr().err.splitlines() == [
+        "shop: 2 of 10 runs, about 20 s left",
+        "shop: 4 of 10 runs, about 15 s left",
+    ]
+    with progress_bar.countdown("shop", 10, budget=6) as tick:
+        now[0] += 5
+        tick(2, None)
+    assert capsys.readouterr().err == "shop: 2 of 10 runs, about 1 s left\n"
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[str] = []
+    monkeypatch.setattr(progress_bar.sys.stderr, "isatty", lambda: True, raising=False)
+    with progress_bar.countdown("shop", 3) as tick:
+        tick(1, None)
+        chosen.append(tick.__qualname__)
+    assert "_bar" in chosen[0]

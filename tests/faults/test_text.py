@@ -1,0 +1,127 @@
+"""The words of a plan's text form."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from faults.plan.errors import LONGEST, PlanError, shown
+from faults.plan.text import pairs, split, written
+
+words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("", []),
+        (" ;\n;; \t", []),
+        ("a b=1", [["a", "b=1"]]),
+        ("a;b", [["a"], ["b"]]),
+        ("a;\r\n  b c\n\n;d;", [["a"], ["b", "c"], ["d"]]),
+        ("a t='x; y\nz' u=\"it's\"", [["a", "t=x; y\nz", "u=it's"]]),
+        (r"a t=x\;y\ z", [["a", "t=x;y z"]]),
+        ("a # b", [["a", "#", "b"]]),
+        ("a '' b", [["a", "", "b"]]),
+        (r"""a'\"' "\a\"\\" \'""", [['a\\"', '\\a"\\', "'"]]),
+        ("a ';' b", [["a", ";", "b"]]),
+        ("a t=''", [["a", "t="]]),
+        ("a(b) & | <c>", [["a(b)", "&", "|", "<c>"]]),
+    ],
+)
+def test_words(text: str, groups: list[list[str]]) -> None:
+    assert split(text) == groups
+
+
+@pytest.mark.parametrize("text", ["a 'b", 'a "', "a \\"])
+def test_words_that_do_not_end(text: str) -> None:
+    with pytest.raises(PlanError, match=r"^not a plan: .* \(No (closing quotation|escaped character)\)$"):
+        split(text)
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(words.map(lambda word: f"text={word}"), min_size=1), min_size=1))
+def test_quoted_words_come_back(groups: list[list[str]]) -> None:
+    assert split("; ".join(map(shlex.join, groups))) == groups
+    assert split("\n".join(map(shlex.join, groups))) == groups
+
+
+@given(st.text("ab;\n \t\r'\"\\\\=#", max_size=12))
+def test_words_are_those_of_a_shell(text: str) -> None:
+    """As Python's own reader takes them, which grows with the square of the text, and for which a quoted semicolon that
+    stands alone separates too."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=";\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    wanted: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and set(word) <= set(";\n"):
+                wanted.append([])
+            else:
+                wanted[-1].append(word)
+    except ValueError as error:
+        with pytest.raises(PlanError, match=rf"\({error}\)$"):
+            split(text)
+        return
+    found = split(text)
+    assume(not any(word and set(word) <= set(";\n") for group in found for word in group))
+    assert found == [group for group in wanted if group]
+
+
+@settings(deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "text": st.text(st.characters(exclude_categories=["Cs"])),
+            "roles": st.lists(st.sampled_from(["a", "b-1", "c:2"]), min_size=1).map(tuple),
+            "every": st.booleans(),
+            "nth": st.integers(-(10**20), 10**20),
+            "seed": st.integers(0, 2**63),
+            "seconds": st.floats(allow_nan=False, allow_infinity=False),
+            "percent": st.floats(min_value=0, max_value=100),
+        },
+    )
+)
+def test_written_values_are_read_again(values: dict[str, object]) -> None:
+    text = " ".join(written(name, value) for name, value in values.items())
+    found = pairs([word for group in split(text) for word in group], "a plan")
+    assert found == values
+    assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in values.items()}
+
+
+@pytest.mark.parametrize("name", ["nth", "times", "kbit_per_second", "seed", "seconds", "percent", "chance_percent"])
+def test_numbers_that_are_none(name: str) -> None:
+    for value in ("", "x", "1,5", "9" * 5000 + "x", "0x10", "true"):
+        with pytest.raises(PlanError, match=rf"^Kind: '{name}' must be an? (integer|number), got '"):
+            pairs([f"{name}={value}"], "Kind")
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        ("a\nb", r"'a\nb'"),
+        ("\ud800", r"'\ud800'"),
+        ("é", "'é'"),
+        (None, "None"),
+        (10**5000, "a int that cannot be shown (ValueError)"),
+        ("x" * 500, f"'{'x' * (LONGEST - 4)}..."),
+        ({"a": ["é"]}, r"{'a': ['\xe9']}"),
+    ],
+    ids=lambda value: str(type(value)),
+)
+def test_what_was_got_is_shown_on_one_line(value: object, line: str) -> None:
+    assert shown(value) == line
+    assert len(shown(value)) <= LONGEST
+
+
+class Lines:
+    def __repr__(self) -> str:
+        return "<first\n  second>"
+
+
+def test_a_value_of_several_lines() -> None:
+    assert shown(Lines()) == "<first second>"

@@ -1,0 +1,140 @@
+"""The bound on ends after a fault: by the program's own timeouts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from faults.ledger import Event, Timeline
+from faults.ledger.record import End, Run
+from faults.plan import Plan
+from faults.verdict.checks import judge
+from faults.verdict.script_outcomes import of_lives
+from faults.verdict.time_bounds import _held, bound_of_timeout, lasting, slowest, timeout_of
+
+
+def timeout(*events: Event) -> float:
+    return timeout_of(Timeline(events, {}, ("a", "b")))
+
+
+def up(role: str, seconds: float) -> Event:
+    return Event(role, "up", 1.0, {"rpc_timeout": seconds})
+
+
+def invoke(seconds: float, **details: object) -> Event:
+    return Event("a", "invoke", 2.0, {"timeout": seconds, **details})
+
+
+def test_the_longest_timeout_that_a_hurt_call_may_take() -> None:
+    assert timeout(up("a", 2.0), up("b", 60.0), invoke(5.0, faults=[0])) == 60.0
+    assert timeout(up("a", 2.0), invoke(90.0, faults=[0])) == 90.0
+    assert timeout(up("a", 2.0), invoke(90.0)) == 2.0  # which nothing has hurt
+    assert timeout(up("a", 60.0), invoke(0.0, faults=[0])) == 60.0  # without a limit
+    assert timeout(up("a", 1.0), Event("a", "shutdown", 3.0, {"graceful": True, "timeout": 5.0})) == 5.0
+    assert timeout() == 0.0
+
+
+def call(event: str, time: float, nth: int = 1, seconds: float = 90.0, process: int = 1) -> Event:
+    return Event("a", event, time, {"site": "shop:pay", "nth": nth, "timeout": seconds}, process)
+
+
+@pytest.mark.parametrize(
+    ("calls", "longest"),
+    [
+        ([call("invoke", 4.0), call("fail", 7.0)], 90.0),  # open when the fault bit, and failed by it
+        ([call("invoke", 4.0), call("ok", 7.0)], 90.0),  # it waited, and was answered
+        ([call("invoke", 6.0), call("info", 7.0)], 90.0),
+        ([call("invoke", 6.0)], 90.0),  # its end is written by nobody
+        ([call("invoke", 6.0), call("invoke", 8.0), call("ok", 9.0)], 90.0),  # nor is the first one's
+        ([call("invoke", 4.0), call("invoke", 6.0, process=2), call("ok", 7.0, process=2)], 90.0),
+        ([call("invoke", 6.0), call("ok", 7.0)], 2.0),
+        ([call("invoke", 3.0), call("fail", 4.0)], 2.0),
+        ([call("invoke", 4.0, seconds=0.0), call("fail", 7.0)], 2.0),
+    ],
+)
+def test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too(calls: list[Event], longest: float) -> None:
+    """Also of a survivor, whose own call no fault has hit."""
+    assert timeout_of(Timeline((up("a", 2.0), *calls), {}, ("a",)), 5.0) == longest
+
+
+def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last() -> None:
+    assert bound_of_timeout(60.0) == 130.0
+    assert (
+        lasting(
+            Plan.parse("Pause role=a at=up@a seconds=2; Delay site=s:f side=reply seconds=0.5; Crash role=a at=up@a")
+        )
+        == 2.5
+    )
+
+
+def role(name: str, pid: int, begin: float, end: float, *between: Event, how: str = "exit") -> list[Event]:
+    """A life: ``how`` it ended, besides."""
+    details = {"bases": ["RuntimeError"], "error": "eof", "status": 0}
+    inner = [replace(event, role=name, process=pid) for event in between]
+    first = Event(name, "start", begin, {"pid": pid, "world": begin}, pid)
+    return [first, Event(name, "up", begin + 1, {}, pid), *inner, Event(name, how, end, details, pid)]
+
+
+def script(*events: list[Event], command: float, kind: str = "Returned") -> Run:
+    """Of a till that drops its first call of a shop."""
+    every = sorted((event for each in events for event in each), key=lambda event: event.time)
+    timeline = Timeline(tuple(every), {}, tuple(dict.fromkeys(event.role for event in every)))
+    lives = of_lives(timeline)
+    ends = {name: next((end for end in each if not end.returned), each[-1]) for name, each in lives.items()}
+    ends["+command"] = End(kind, kind, command)
+    plan = Plan.parse("Drop site=shop:pay role=till nth=1 side=reply")
+    return Run("shop", plan, timeline, ends, bound=5.0, lives=lives)
+
+
+def fired(time: float) -> Event:
+    return Event("shop", "fired", time, {"fault": 0, "caller": "till", "site": "shop:pay", "nth": 1})
+
+
+class TestRecovery:
+    """A program that begins anew, or goes on without who is lost, takes as long as it takes."""
+
+    LOST = (*role("shop", 1, 0.0, 5.0, fired(2.0)), *role("till", 2, 0.0, 6.0, how="raised"))
+
+    def test_a_second_world_is_not_held_to_the_bound(self) -> None:
+        again = [*role("shop", 3, 8.0, 90.0), *role("till", 4, 8.0, 90.0)]
+        assert slowest(script(list(self.LOST), again, command=91.0)) == ("till", 4.0)
+        assert slowest(script(list(self.LOST), again, command=99.0, kind="Exited")) == ("+command", 9.0)
+
+    def test_who_goes_on_and_returns_is_not_held_to_the_bound(self) -> None:
+        clerk = role("clerk", 3, 0.0, 90.0)
+        found = script(list(self.LOST), clerk, command=200.0)
+        assert slowest(found) == ("till", 4.0)
+        assert next(each for each in judge(found).checks if each.name == "bound").holds is True
+
+    def test_who_fails_late_is(self) -> None:
+        late = role("till", 2, 0.0, 9.0, how="raised")
+        found = script([*role("shop", 1, 0.0, 90.0, fired(2.0)), *late], command=91.0)
+        assert slowest(found) == ("till", 7.0)
+        assert judge(found).verdict == "hung"
+
+    def test_a_world_that_is_hurt_again_is_counted_from_its_own_fault(self) -> None:
+        again = [*role("shop", 3, 50.0, 60.0, fired(55.0)), *role("till", 4, 50.0, 58.0, how="raised")]
+        assert slowest(script(list(self.LOST), again, command=61.0)) == ("till", 4.0)
+        assert slowest(script(list(self.LOST), again, command=70.0, kind="Exited")) == ("+command", 10.0)
+
+    def test_a_command_that_waits_in_vain_is_held_to_it(self) -> None:
+        """Nobody has come to an end of its own since the fault: its program has ended them."""
+        found = script([*role("till", 2, 0.0, 6.0, fired(2.0), how="raised")], command=90.0)
+        assert slowest(found) == ("+command", 84.0)
+        assert judge(found).verdict == "hung"
+
+    def test_a_command_is_counted_from_the_end_of_the_last_role_that_failed(self) -> None:
+        """Which has had the whole bound, too; but not from that of a role which the command itself has ended."""
+        failed = role("till", 2, 0.0, 6.0, fired(2.0), how="raised")
+        found = script(failed, command=10.0, kind="Exited")
+        assert slowest(found) == ("till", 4.0)
+        assert judge(found).verdict != "hung"
+        late = replace(script(failed, command=12.0, kind="Exited"), limit="twice 0 s")
+        text = next(each for each in judge(late).checks if each.name == "bound").text
+        assert text.startswith("+command was the last to end, 6.0 s after the last role or the first fault, wanted at")
+        assert text.endswith("most 5.0: twice 0 s; --bound sets another")
+        ended = End("Ended", "was ended by its own program", 9.0)
+        found = script(failed, role("shop", 1, 0.0, 9.0), command=12.0, kind="Exited")
+        lives = {**found.lives, "shop": [ended]}
+        assert dict(_held(replace(found, lives=lives), [fired(2.0)], 2.0))["+command"] == 6.0

@@ -1,0 +1,68 @@
+"""What an agent that starts may not have, and that all is as it was afterwards."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from torch.distributed.rpc import api
+
+from faults.inject.message.transports import without_shared_memory
+from tests.support.roles_messages import file_limit as limit
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def lowered() -> Iterator[Callable[[int], None]]:
+    """Lowers this process's limit, until the end of the test."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda soft: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, int]]:
+    """Who was started in torch's place, and under which limit; `None` cannot be."""
+    seen: list[tuple[object, int]] = []
+
+    def start(agent: Any) -> None:
+        seen.append((agent, limit()))
+        if agent is None:
+            raise RuntimeError("no agent")
+
+    monkeypatch.setattr(api, "_set_and_start_rpc_agent", start)
+    return seen
+
+
+def test_only_while_an_agent_starts(starts: list[tuple[object, int]]) -> None:
+    before, start = limit(), api._set_and_start_rpc_agent
+    with without_shared_memory():
+        assert limit() == before
+        api._set_and_start_rpc_agent("one")
+        assert limit() == before
+    api._set_and_start_rpc_agent("other")
+    assert starts == [("one", MIB - 1), ("other", before)]
+    assert api._set_and_start_rpc_agent is start
+
+
+def test_also_when_it_does_not_start(starts: list[tuple[object, int]]) -> None:
+    before, start = limit(), api._set_and_start_rpc_agent
+    with pytest.raises(RuntimeError, match=r"^no agent$"), without_shared_memory():
+        api._set_and_start_rpc_agent(None)
+    assert starts == [(None, MIB - 1)]
+    assert limit() == before
+    assert api._set_and_start_rpc_agent is start
+
+
+@pytest.mark.parametrize(("own", "wanted"), [(MIB // 2, MIB // 2), (4 * MIB, MIB - 1)])
+def test_a_limit_of_the_programs_own(
+    own: int, wanted: int, starts: list[tuple[object, int]], lowered: Callable[[int], None]
+) -> None:
+    lowered(own)
+    with without_shared_memory():
+        api._set_and_start_rpc_agent("one")
+    assert starts == [("one", wanted)]
+    assert limit() == own

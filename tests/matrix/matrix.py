@@ -1,0 +1,145 @@
+"""The matrix: every tutorial under every kind of fault at every place, one cell a run (tests/matrix/test_matrix.py).
+
+matrix_places.py says what is hurt, matrix_verdicts.py what has to come of it. ``python -m tests.matrix.matrix`` prints
+docs/matrix.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from reference import TUTORIALS
+from tests.matrix.places import KINDS, PLACES, plan_of
+from tests.matrix.verdicts import EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, WRONG, Expected
+
+PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run. ``place``: of its fault; ``kind``: the column, or what is mixed."""
+
+    tutorial: str
+    place: str
+    kind: str
+    plan: str
+    expected: Expected
+
+    @property
+    def name(self) -> str:
+        return f"{self.tutorial}-{self.kind.replace(' ', '-')}"
+
+
+def cells() -> Iterator[Cell]:
+    """Those that are run."""
+    for place, kinds in KINDS.items():
+        for tutorial in TUTORIALS:
+            for kind in kinds:
+                expected = VERDICTS[tutorial][kind]
+                if expected.verdict:
+                    yield Cell(tutorial, place, kind, plan_of(tutorial, kind), expected)
+    for tutorial, kind, plan, expected in MIXED:
+        yield Cell(tutorial, "mixed", kind, plan, expected)
+
+
+def _both(tutorial: str, first: str, second: str, **replaced: str) -> str:
+    """Two cells' plans in one; ``replaced``: fields of the second that differ from its cell's."""
+    words = [
+        next((f"{name}={value}" for name, value in replaced.items() if word.startswith(f"{name}=")), word)
+        for word in plan_of(tutorial, second).split()
+    ]
+    return f"{plan_of(tutorial, first)}; {' '.join(words)}"
+
+
+# Tutorial, what is mixed, plan, what has to come of it.
+MIXED: tuple[tuple[str, str, str, Expected], ...] = (
+    (
+        "batch_parameter_server",
+        "Duplicate + Delay reply",
+        _both("batch_parameter_server", "Duplicate", "Delay reply", role="trainer2"),
+        Expected(EQUAL, timeout=PATIENT),
+    ),
+    (
+        # One alone makes two lists of unequal length. Both together once made them equal, and the result wrong.
+        "reinforce",
+        "Duplicate + Duplicate of the reward",
+        _both("reinforce", "Duplicate", "Duplicate", site="reference.reinforce:Agent.report_reward"),
+        Expected(EQUAL, timeout=PATIENT),
+    ),
+    (
+        "rnn",
+        "Pause at call + Delay reply",
+        _both("rnn", "Pause at call", "Delay reply"),
+        Expected(EQUAL, timeout=PATIENT),
+    ),
+    (
+        "pipeline",
+        "Delay request + Partition healed",
+        _both("pipeline", "Delay request", "Partition healed"),
+        Expected(EQUAL, timeout=PATIENT),
+    ),
+    (
+        "parameter_server",
+        "Duplicate + Crash before",
+        _both("parameter_server", "Duplicate", "Crash before", nth="3"),
+        Expected(ERROR, {"ps": KILLED, "worker1": GONE}),
+    ),
+)
+
+_ABOUT = """# The matrix
+
+Every tutorial under every kind of fault, as `tests/matrix/test_matrix.py` runs it: one cell, one run, and this verdict.
+`python -m tests.matrix.matrix` prints this page.
+
+| sign | the run's verdict |
+|---|---|
+| = | `equal`: all roles return, and the trace is the twin's |
+| E | `clean error`: who is lost is named, within the bound, and no other trace is returned |
+| W | `wrong`: it ends with an error that a judge who knows only the plan cannot excuse; the reason is below |
+| - | no such cell; the reason is below |
+
+A row is hurt at the call that carries its gradients, parameters or actions, once it trains (`tests/matrix/places.py`).
+*Crash before* and *after* kill who is called, *Crash at call* who calls; at a step it is who is called. Partitions are
+between the two, one way, and last; *healed* is both ways, for 0.2 s.
+"""
+
+
+def page() -> str:
+    """docs/matrix.md."""
+    tables = [f"## Faults of {_title(place)}\n\n{_table(place)}" for place in KINDS]
+    mixed = [f"| {tutorial} | {kind} | {_sign(expected)} |" for tutorial, kind, _, expected in MIXED]
+    both = "\n".join(["## Two at once\n", "| tutorial | faults | |", "|---|---|---|", *mixed])
+    rows = [f"| {name} | `{at.site}` | {at.caller} | {at.nth} | {at.callee} |" for name, at in PLACES.items()]
+    where = "\n".join(["## Where\n", "| tutorial | call | by | number | executed by |", "|---|---|---|---|---|", *rows])
+    return "\n\n".join([_ABOUT.rstrip(), *tables, both, _reasons(), where]) + "\n"
+
+
+def _title(place: str) -> str:
+    return {"call": "calls", "message": "messages", "process": "processes", "network": "the network"}[place]
+
+
+def _table(place: str) -> str:
+    kinds = list(KINDS[place])
+    rows = [f"| {name} | {' | '.join(_sign(VERDICTS[name][kind]) for kind in kinds)} |" for name in TUTORIALS]
+    return "\n".join([f"| | {' | '.join(kinds)} |", f"|{'---|' * (len(kinds) + 1)}", *rows])
+
+
+def _sign(expected: Expected) -> str:
+    return {EQUAL: "=", ERROR: "E", WRONG: "W", "": "-"}[expected.verdict]
+
+
+def _reasons() -> str:
+    """Why a cell is empty, or differs from its column."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in TUTORIALS:
+        for kind, expected in VERDICTS[name].items():
+            if expected.reason:
+                found.setdefault((kind, expected.reason), []).append(name)
+    rows = [f"| {kind} | {', '.join(names)} | {reason} |" for (kind, reason), names in found.items()]
+    return "\n".join(["## Reasons\n", "| cell | of | why |", "|---|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    print(page(), end="")

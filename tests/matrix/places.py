@@ -1,0 +1,135 @@
+"""Where and how the matrix hurts each tutorial: the call and the roles of a row, the fault of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tutorial is hurt, chosen by hand: the call that carries its gradients, parameters or actions, once
+    training is under way, and the two roles that it joins.
+
+    ``nth``: which call of ``site`` by ``caller``; ``other``: who else calls it; ``step``: the role that announces
+    steps; ``message``: a type that ``sender`` sends for calls that its ledger tells of; ``late``: who sends the late
+    ones, if another: not all of the sender's can be, since those with gradients pass the faulty agent; ``kbit``: what
+    ``callee`` can send when it is slow: so little that packets have to wait.
+    """
+
+    site: str
+    nth: int
+    caller: str
+    callee: str
+    message: str = "PYTHON_CALL"
+    sender: str = ""
+    late: str = ""
+    other: str = ""
+    step: str = ""
+    kbit: int = 200
+
+
+REMOTE = "PYTHON_REMOTE_CALL"
+
+PLACES: Mapping[str, Place] = {
+    "rpc_basics": Place("reference.rpc_basics:scaled_sum", 4, "caller", "dest_worker", sender="caller"),
+    "rref_dataflow": Place(
+        "reference.rref_dataflow:add", 2, "worker0", "worker3", message=REMOTE, sender="worker0", kbit=50000
+    ),
+    "dist_autograd": Place(
+        "reference.dist_autograd:gradient", 5, "worker0", "worker1", message=REMOTE, sender="worker0", step="worker0"
+    ),
+    "parameter_server": Place(
+        "reference.parameter_server:ParameterServer.apply_gradients",
+        nth=2,
+        caller="worker1",
+        callee="ps",
+        sender="worker1",
+        other="worker2",
+        step="ps",
+    ),
+    "batch_parameter_server": Place(
+        "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model",
+        nth=2,
+        caller="trainer1",
+        callee="ps",
+        sender="ps",
+        other="trainer2",
+        step="trainer1",
+    ),
+    "sharded_parameter_server": Place(
+        "reference.sharded_parameter_server:ParameterServerShard.push_and_fetch",
+        nth=3,
+        caller="trainer1",
+        callee="ps1",
+        sender="ps1",
+        other="trainer2",
+        step="trainer1",
+    ),
+    "reinforce": Place(
+        "reference.reinforce:Agent.select_action", 20, "observer1", "agent", sender="agent", step="agent"
+    ),
+    "batch_reinforce": Place(
+        "reference.batch_reinforce:Agent.select_action_batch", 20, "observer1", "agent", sender="agent", step="agent"
+    ),
+    "rnn": Place(
+        "reference.rnn:EmbeddingTable.forward", 2, "trainer", "ps", message=REMOTE, sender="trainer", step="trainer"
+    ),
+    "pipeline": Place(
+        "reference.rpc.shard:Shard.forward", 5, "master", "worker1", sender="master", late="worker1", step="master"
+    ),
+    "hybrid_ddp": Place(
+        "reference.hybrid_ddp:EmbeddingServer.update",
+        nth=2,
+        caller="trainer1",
+        callee="ps",
+        sender="ps",
+        other="trainer2",
+        step="trainer1",
+    ),
+}
+
+_CALL = "site={site} role={caller} nth={nth}"
+_AT_CALL = "at=call:{site}#{nth}@{caller}"
+_LINK = "role={caller} peer={callee} " + _AT_CALL
+
+# Column: the plan of its cells, by the place of the fault.
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "call": {
+        "Delay request": f"Delay {_CALL} side=request seconds=0.2",
+        "Delay reply": f"Delay {_CALL} side=reply seconds=0.2",
+        "Raise request": f"Raise {_CALL} side=request",
+        "Raise reply": f"Raise {_CALL} side=reply",
+        "Drop request": f"Drop {_CALL} side=request",
+        "Drop reply": f"Drop {_CALL} side=reply",
+        "Duplicate": f"Duplicate {_CALL}",
+        "Crash before": f"Crash {_CALL} when=before",
+        "Crash after": f"Crash {_CALL} when=after",
+        "Order": "Order site={site} roles={other},{caller} nth={nth} seconds=1",
+    },
+    "message": {
+        "Delay message": "Delay message={message} role={late} seconds=0.05",
+        "Drop message": "Drop message={message} role={sender} times=1",
+    },
+    "process": {
+        "Crash at call": f"Crash role={{caller}} {_AT_CALL}",
+        "Crash at step": "Crash role={callee} at=step:1@{step}",
+        "Pause at call": f"Pause role={{callee}} {_AT_CALL} seconds=0.2",
+        "Pause at step": "Pause role={caller} at=step:1@{step} seconds=0.2",
+    },
+    "network": {
+        "Partition out": f"Partition {_LINK} direction=out",
+        "Partition in": f"Partition {_LINK} direction=in",
+        "Partition healed": f"Partition {_LINK} direction=both seconds=0.2",
+        "Reset": f"Reset {_LINK}",
+        "Lossy": f"Lossy {_LINK} direction=both percent=50 seconds=0.3",
+        "Slow": f"Slow role={{callee}} {_AT_CALL} kbit_per_second={{kbit}}",
+    },
+}
+
+
+def plan_of(tutorial: str, kind: str) -> str:
+    """The cell's plan as text."""
+    plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
+    at = PLACES[tutorial]
+    return plan.format(**{**vars(at), "late": at.late or at.sender})

@@ -1,0 +1,99 @@
+"""Every cell of the matrix is run, and comes to what is written down of it; and the page says the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from faults.ledger.record import Run
+from faults.plan import Plan
+from faults.plan.fields import SHAPES
+from faults.run.runs import run
+from faults.run.subject import of_tutorial
+from faults.verdict.checks import Judgement
+from reference import TUTORIALS
+from reference.verify import quick
+from tests.matrix import matrix
+from tests.matrix.matrix import Cell, cells
+from tests.matrix.places import KINDS, PLACES, plan_of
+from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
+from tests.support.networks import require
+
+# Seconds: far beyond what any cell takes, also on a machine with much else to do.
+DEADLINE = 150.0
+
+
+def marks(cell: Cell) -> list[pytest.MarkDecorator]:
+    """Long are a network's cells, whose packets are late, or lost until a limit, and lost calls, which wait for it."""
+    lost = cell.name.endswith(("-Drop-request", "-Drop-reply"))
+    return [pytest.mark.long] if cell.place == "network" or lost else []
+
+
+@pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])
+def test_cell(cell: Cell, tmp_path: Path) -> None:
+    if cell.place == "network" or "Partition" in cell.plan:
+        require()
+    subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
+    found, judgement = run(subject, Plan.parse(cell.plan), tmp_path, deadline=DEADLINE)
+    assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
+
+
+def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:
+    """What of the run is not as it has to be."""
+    ends = {role: end.text.removeprefix("raised ") for role, end in found.ends.items()}
+    unsaid = [role for role, words in expected.ends.items() if not re.search(words, ends[role], re.DOTALL)]
+    wrong = [f"{role}: {ends[role]!r}, wanted {expected.ends[role]!r}" for role in unsaid]
+    if judgement.verdict != expected.verdict:
+        wrong.append(f"{judgement.verdict}, wanted {expected.verdict}")
+    return wrong
+
+
+class TestTheTable:
+    def test_every_tutorial_and_kind_has_a_cell_or_a_reason(self) -> None:
+        kinds = {kind for of_place in KINDS.values() for kind in of_place}
+        assert set(PLACES) == set(TUTORIALS)
+        assert {name: set(row) for name, row in VERDICTS.items()} == dict.fromkeys(TUTORIALS, kinds)
+        empty = [(n, kind) for n, row in VERDICTS.items() for kind, e in row.items() if not (e.verdict or e.reason)]
+        assert empty == []
+        silent = [cell.name for cell in cells() if cell.expected.verdict != EQUAL and not cell.expected.ends]
+        assert silent == [], "errors that nobody has to say"
+        assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
+
+    def test_every_kind_at_every_place_is_a_column(self) -> None:
+        plans = [Plan.parse(plan_of("batch_parameter_server", kind)) for row in KINDS.values() for kind in row]
+        assert {(fault.kind, fault.place) for plan in plans for fault in plan.faults} == set(SHAPES)
+        assert [plan.faults[0].place for plan in plans] == [place for place, row in KINDS.items() for _ in row]
+        sides = {(f.kind, f.side or f.when or f.direction) for plan in plans for f in plan.faults}
+        assert {
+            ("Crash", "before"),
+            ("Crash", "after"),
+            *(("Partition", way) for way in ("in", "out", "both")),
+        } <= sides
+        assert {(kind, side) for kind in ("Delay", "Raise", "Drop") for side in ("request", "reply")} <= sides
+
+    def test_an_order_is_left_out_only_where_nobody_else_calls_or_can(self) -> None:
+        for name, place in PLACES.items():
+            assert bool(place.other) == bool(VERDICTS[name]["Order"].verdict), name
+            assert bool(place.step) == bool(VERDICTS[name]["Crash at step"].verdict), name
+
+    def test_the_page_is_not_stale(self) -> None:
+        assert matrix.PAGE.read_text() == matrix.page(), "python -m tests.matrix.matrix > docs/matrix.md"
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [
+        (Expected(EQUAL), ["clean error, wanted equal"]),
+        (Expected("clean error", {"trainer": "ValueError"}), ["trainer: "]),
+        (Expected("clean error", {"trainer": "FaultError", "ps": "PeerLost: trainer"}), []),
+    ],
+    ids=["another-verdict", "another-error", "right"],
+)
+def test_a_wrong_expectation_is_noticed(expected: Expected, said: list[str], tmp_path: Path) -> None:
+    plan = Plan.parse(plan_of("rnn", "Raise request"))
+    found, judgement = run(of_tutorial(quick("rnn", timeout=1.0)), plan, tmp_path, deadline=DEADLINE)
+    wrong = mistakes(expected, found, judgement)
+    assert len(wrong) == len(said)
+    assert all(each.startswith(start) for each, start in zip(wrong, said, strict=True)), wrong

@@ -1,0 +1,26 @@
+"""Every promise of README, the manuals and the command lines' help, and the tests that would notice if it were broken.
+
+A promise is a text that stands in its document, word for word. `test_documented.py` fails where it does not stand there
+any more, or where a test is gone: whoever changes a promise changes this table. Figures that were measured are not in
+it, nor what torch does (docs/behaviours.md and docs/errata.md name their tests themselves), nor the verdicts of the
+tutorials under each kind of fault (docs/matrix.md is printed from what its test runs).
+
+A document is a file, or a command whose help it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.project.documented_commands import COMMANDS
+from tests.project.documented_faults import FAULTS
+from tests.project.documented_pages import PAGES
+from tests.project.documented_readme import README
+
+# Document, promise, tests: by file and name, as in docs/behaviours.md.
+DOCUMENTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "README.md": README,
+    "docs/faults.md": FAULTS,
+    **PAGES,
+    **COMMANDS,
+}

@@ -1,0 +1,385 @@
+"""The promises of the other pages of docs/."""
+
+from __future__ import annotations
+
+_LEFT = "reference/test_world.py::TestNothingIsLeft"
+
+_PYTEST: dict[str, tuple[str, ...]] = {
+    "the plugin is there; in a checkout a `conftest.py` says": (
+        "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "It imports torch only for tests that use its fixtures": (
+        "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "has its tests run without the plugin, and one line says which file it is": (
+        "faults/test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
+    ),
+    "the line comes where tests or a `conftest.py` fail": (
+        "faults/test_startup.py::TestPytest::test_a_module_of_a_folder_of_tests_is_named_where_they_fail",
+        "faults/test_startup.py::TestPytest::test_a_module_that_a_conftest_cannot_import_is_named",
+    ),
+    "def test_sold_out(world):": ("faults/test_pytest_plugin.py::test_the_examples_of_the_manual",),
+    "If a role dies, or keeps RRefs, the next test finds a new world": (
+        "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+    ),
+    "**A test whose fault never fired fails.**": (
+        "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+        "faults/test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+    ),
+    '**The mark `plan("...")` puts its plan to work,** with or without the fixture `plan`': (
+        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A test whose plan was put to work nowhere fails": (
+        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "what a test is expected to fail by has to come after all its faults have fired": (
+        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A `PYTHON_CALL` and a `PYTHON_REMOTE_CALL` do leave some": (
+        "faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",
+        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "A text without a fault is refused. So is everything that is no plan, before any fixture of the test is set up": (
+        "faults/test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
+    ),
+    "replaces the plan of every test that has one, and hurts every other test that names `world`": (
+        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
+    ),
+    "If one did not, or if no test ran under the plan, the run says so and its exit status is 1": (
+        "faults/test_plugin_plans.py::test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass",
+        "faults/test_plugin_plans.py::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",
+    ),
+    "`faults: 12 tests ran under a plan`": (
+        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
+        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+    ),
+    "is removed at its end, and told": (
+        "faults/test_plugin_plans.py::test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told",
+    ),
+    "this plan instead of the marks'": (
+        "faults/test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+        "faults/test_pytest_plugin.py::test_options_that_mean_nothing",
+    ),
+    "a failed test's ledgers and logs are copied to a folder in DIR": (
+        "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+    "which tests must leave nothing behind; ini: `faults_leaks`; by default those with these fixtures": (
+        "faults/test_pytest_plugin.py::test_who_is_held_to_what_it_leaves",
+        "faults/test_pytest_plugin.py::test_options_that_mean_nothing",
+    ),
+    "the worlds of these fixtures are isolated, but those launched with `isolated=False`": (
+        "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
+    ),
+    "Where it is set, Hypothesis draws from it too": (
+        "faults/test_pytest_plugin.py::test_the_seed_decides_what_hypothesis_draws",
+    ),
+    "and on no role an RRef, a fork, a pending user or an autograd context": (
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+    ),
+    '`@pytest.mark.leaves("processes", "rrefs")` allows kinds': (
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "faults/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",
+    ),
+    "Two runs at once on one machine do not see each other's": (
+        "faults/test_pytest_plugin.py::test_two_suites_at_once_do_not_disturb_each_other",
+    ),
+    "write the stacks of all threads and are ended, within 6 s": (
+        "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+}
+
+_CLUSTERS: dict[str, tuple[str, ...]] = {
+    "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_on_two_hosts",),
+    "rank 0 plays the first role, rank 1 the second": (
+        "reference/test_world.py::TestCalls::test_ranks_follow_the_order_of_the_names",
+        "reference/test_clusters.py::test_on_two_hosts",
+    ),
+    "Together they must be as many as the roles": (
+        "reference/test_cli.py::test_a_wrong_number_of_processes",
+        "reference/test_cli.py::test_torchrun_with_a_wrong_number_of_processes",
+        "reference/test_cli.py::test_under_torchrun_a_case_that_cannot_fit",
+    ),
+    "a tutorial with any number of trainers, workers or observers takes as many as fit": (
+        "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
+    ),
+    "the file is written on the machine of the role that returns the trace": (
+        "reference/test_clusters.py::test_on_two_hosts",
+    ),
+    "| each rank's RPC agent (TensorPipe) | one, chosen by the kernel | that towards `MASTER_ADDR` |": (
+        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_the_hosts_are_two",
+    ),
+    "the one whose address this machine would use to talk to `MASTER_ADDR`": (
+        "reference/test_network_interface.py::test_each_address_of_this_machine_is_its_own_interfaces",
+        "reference/test_network_interface.py::test_the_source_decides_not_the_first_interface",
+    ),
+    "where you set them, stay as they are": ("reference/test_network_interface.py::test_what_the_user_set_stays",),
+    "ends with `PeerLost`, which names the rank, at once as well": (
+        "reference/test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",
+        "reference/test_shutdown_barrier.py::test_a_death_ends_everybodys_wait",
+        "reference/test_shutdown_barrier.py::test_a_call_that_a_death_cut_off_says_who_died",
+    ),
+    "both exit with status 1": ("reference/test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",),
+    "who only waits for the shutdown ends after `--deadline` seconds": (
+        "reference/test_shutdown_barrier.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
+    ),
+}
+
+_SECURITY: dict[str, tuple[str, ...]] = {
+    "the rendezvous is a file that only its user can read and write": (
+        "project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",
+        "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
+    ),
+    "Other users of the same machine can connect to loopback, so they can run code as you in a role": (
+        "reference/test_isolation.py::test_a_stranger_who_finds_a_roles_port_runs_code_in_it",
+    ),
+    "Connecting from outside is refused, whoever tries": (
+        "reference/test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
+        "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
+    ),
+    "a role can connect to nothing outside": (
+        "reference/test_isolation.py::test_an_isolated_role_reaches_nobody_outside",
+    ),
+    "and so are sockets that are files": (
+        "reference/test_isolation.py::test_an_isolated_role_reaches_a_socket_that_is_a_file",
+    ),
+    "keeps that one's permissions; a file that you may not write is not replaced": (
+        "reference/test_atomic_file.py::test_a_file_keeps_its_permissions",
+        "reference/test_atomic_file.py::test_a_file_that_its_user_may_not_write_is_not_replaced",
+    ),
+    "results have the permissions that your umask gives": (
+        "reference/test_atomic_file.py::test_a_new_file_has_what_the_umask_leaves",
+    ),
+    "Only the isolated worlds of the same launching process share it": (
+        "reference/test_isolation.py::test_isolated_worlds_of_one_process_share_a_network",
+    ),
+    "`python -m faults run`, `list` and `sweep` of a tutorial": (
+        "reference/test_isolation.py::test_the_commands_of_tutorials_isolate_every_world",
+    ),
+    "or for all of them `faults_isolated = true` in the ini file": (
+        "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
+    ),
+    "the roles are in the namespaces that the faults hurt": (
+        "reference/test_isolation.py::test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world",
+    ),
+    "together with a user namespace, in which a role keeps its user and group": (
+        "reference/test_isolation.py::test_who_has_no_privilege_makes_a_network_as_its_own_user",
+        "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
+    ),
+    "There all worlds start as before": (
+        "reference/test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
+        "reference/test_isolation.py::test_a_kernel_that_forbids_it_says_why",
+    ),
+    "`REFERENCE_ISOLATED=0` in the environment turns isolation off": (
+        "reference/test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
+    ),
+    "in a user namespace the role ends with an error that says so": (
+        "reference/test_isolation.py::test_a_script_with_threads_cannot_be_isolated_without_privileges",
+        "reference/test_isolation.py::test_a_role_that_cannot_enter_its_network_says_so",
+    ),
+    "are made for their user alone (0700), and so is each missing folder above them": (
+        "reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone",
+        "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
+    ),
+    "A folder that is there already keeps its permissions": (
+        "reference/test_private_folder.py::test_a_folder_that_is_there_stays_as_it_is",
+    ),
+    "TensorPipe and gloo listen on the loopback interface only": (
+        "reference/test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",
+    ),
+    "meets over RPC (`rpc_store.py`) and opens no store of its own": ("reference/test_rpc_store.py::test_the_store",),
+    "RPC itself keeps to loopback when all ranks are on one machine": (
+        "reference/test_network_interface.py::test_a_loopback_master_means_that_all_are_here",
+    ),
+    "otherwise it listens on one interface, the one that leads to `MASTER_ADDR`": (
+        "reference/test_clusters.py::test_on_two_hosts",
+    ),
+    "Reading one runs no code and imports only this package's own tutorials": (
+        "reference/test_trace.py::test_load_refuses_an_unknown_tutorial",
+        "reference/test_trace.py::test_load_refuses_what_is_no_safetensors_file",
+    ),
+}
+
+_DESIGN: dict[str, tuple[str, ...]] = {
+    "an unknown or impossible field is refused in one line": (
+        "reference/test_case.py::test_refused",
+        "reference/test_case.py::test_json_refused",
+    ),
+    "A frozen dataclass, plain data, JSON both ways": (
+        "reference/test_case.py::test_frozen",
+        "reference/test_case.py::test_json_round_trip",
+    ),
+    "defaults are the tutorial's own numbers": (
+        "reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+        "reference/test_published_defaults.py::test_a_default_says_where_it_is_published_or_why_it_is_not",
+    ),
+    "A twin has its formula's bits in exact and natural cases": (
+        "reference/test_formulas_servers.py::test_the_trace_is_the_formulas",
+        "reference/test_formulas_agents.py::test_a_twin_computes_the_formula",
+    ),
+    "The rows have every option of a case at two values or more": (
+        "reference/test_formulas_servers.py::test_every_option_has_two_values_in_the_table",
+        "reference/test_formulas_servers.py::test_every_number_has_two_digits_in_some_row",
+        "reference/test_formulas_agents.py::test_every_option_has_two_values_in_the_table",
+        "reference/test_formulas_agents.py::test_every_number_has_two_digits_in_some_row",
+    ),
+    "Saved as safetensors with the case in the header": (
+        "reference/test_trace.py::test_the_header_names_the_tutorial_and_the_case",
+    ),
+    "every fault is planned, then fired, then (where it can be seen) effective; and every call": (
+        "faults/test_calls.py::TestLedger::test_a_normal_call",
+        "faults/test_processes.py::test_crash_of_another_at_a_step",
+    ),
+    "A defect never passes; what the folder does not tell is `unknown`": (
+        "faults/test_exit_statuses.py::test_check",
+        "faults/test_exit_statuses.py::test_check_of_what_is_unknown",
+    ),
+    "Nothing imports against the arrows": (
+        "project/test_imports.py::test_a_file_imports_only_from_rooms_that_its_own_may_know",
+        "project/test_imports.py::test_an_import_against_the_flow_is_seen",
+    ),
+    "`faults` may import `reference`, but no tutorial; `reference` knows nothing of `faults`": (
+        "project/test_imports.py::test_faults_name_no_tutorial",
+        "project/test_imports.py::test_only_tests_import_both_rooms",
+    ),
+    "The public names of a room are those of its `__init__.py`": (
+        "project/test_public_paths.py::test_a_room_hands_out_the_names_that_it_lists",
+    ),
+    "a signal to the process, sent by the role whose moment it is, before it goes on": (
+        "faults/test_processes.py::test_pause_of_another_for_so_long",
+        "faults/test_guardian.py::test_it_continues_when_its_orders_end",
+    ),
+    "Exactly one role returns the trace": ("reference/test_small_cases.py::test_it_runs_equal",),
+    "stands in `reference/__init__.py` and in `verify.CASES`": (
+        "reference/test_case.py::test_every_tutorial_is_verified",
+    ),
+    "`hook.install` replaces `rpc.init_rpc` and `rpc.shutdown`": (
+        "faults/test_hook.py::test_install_replaces_start_and_shutdown_only_and_remove_puts_them_back",
+    ),
+    "No function of the program is wrapped, and no reference to one can be stale": (
+        "faults/test_calls.py::test_every_callable_still_works_under_a_plan",
+        "faults/test_patching.py::test_under_another_name_in_a_module_that_was_imported_later",
+    ),
+    "1. Every role has an outcome by its deadline.": (
+        "faults/test_checks.py::test_verdicts",
+        "faults/test_runs.py::test_who_waits_for_ever_hangs",
+    ),
+    "2. Never silently wrong: a trace that is returned is the twin's.": (
+        "faults/test_checks.py::TestTrace::test_only_the_twins",
+        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+    ),
+    "Nothing is left: no process, no shared memory; and where all roles returned, no RRef and no autograd context.": (
+        "faults/test_checks.py::TestLeft::test_rrefs_and_contexts_where_all_returned",
+        "faults/test_runs.py::test_what_is_left_is_ended",
+    ),
+    "5. Every fault fired, as often as the plan says.": (
+        "faults/test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
+        "faults/test_checks.py::TestFired::test_at_least_once_where_several_calls_may_be_meant",
+    ),
+    "`launch` checks its arguments and pickles every function; nothing has been started so far": (
+        "reference/test_world.py::test_bad_arguments_start_nothing",
+        "reference/test_world.py::test_a_function_that_cannot_be_sent_starts_nothing",
+    ),
+    "has torch and the tutorials of its launcher loaded": (
+        "reference/test_start.py::test_roles_start_with_the_tutorials_of_their_launcher",
+    ),
+    "by itself when its pipe to the launcher closes or the launcher's pid is gone": (
+        f"{_LEFT}::test_when_the_launching_process_is_killed",
+        f"{_LEFT}::test_by_a_forkserver_that_is_killed",
+    ),
+    "they end as `Raised(PeerLost)` within milliseconds": (
+        "reference/test_world.py::test_survivor_was_in_shutdown_when_it_heard",
+        "reference/test_world.py::test_a_world_without_its_dead_ends_long_before_its_deadline",
+        "reference/test_world.py::test_a_death_is_seen_within_50_ms",
+    ),
+    "writes all stacks, without needing the GIL, and then ends the process": (
+        "reference/test_world.py::test_overdue_while_holding_the_gil",
+        "reference/test_world.py::test_overdue_with_the_stacks_of_all_threads",
+    ),
+    "One that does not even do that within 2 s is killed": (
+        "reference/test_world.py::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",
+        "reference/test_world.py::test_overdue_while_stopped",
+    ),
+    "`wait()` therefore ends at the latest 6 s after the deadline": (
+        "reference/test_world.py::test_overdue_while_stopped",
+        "reference/test_world.py::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",
+    ),
+    "The order of accumulation is part of the case: `rank`, or `arrival` with the order in the trace": (
+        "reference/test_batch_parameter_server.py::TestOrders::test_rank_gives_the_bits_of_a_twin_that_knows_no_order",
+        "reference/test_batch_parameter_server.py::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        "reference/test_batch_parameter_server.py::TestOrders::test_the_order_of_arrival_does_decide_bits",
+    ),
+    "Random draws depend on a seed and a name": (
+        "reference/test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",
+        "reference/test_rng.py::test_draws_depend_on_seed_and_name_only",
+    ),
+    '`record="ends"` leaves out gradients and the parameters in between': (
+        "reference/test_trace.py::test_recorder_keeps_what_the_case_asks_for",
+        "reference/test_parameter_server.py::test_record_ends_keeps_both_ends_and_every_loss",
+    ),
+    "an error of an import, a set-up or a limit of the gate proves nothing": (
+        "project/test_mutants.py::test_every_verdict",
+    ),
+    "The killers have to pass on the healthy code first": (
+        "project/test_mutants.py::test_healthy_killers_have_to_pass",
+    ),
+    "The gate also fails where a promise has killed none": (
+        "project/test_mutants.py::test_a_promise_that_kills_none_is_named",
+        "project/test_mutants.py::test_every_check_is_a_promise",
+    ),
+    "is stale, and `tests/project/test_mutants.py` fails": (
+        "project/test_mutants.py::test_it_can_be_planted",
+        "project/test_mutants.py::TestStale::test_what_cannot_be_planted",
+    ),
+}
+
+_BENCHMARKS: dict[str, tuple[str, ...]] = {
+    "The losses of ours and of the same in turn are the same bits": (
+        "reference/test_pipeline.py::test_resnet50_equals_its_twin",
+    ),
+    "the order of sums is fixed by a chain of aliases (`parameter_chain.py`)": (
+        "reference/test_parameter_chain.py::test_bits_of_a_plain_backward_pass",
+        "reference/test_parameter_chain.py::test_without_it_threads_decide_bits",
+    ),
+    "the row fails if the running reward does not reach the environment's published threshold": (
+        "reference/test_reinforce.py::test_the_goal_is_the_environments_threshold",
+        "reference/test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
+    ),
+    "nothing is replaced": ("faults/test_hook.py::test_an_empty_plan_replaces_nothing",),
+    "2,037 examples through idle worlds": ("properties/test_examples.py::test_two_thousand",),
+}
+
+# Who uses a page of theirs may rely on: the tests that each line of it names are there, and show what it says.
+_SHOWN: dict[str, tuple[str, ...]] = {
+    "Each line names the test that pins it, if there is one": (
+        "project/test_documented.py::test_the_tests_that_pages_name_are_there",
+    ),
+}
+
+PAGES: dict[str, dict[str, tuple[str, ...]]] = {
+    "docs/pytest.md": _PYTEST,
+    "docs/clusters.md": _CLUSTERS,
+    "docs/security.md": _SECURITY,
+    "docs/design.md": _DESIGN,
+    "docs/benchmarks.md": _BENCHMARKS,
+    "docs/behaviours.md": _SHOWN,
+    "docs/errata.md": {
+        "A frozen `Case` whose defaults are the published numbers, where there are any": (
+            "reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+            "reference/test_published_defaults.py::test_every_tutorial_has_its_table",
+        ),
+        "`tests/errata/test_errata.py` runs what each crash and each silent error does": (
+            "errata/test_errata.py::test_erratum",
+            "errata/test_errata.py::test_every_crash_and_every_silent_error_is_shown",
+            "errata/test_errata.py::test_every_number_shown_is_on_the_page",
+        ),
+    },
+    "docs/matrix.md": {
+        "as `tests/matrix/test_matrix.py` runs it: one cell, one run, and this verdict": (
+            "matrix/test_matrix.py::test_cell",
+            "matrix/test_matrix.py::TestTheTable::test_the_page_is_not_stale",
+            "matrix/test_matrix.py::TestTheTable::test_every_tutorial_and_kind_has_a_cell_or_a_reason",
+        ),
+    },
+}

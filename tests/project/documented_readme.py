@@ -1,0 +1,290 @@
+"""The promises of README.md."""
+
+from __future__ import annotations
+
+README: dict[str, tuple[str, ...]] = {
+    "Both need Python 3.11 or newer": ("project/test_documented.py::test_the_python_that_is_needed",),
+    "and exit status 0 only if every line holds": (
+        "reference/test_cli.py::test_one_bad_row_is_enough",
+        "faults/test_exit_statuses.py::test_python_m_reference",
+    ),
+    "The first ends with": (
+        "reference/test_published_defaults.py::test_the_readmes_table_has_rows_that_verify_runs",
+        "reference/test_published_defaults.py::test_verify_begins_with_the_defaults_of_each_tutorial",
+    ),
+    "plain data; defaults are the tutorial's numbers": (
+        "reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
+    ),
+    "All eleven tutorials": (
+        "reference/test_cli.py::test_verify_without_names_runs_everything",
+        "reference/test_case.py::test_every_tutorial_is_verified",
+        "project/test_documented.py::test_the_readme_names_every_tutorial",
+    ),
+    "the tutorials, one module each": ("reference/test_case.py::test_the_tutorial_of_a_case_is_its_module",),
+    "python -m reference list": ("reference/test_cli.py::test_list_names_every_tutorial",),
+    "python -m reference run parameter_server --steps 300 --workers 2": (
+        "project/test_documented.py::test_documented_commands_start",
+        "reference/test_cli.py::test_options_make_the_case",
+    ),
+    "--save run.safetensors": ("reference/test_cli.py::test_a_real_run_saves_what_the_twin_computes",),
+    "every option, its default and its unit": ("reference/test_cli.py::test_help_of_a_tutorial_names_every_field",),
+    "python -m reference verify parameter_server": ("reference/test_cli.py::test_a_real_verify_is_equal",),
+    "also: reinforce reaches CartPole's threshold": (
+        "reference/test_cli.py::test_long_adds_rows_that_have_a_goal",
+        "reference/test_cli.py::test_bad_input",
+        "reference/test_reinforce.py::test_the_goal_is_the_environments_threshold",
+        "reference/test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
+    ),
+    "the tutorial's table of times, and pipeline.png": (
+        "reference/test_timing.py::test_splits",
+        "reference/test_timing.py::test_the_table_and_the_picture",
+    ),
+    "its table, and batch_reinforce.png": (
+        "reference/test_timing.py::test_both_modes_from_one_observer_on",
+        "reference/test_timing.py::test_the_table_and_the_picture",
+    ),
+    "torchrun --nproc-per-node 3 -m reference run batch_parameter_server": (
+        "reference/test_cli.py::test_torchrun_plays_one_role_a_process",
+        "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
+    ),
+    "Exit status 0: done and right; 1: it failed or differs; 2: bad input, in one line, and no process was started": (
+        "reference/test_cli.py::test_bad_input",
+        "reference/test_cli.py::test_unknown_words_are_named",
+        "reference/test_cli.py::test_what_was_wanted_is_named",
+        "reference/test_cli.py::test_an_impossible_deadline",
+        "reference/test_cli.py::test_a_file_that_cannot_be_written",
+        "reference/test_cli.py::test_a_wrong_number_of_processes",
+        "reference/test_cli.py::test_a_failed_run_says_who_failed_and_how",
+        "reference/test_cli.py::test_a_real_verify_with_a_wrong_twin_is_wrong",
+        "reference/test_cli.py::test_verify_says_what_is_wrong",
+        "reference/test_timing.py::test_refused_before_anything_starts",
+        "reference/test_timing.py::test_a_run_that_fails_ends_the_table",
+        "faults/test_exit_statuses.py::test_python_m_reference",
+        "faults/test_exit_statuses.py::test_what_cannot_be_printed_is_no_pass",
+    ),
+    "130: interrupted, by Ctrl-C, SIGTERM or SIGHUP": (
+        "faults/test_exit_statuses.py::test_a_command_that_is_interrupted",
+        "reference/test_interrupts.py::test_a_start_that_is_interrupted_leaves_nothing",
+    ),
+    "Options are written whole, and once.": (
+        "reference/test_cli.py::test_ctrl_c_is_no_traceback",
+        "faults/test_exit_statuses.py::test_python_m_reference",
+        "reference/test_cli.py::test_bad_input",
+        "reference/test_cli.py::test_unknown_words_are_named",
+    ),
+    "the calls of a healthy run: what can be hurt": (
+        "faults/test_cli.py::test_list",
+        "faults/test_census.py::test_a_real_run",
+    ),
+    "each call delayed, lost, doubled, refused, killed: a table": (
+        "faults/test_sweep.py::test_cells_by_hand",
+        "faults/test_sweep.py::test_a_real_subjects_cells",
+        "faults/test_sweep.py::test_the_exit_status_and_the_table",
+    ),
+    "# yours, unchanged": (
+        "faults/test_script.py::test_spawned_processes",
+        "faults/test_script.py::test_what_it_is_given",
+    ),
+    "of which `equal` and `within\n  bound` pass": (
+        "reference/test_numpy_forms.py::test_a_numpy_form_is_within_the_bound_for_many_seeds",
+        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_trace.py::test_the_header_names_the_tutorial_and_the_case",
+        "reference/test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
+        "reference/test_trace.py::test_compare_notices_every_bit",
+    ),
+    "A run ends with a verdict: `equal`": (
+        "faults/test_checks.py::test_verdicts",
+        "faults/test_runs.py::test_every_verdict",
+        "faults/test_runs.py::test_who_waits_for_ever_hangs",
+    ),
+    "since a fault that never happened proves nothing": (
+        "faults/test_exit_statuses.py::test_check",
+        "faults/test_runs.py::test_every_verdict",
+        "faults/test_script.py::test_a_plan_that_nobody_carries_out",
+    ),
+    "Exit status 0: pass; 1: a defect; 2: `unknown` (no RPC was seen, say), or bad input": (
+        "faults/test_exit_statuses.py::test_check",
+        "faults/test_exit_statuses.py::test_check_of_what_is_unknown",
+        "faults/test_exit_statuses.py::test_no_rpc_seen_is_unknown",
+        "faults/test_exit_statuses.py::test_run",
+        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+        "faults/test_exit_statuses.py::test_run_of_a_script",
+        "faults/test_exit_statuses.py::test_run_of_an_rpc_script",
+        "faults/test_exit_statuses.py::test_sweep",
+        "faults/test_exit_statuses.py::test_a_sweep_of_a_tutorial_that_is_wrong",
+        "faults/test_exit_statuses.py::test_python_m_faults",
+        "faults/test_cli.py::test_bad_input_is_one_line",
+    ),
+    "The first line says how many faults were planned": (
+        "faults/test_exit_statuses.py::test_check",
+        "faults/test_exit_statuses.py::test_several_faults_are_counted",
+        "faults/test_exit_statuses.py::test_check_of_a_healthy_run_says_that_nothing_was_planned",
+        "faults/test_exit_statuses.py::test_run_of_a_script",
+    ),
+    "a run without any has to be asked for, by `--healthy` instead of `--plan`": (
+        "faults/test_cli.py::test_bad_input_is_one_line",
+        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_healthy",
+    ),
+    "Faults of the network need root and Debian's `iproute2` and `nftables`": (
+        "faults/test_network.py::TestRefusals::test_a_program_that_is_missing",
+        "faults/test_network.py::TestRefusals::test_what_is_not_permitted",
+    ),
+    "# bits equal in 103 tensors": ("project/test_documented.py::test_the_python_of_the_readme",),
+    '# {"ps": Returned(...), "worker1": Returned(...)}': ("project/test_documented.py::test_the_python_of_the_readme",),
+    "`launch` starts one process a role": ("reference/test_world.py::test_returned",),
+    "`Returned`, `Raised`, `Killed`, `Exited`, or `Overdue` with every thread's stack": (
+        "reference/test_world.py::test_ends_are_told_apart_and_survivors_hear_of_them",
+        "reference/test_world.py::test_raised_says_type_message_and_remote_traceback",
+        "reference/test_world.py::test_overdue_with_the_stacks_of_all_threads",
+        "reference/test_outcome.py::test_other_ends",
+    ),
+    "until the next launching process of the same user removes them": (
+        "reference/test_world.py::TestNothingIsLeft::test_of_the_folders_of_a_killed_process_when_the_next_one_launches",
+        "reference/test_temporary_folders.py::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",
+    ),
+    "No process is left behind, also when the launching process is killed": (
+        "reference/test_world.py::TestNothingIsLeft::test_after_an_exception_in_the_block",
+        "reference/test_world.py::TestNothingIsLeft::test_after_leaving_without_waiting",
+        "reference/test_world.py::TestNothingIsLeft::test_of_what_a_role_itself_had_started",
+        "reference/test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_killed",
+        "reference/test_world.py::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",
+        "reference/test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
+        "reference/test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
+    ),
+    "A role that is stopped by a signal is ended 10 s after another one has ended and the rest have or can only wait": (
+        "reference/test_grace.py::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",
+        "reference/test_grace.py::test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended",
+        "project/test_documented.py::test_limits_that_are_not_given",
+    ),
+    "and so are roles that are stuck in the start of RPC, where threads or memory are short": (
+        "reference/test_grace.py::test_a_world_that_is_short_of_threads_ends",
+        "reference/test_grace.py::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",
+        "reference/test_grace.py::test_a_role_that_is_stuck_does_not_hear_of_a_loss",
+    ),
+    "(after 60 s where they still answer)": (
+        "reference/test_grace.py::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",
+        "project/test_documented.py::test_limits_that_are_not_given",
+    ),
+    "where another role still plays, where nobody has ended, or where a debugger has the role": (
+        "reference/test_world.py::test_overdue_while_stopped",
+        "reference/test_grace.py::test_a_stopped_role_is_left_alone_while_others_may_go_on",
+        "reference/test_grace.py::test_a_role_that_a_debugger_has_is_not_given_up",
+    ),
+    "60 s for `launch`, an hour for `python -m reference run`": (
+        "project/test_documented.py::test_limits_that_are_not_given",
+        "reference/test_cli.py::test_steps_in_between_are_recorded_if_they_are_saved",
+    ),
+    '`world.call("a", function, *args)` and `world.run(roles)` give them work': (
+        "reference/test_world.py::TestCalls::test_values_and_arguments",
+        "reference/test_world.py::TestCalls::test_run_plays_all_at_once",
+    ),
+    "until the world's own deadline (60 s unless you say otherwise)": (
+        "project/test_documented.py::test_idle_roles_end_at_their_worlds_deadline",
+        "project/test_documented.py::test_limits_that_are_not_given",
+    ),
+    'A trace is saved with `trace.save("x.safetensors")`': (
+        "reference/test_trace.py::test_files_keep_every_bit",
+        "reference/test_trace.py::test_a_save_that_fails_half_way_leaves_nothing",
+    ),
+    "It is in the trace, and the twin replays it: `train_locally(case, trace)`": (
+        "reference/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order",
+        "reference/test_batch_parameter_server.py::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        "reference/test_parameter_server.py::test_a_twin_of_several_workers_needs_their_order",
+    ),
+    "the plugin is there once the package is installed": (
+        "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
+    ),
+    "an account of what each test leaves, and reports that show plan, events, logs and stacks": (
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
+    ),
+    "plants some 650 bugs": ("project/test_documented.py::test_as_many_mutants_as_the_readme_says",),
+    "a test has to notice each, and the report says which one did": (
+        "project/test_mutants.py::test_it_can_be_planted",
+        "project/test_mutants.py::test_a_killer_exists",
+        "project/test_mutants.py::test_every_verdict",
+    ),
+    "ten rounds in random order with random seeds, and how many of a thousand tests failed": (
+        "project/test_soak.py::test_the_seed_decides_order_and_examples",
+        "project/test_soak.py::test_failures_are_counted_and_named_with_their_seeds",
+        "project/test_soak.py::test_the_summary_of_no_failures",
+    ),
+    "`Trace.load` refuses what is no trace in one printable line": (
+        "properties/test_hostile.py::test_what_no_trace_holds_is_refused_when_it_is_read",
+        "properties/test_hostile.py::test_a_file_is_a_trace_or_refused_in_one_line",
+    ),
+    "It is `unknown` where the twin of the file's case cannot be computed here": (
+        "properties/test_hostile.py::test_a_twin_that_cannot_be_computed_is_unknown",
+        "properties/test_hostile.py::test_more_steps_than_tensors_are_wrong_at_once",
+    ),
+    "a hundred times as many generated examples": (
+        "project/test_documented.py::test_a_soak_makes_a_hundred_times_the_examples",
+    ),
+    "on the oldest versions that this allows": (
+        "project/test_documented.py::test_the_oldest_versions_are_those_that_are_allowed",
+    ),
+    "`tox run -e ci`, which is all of these but the last four, and `-e lint` and `-e verify`": (
+        "project/test_documented.py::test_what_ci_runs",
+    ),
+    "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
+        "project/test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
+        "faults/test_network.py::TestRefusals::test_what_is_not_permitted",
+    ),
+    "so every order of their sums, with FMA or without, gives the same numbers": (
+        "reference/test_exactness.py::test_another_order_of_every_sum_gives_the_same_numbers",
+        "reference/test_exactness.py::test_the_batch_servers_twin_computes_the_rational_numbers",
+        "reference/test_exactness.py::test_a_product_is_accepted_exactly_if_its_sums_fit",
+    ),
+    "So does every order of their factors": (
+        "reference/test_exactness_flat.py::test_generated_exact_cases_have_one_result_as_flat_sums",
+        "reference/test_exactness_flat.py::test_a_loss_is_the_sum_of_the_products_of_all_factors",
+    ),
+    "A zero has no sign there": ("reference/test_trace.py::test_a_zero_has_no_sign_in_an_exact_case",),
+    "Where they are not, 16 further twins run": (
+        "reference/test_rounding.py::test_further_twins_are_computed_only_where_bits_differ",
+        "reference/test_reordering.py::test_every_sum_runs_in_another_order",
+    ),
+    "tensor by tensor, in the 2-norm and by the largest element": (
+        "reference/test_rounding.py::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",
+        "reference/test_rounding.py::test_known_ratios",
+    ),
+    "`returned` (every role did, and there is no twin)": (
+        "faults/test_script_outcomes.py::test_a_role_beside_another_that_shut_rpc_down_for_all",
+        "faults/test_script.py::test_processes_whose_exit_codes_nobody_reads",
+    ),
+    "`clean error` (one that comes from the plan)": (
+        "faults/test_error_origin.py::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",
+        "faults/test_error_origin.py::TestDuplicate::test_what_the_program_raises_is_not",
+    ),
+    "`run` and `verify` refuse a case for which it does not hold before they start a process": (
+        "reference/test_exactness.py::test_verify_refuses_before_anything_runs",
+        "reference/test_exactness.py::test_a_refusal_is_bad_input",
+        "reference/test_batch_parameter_server.py::test_an_exact_case_that_is_too_large_is_refused",
+        "reference/test_pipeline.py::test_an_exact_case_that_is_none_is_refused",
+        "reference/test_case.py::test_exact_arithmetic_needs_exact_numbers",
+    ),
+    "No tolerance is set by hand": (
+        "reference/test_rounding.py::test_reordered_sums_are_within_the_bound",
+        "reference/test_rounding.py::test_one_ulp_is_wrong_where_bits_are_due",
+    ),
+    "A run is `unknown`, and no pass, if rounding decides an agent's action": (
+        "reference/test_rounding.py::test_an_undecided_run_is_neither_right_nor_wrong",
+        "reference/test_rounding.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",
+    ),
+    "so much that a tensor of the last parameters or buffers may be rounding alone": (
+        "reference/test_rounding.py::test_a_result_that_may_be_rounding_alone_is_not_judged",
+        "reference/test_rounding.py::test_a_run_that_ends_with_what_rounding_has_decided_is_undecided",
+    ),
+    "names the tensors in which one element may be off by 1 % of the tensor's scale": (
+        "reference/test_rounding.py::test_what_is_seen_only_roughly_is_named",
+        "reference/test_rounding.py::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",
+    ),
+    "have a network of their own, which nobody outside reaches": (
+        "reference/test_isolation.py::test_the_commands_of_tutorials_isolate_every_world",
+        "reference/test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
+    ),
+    "add whole numbers, whose sums have the same bits in every form": (
+        "reference/test_rounding.py::test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form",
+        "reference/test_rounding.py::test_what_has_no_dtype_to_choose_rounds_nowhere",
+    ),
+}

@@ -1,0 +1,37 @@
+"""The tables of the manual, from the tables of the code. ``python -m tests.project.fault_tables`` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from faults.plan.fields import FIELDS, SHAPES, wanted
+
+ROOT = Path(__file__).parents[2]
+
+
+def _table(*rows: Iterable[str]) -> str:
+    first, *others = (f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([first, f"|{'---|' * (first.count(' | ') + 1)}", *others])
+
+
+def _code(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
+def shapes_table() -> str:
+    """What each kind needs and may have at each place."""
+    rows = [
+        (f"`{kind}`", place, _code(required), _code(name for name in optional if name not in required))
+        for (kind, place), (required, optional) in SHAPES.items()
+    ]
+    return _table(("kind", "place", "needs", "may have"), *rows)
+
+
+def fields_table() -> str:
+    """What each field means and takes."""
+    return _table(("field", "means", "takes"), *((f"`{name}`", text, wanted(name)) for name, text in FIELDS.items()))
+
+
+if __name__ == "__main__":
+    print(shapes_table(), fields_table(), sep="\n\n")

@@ -1,0 +1,362 @@
+"""Promises: each still stands in its document and has tests, and those that no other test would notice are tried."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from configparser import ConfigParser
+from contextlib import redirect_stdout, suppress
+from dataclasses import fields
+from functools import cache
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+import faults.cli.main
+import reference.cli.main
+from faults.cli.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
+from faults.inject.network import network
+from faults.plan import Plan
+from faults.plan.fields import KINDS
+from faults.run.sweep import INJECTIONS, ORDER
+from faults.script import script
+from reference import TUTORIALS, load
+from reference.outcome import Overdue, RoleFailed
+from reference.world import grace, launch
+from tests.mutants.catalog import MUTANTS
+from tests.project.documented import DOCUMENTED
+from tests.support import networks, roles_plain
+from tests.support.processes import left_after
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+
+PROMISES = [(document, promise) for document, promises in DOCUMENTED.items() for promise in promises]
+NAMED = sorted({test for promises in DOCUMENTED.values() for tests in promises.values() for test in tests})
+
+
+@cache
+def text_of(document: str) -> str:
+    """A file, or what a command's help prints; in one line, so that a promise may run over several."""
+    if not document.startswith("python -m "):
+        return " ".join((ROOT / document).read_text().split())
+    package, *arguments = shlex.split(document)[2:]
+    said, columns = StringIO(), os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = "1000"  # no word is cut
+    try:
+        with redirect_stdout(said), suppress(SystemExit):
+            {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
+    finally:
+        del os.environ["COLUMNS"]
+        if columns is not None:
+            os.environ["COLUMNS"] = columns
+    return " ".join(said.getvalue().split())
+
+
+@cache
+def names_in(file: str) -> frozenset[str]:
+    """The names of all tests and of their classes, as in node ids."""
+    found: set[str] = set()
+
+    def walk(body: list[ast.stmt], within: str) -> None:
+        for each in body:
+            if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name.lower().startswith("test"):
+                found.add(f"{within}{each.name}")
+                walk(each.body, f"{within}{each.name}::")
+
+    walk(ast.parse((ROOT / "tests" / file).read_text()).body, "")
+    return frozenset(found)
+
+
+@pytest.mark.parametrize("document", DOCUMENTED)
+def test_every_promise_stands_in_its_document(document: str) -> None:
+    text = text_of(document)
+    assert [promise for promise in DOCUMENTED[document] if " ".join(promise.split()) not in text] == []
+
+
+def test_every_promise_has_tests_and_they_are_there() -> None:
+    assert [promise for document, promise in PROMISES if not DOCUMENTED[document][promise]] == []
+    files = {test.partition("::")[0] for test in NAMED}
+    assert {test for test in NAMED if test.partition("::")[2] not in names_in(test.partition("::")[0])} == set(), files
+
+
+def test_every_page_is_in_the_table() -> None:
+    assert set(PAGES) - set(DOCUMENTED) == set()
+
+
+@pytest.mark.parametrize("document", [each for each in DOCUMENTED if each.startswith("python -m ")])
+def test_every_option_is_in_the_table(document: str) -> None:
+    """But for the fields of a case, whose help `test_cli` holds against the case."""
+    name = document.split()[4] if len(document.split()) > 4 else ""
+    case = set[str]()
+    if name in TUTORIALS:
+        options_of_fields = [item.name.replace("_", "-") for item in fields(load(name).Case)]
+        case = {f"--{dashes}{each}" for each in options_of_fields for dashes in ("", "no-")}
+    _, _, listed = text_of(document).partition("options: ")
+    options = set(re.findall(r"--[a-z0-9-]+", listed)) - case - {"--help", "--script"}
+    promised = " ".join(DOCUMENTED[document])
+    assert {each for each in options if each not in promised} == set()
+
+
+def test_the_tests_that_pages_name_are_there() -> None:
+    """Also those that no promise of the table names: behaviours of torch, and errata."""
+    named = {
+        (page, test)
+        for page in PAGES
+        for test in re.findall(r"(?:\w+/)*\btest_\w+\.py(?:::\w+)*", (ROOT / page).read_text())
+    }
+    named = {(page, test.removeprefix("tests/")) for page, test in named}
+    named.discard(("docs/pytest.md", "test_shop.py"))  # of the page's own example
+    assert len(named) > 60
+    missing = [
+        (page, test)
+        for page, test in sorted(named)
+        if not (ROOT / "tests" / test.partition("::")[0]).is_file()
+        or ("::" in test and test.partition("::")[2] not in names_in(test.partition("::")[0]))
+    ]
+    assert missing == []
+
+
+# Examples: what a page shows is accepted, and does what stands beside it.
+
+
+class Started(BaseException):
+    """What a command would have started."""
+
+
+def started(*arguments: object, **options: object) -> None:
+    raise Started
+
+
+def blocks(page: str) -> Iterator[str]:
+    """The lines of a page's examples; those that go on behind a backslash are one."""
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    for block in re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield from block.splitlines()
+
+
+def commands(page: str) -> Iterator[tuple[str, list[str]]]:
+    """(package, arguments) of every command line of ours."""
+    for line in blocks(page):
+        if "$" not in line and re.match(r"(python -m|torchrun .* -m) (faults|reference)\b", line):
+            words = shlex.split(line, comments=True)
+            place = words.index("-m") + 1
+            yield words[place], words[place + 1 :]
+
+
+COMMAND_LINES = [(page, *command) for page in PAGES for command in commands(page)]
+
+
+def test_there_are_documented_commands() -> None:
+    assert len(COMMAND_LINES) >= 20
+    assert {command for _, _, (command, *_) in COMMAND_LINES} >= {"list", "run", "sweep", "prepare", "check", "verify"}
+
+
+@pytest.mark.parametrize(
+    ("page", "package", "arguments"),
+    COMMAND_LINES,
+    ids=[f"{page}-{' '.join(arguments)[:60]}" for page, _, arguments in COMMAND_LINES],
+)
+def test_documented_commands_start(
+    page: str,
+    package: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Up to their first process: nothing of it is refused."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("my.py", "shop.py", "greet.py"):
+        (tmp_path / name).touch()
+    for place in ("launch", "verify", "warm_up", "run_rank"):
+        monkeypatch.setattr(reference.cli.main, place, started)
+    for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
+        monkeypatch.setattr(f"faults.cli.{place}", started)
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    if arguments[0] == "check":
+        faults.cli.main.main(["prepare", arguments[1], "--healthy"])
+    try:
+        status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
+        assert status == (2 if arguments[0] == "check" else 0), capsys.readouterr().err
+        assert arguments[0] in ("list", "prepare", "check")
+    except Started:
+        assert arguments[0] not in ("prepare", "check")
+    except SystemExit:
+        assert arguments[-1] == "--help"
+
+
+def test_documented_plans_are_plans() -> None:
+    """To paste: one fault a line, in README and the manuals."""
+    found = [
+        (page, line.strip())
+        for page in PAGES
+        for line in (ROOT / page).read_text().splitlines()
+        if re.match(rf" *(seed=\d+; )?({'|'.join(KINDS)}) \w+=", line)
+    ]
+    assert len(found) >= 14
+    for page, line in found:
+        if not line.endswith("\\"):
+            assert Plan.parse(line).faults, (page, line)
+
+
+@pytest.mark.long
+def test_the_python_of_the_readme(tmp_path: Path) -> None:
+    block = next(each for each in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL))
+    (said,) = re.findall(r"print\(.*\)  # (.*)", block)
+    (tmp_path / "mine.py").write_text(f"{block}    print(outcomes)\n")
+    done = subprocess.run(
+        [sys.executable, "mine.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    first, outcomes = done.stdout.split("\n", 1)
+    assert first == said == "bits equal in 103 tensors"
+    assert re.match(r"{'ps': Returned\(.*'worker1': Returned\(", outcomes, re.DOTALL)
+
+
+# Promises that had no test.
+
+
+def test_the_python_that_is_needed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["requires-python"] == ">=3.11"
+
+
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    """`2.3` stands for the first release that begins so."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    lines = (ROOT / "lowest.txt").read_text().splitlines()
+    oldest = dict(line.split("==") for line in lines if "==" in line)
+    assert oldest.keys() == {each.partition(">=")[0] for each in allowed}
+    for each in allowed:
+        name, _, bound = each.partition(">=")
+        assert f"{oldest[name]}.".startswith(f"{bound}."), each
+
+
+def test_the_readme_names_every_tutorial() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(TUTORIALS) == 11
+    for name in TUTORIALS:
+        assert f"| [`{name}`](reference/{name}.py) |" in readme
+        assert re.search(rf"^{name} .* equal$", readme, re.MULTILINE)
+
+
+def test_limits_that_are_not_given() -> None:
+    """A world's minute, and a script's five."""
+    assert inspect.signature(launch).parameters["deadline"].default == 60
+    assert inspect.signature(launch).parameters["grace"].default == 10
+    assert grace.ANSWERING * 10 == 60
+    assert parser_of("run", "", *OF_SCRIPTS).parse_args([]).deadline is None
+    assert script.DEADLINE == 300
+    assert parser_of("run", "", DEADLINE).parse_args([]).deadline is None
+
+
+def test_sizes_are_small_unless_given() -> None:
+    """And roles wait for each other for three seconds."""
+    subject, _ = tutorial_of("run", "", ["batch_parameter_server"])
+    assert subject.timeout == 3
+    assert list(subject.roles) == ["ps", "trainer1", "trainer2"]
+    assert "model=convnet" in subject.name
+    subject, _ = tutorial_of("run", "", ["batch_parameter_server", "--trainers", "1", "--model=mlp", "--timeout", "7"])
+    assert subject.timeout == 7
+    assert list(subject.roles) == ["ps", "trainer1"]
+    assert "model=mlp" in subject.name
+
+
+@pytest.mark.long
+def test_a_tutorial_that_misses_its_deadline(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "parameter_server", "--healthy", "--steps", "1000000", "--deadline", "1"]
+    assert faults.cli.main.main(arguments) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == "verdict: hung"
+    shutil.rmtree(said.err.strip().removeprefix("stored in "))
+
+
+@pytest.mark.long
+def test_a_script_that_ends_beyond_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its lost call takes a second until it fails."""
+    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+    script = shutil.copy(SCRIPTS / "strict.py", tmp_path)
+    plan = "Drop site=__main__:pay role=till nth=1 side=request"
+    place = ["--dir", str(tmp_path / "run")]
+    for bound, status, verdict in (("0.2", 1, "hung"), ("30", 0, "clean error")):
+        assert (
+            faults.cli.main.main(["run", "--bound", bound, *place, "--plan", plan, "--script", str(script), "here"])
+            == status
+        )
+        assert capfd.readouterr().out.splitlines()[-1] == f"verdict: {verdict}"
+
+
+def test_a_sweep_hurts_in_ten_ways() -> None:
+    assert len({*INJECTIONS, ORDER}) == 10
+
+
+@pytest.mark.long
+def test_idle_roles_end_at_their_worlds_deadline() -> None:
+    with launch(["a"], deadline=1) as world:
+        pid = world.call("a", os.getpid)
+        assert left_after({pid}, 20) == set()
+        with pytest.raises(RoleFailed) as caught:
+            world.call("a", roles_plain.name)
+        assert isinstance(caught.value.outcome, Overdue)
+
+
+def test_a_worlds_own_folder_is_its_users_alone() -> None:
+    with launch(["a"]) as world:
+        world.call("a", roles_plain.name)  # RPC is up, so that its rendezvous is there
+        assert (world.folder / "rendezvous").exists()
+        assert world.folder.stat().st_mode & 0o077 == 0
+
+
+def test_as_many_mutants_as_the_readme_says() -> None:
+    (said,) = re.findall(r"plants some (\d+) bugs", (ROOT / "README.md").read_text())
+    assert len(MUTANTS) >= int(said)
+
+
+def test_a_soak_makes_a_hundred_times_the_examples() -> None:
+    examples = {name: settings.get_profile(name).max_examples for name in ("default", "soak")}
+    assert examples["soak"] == 100 * examples["default"]
+
+
+def test_what_ci_runs() -> None:
+    assert "tox run -e ci\n" in (ROOT / ".ci" / "run").read_text()
+    environments = ConfigParser(interpolation=None)
+    environments.read(ROOT / "tox.ini")
+    assert environments["testenv:ci"]["commands"].strip().split("\n") == [
+        "{[testenv:lint]commands}",
+        "python -m pytest -n 3",
+        "python -m pytest -n 3 -m long --durations=40",
+        "python -m tests.mutants --no-control",  # the killers have just passed on the healthy code
+        "python -m reference verify",
+    ]
+
+
+def test_tests_of_networks_say_why_they_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And fail where they must run."""
+    monkeypatch.setattr(network, "missing", lambda: "no nft here")
+    monkeypatch.delenv("REFERENCE_REQUIRE_HOSTS", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="needs a network: no nft here"):
+        networks.require()
+    monkeypatch.setenv("REFERENCE_REQUIRE_HOSTS", "1")
+    with pytest.raises(pytest.fail.Exception, match="no network: no nft here"):
+        networks.require()

@@ -1,0 +1,236 @@
+"""Which room may import which: everything flows one way, tutorials know nothing of faults and faults of no tutorial."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reference import TUTORIALS
+
+ROOT = Path(__file__).parents[2]
+MODULES = {f"reference.{name}" for name in TUTORIALS}
+
+# Each room, and the rooms from which its files may import. Every file of `reference` may import the table of contents.
+_PLAIN = {"reference.system", "reference.outcome", "reference.trace"}
+_LESSON = {*_PLAIN, "reference.roles", "reference.exact", "reference.training", "reference.rpc"}
+_JUDGE = {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system", "reference.outcome"}
+_HURT = {*_JUDGE, "faults.inject", "faults.hook"}
+_RUN = {*_HURT, "faults.verdict", "faults.run", "reference.trace", "reference.verify", "reference.world"}
+ROOMS: dict[str, set[str]] = {
+    "reference": set(),
+    "reference.system": set(),
+    "reference.outcome": set(),
+    "reference.roles": set(),
+    "reference.trace": {"reference.system"},
+    "reference.exact": {"reference.system", "reference.trace"},
+    "reference.training": {"reference.system", "reference.trace", "reference.exact"},
+    "reference.rpc": {"reference.system", "reference.outcome", "reference.trace", "reference.training"},
+    "tutorials": {*_LESSON, "tutorials"},
+    "reference.world": {"reference.system", "reference.outcome", "reference.roles", "reference.training"},
+    "reference.rounding": {"reference.system", "reference.trace", "reference.training"},
+    "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world"},
+    "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world"},
+    "reference.__main__": {"reference.system", "reference.cli"},
+    "faults": set(),
+    "faults.__main__": {"faults.script", "reference.cli"},
+    "faults.plan": {"reference.system"},
+    "faults.tracebacks": {"reference.system"},
+    "faults.ledger": {"faults.plan", "faults.tracebacks", "reference.system"},
+    "faults.verdict": _JUDGE,
+    "faults.inject": {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system"},
+    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject"},
+    "faults.strategies": {"faults.plan"},
+    "faults.run": _RUN,
+    "faults.script": {*_RUN, "faults.script"},
+    "faults.testing": _RUN,
+    "faults.pytest_plugin": {*_RUN, "faults.script", "faults.testing"},
+    "faults.cli": {*_RUN, "faults.script", "reference.cli"},
+    "faults.startup": {"faults.script"},
+}
+
+
+def room_of(module: str) -> str:
+    """The room in which a module of this project lies, by its full name or that of something in it."""
+    parts = module.split(".")
+    if ".".join(parts[:2]) in MODULES:
+        return "tutorials"
+    room = ".".join(parts[:2])
+    return room if room in ROOMS else parts[0]
+
+
+def known(room: str) -> set[str]:
+    """The rooms that this one may import from: itself and those of the table."""
+    contents = {"reference"} if room.startswith(("reference", "faults", "tutorials")) else set()
+    return {room, *contents, *ROOMS[room]} | ({"faults"} if room.startswith("faults") else set())
+
+
+def forbidden(room: str, names: set[str]) -> set[str]:
+    """Those of the imported ``names`` that lie in a room which ``room`` may not know, or in the tests."""
+    own = {name for name in names if name.partition(".")[0] in ("reference", "faults")}
+    return {name for name in own if room_of(name) not in known(room)} | within(names, "tests")
+
+
+def module_of(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(source: str, package: str) -> set[str]:
+    """The full names of everything that ``source``, a module of ``package``, imports anywhere in it.
+
+    ``from a import b`` counts as ``a`` and ``a.b``: b may be a module. ``import_module`` and ``__import__`` count
+    as far as their argument is a constant; what follows is a ``*``.
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            base = ".".join([*parents, *([node.module] if node.module else [])])
+            found.add(base)
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            if called in ("import_module", "__import__"):
+                found.add(_constant(node.args[0]))
+    return found
+
+
+def _constant(argument: ast.expr) -> str:
+    parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+    name = ""
+    for part in parts:
+        if not (isinstance(part, ast.Constant) and isinstance(part.value, str)):
+            return f"{name}*"
+        name += part.value
+    return name
+
+
+def within(names: set[str], *packages: str) -> set[str]:
+    """Those of ``names`` that are, lie in, or may turn out to be one of ``packages``."""
+    return {
+        name
+        for name in names
+        for package in packages
+        if f"{name}.".startswith(f"{package}.")
+        or (name.endswith("*") and f"{package}.".startswith(name[:-1]) and name != "*")
+    }
+
+
+def files(*folders: str) -> list[Path]:
+    """Python files in these folders of the checkout, at any depth."""
+    return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+ALL = [module_of(file) for file in files("reference", "faults")]
+
+
+def imports(file: Path) -> set[str]:
+    return imports_of((ROOT / file).read_text(), ".".join(file.parent.parts))
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("import a", {"a"}),
+        ("import a.b as c, d", {"a.b", "d"}),
+        ("from a.b import c", {"a.b", "a.b.c"}),
+        ("from a import b, c as d", {"a", "a.b", "a.c"}),
+        ("from . import b", {"room", "room.b"}),
+        ("from .b import c", {"room.b", "room.b.c"}),
+        ("def f():\n    if x:\n        import a", {"a"}),
+        ("try:\n    import a\nexcept ImportError:\n    from b import c", {"a", "b", "b.c"}),
+        ("if TYPE_CHECKING:\n    import a", {"a"}),
+        ("importlib.import_module('a.b')", {"a.b"}),
+        ("import_module(f'a.{b}')", {"a.*"}),
+        ("__import__(name)", {"*"}),
+        ("x = 'import a'", set()),
+    ],
+)
+def test_all_forms_of_import_are_seen(source: str, wanted: set[str]) -> None:
+    assert imports_of(source, "room") == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "hit"),
+    [
+        ("tests", "tests", True),
+        ("tests.support.roles_plain", "tests", True),
+        ("testsuite", "tests", False),
+        ("reference", "reference.rpc_basics", False),
+        ("reference.rpc_basics.Case", "reference.rpc_basics", True),
+        ("reference.rpc_basics_2", "reference.rpc_basics", False),
+        ("reference.*", "reference.rpc_basics", True),
+        ("reference.*", "faults", False),
+        ("*", "faults", False),
+    ],
+)
+def test_what_lies_within_a_package(name: str, package: str, hit: bool) -> None:
+    assert within({name}, package) == ({name} if hit else set())
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert {f"{module.replace('.', '/')}.py" for module in MODULES} <= set(map(str, files("reference")))
+    assert Path("faults/__init__.py") in files("faults")
+    assert Path("tests/project/test_imports.py") in files("tests")
+
+
+@pytest.mark.parametrize("file", files("reference", "faults"), ids=str)
+def test_a_file_imports_only_from_rooms_that_its_own_may_know(file: Path) -> None:
+    assert forbidden(room_of(module_of(file)), imports(file)) == set()
+
+
+@pytest.mark.parametrize("file", files("faults"), ids=str)
+def test_faults_name_no_tutorial(file: Path) -> None:
+    assert within(imports(file), *MODULES) == set()
+
+
+@pytest.mark.parametrize("room", list(ROOMS))
+def test_an_import_against_the_flow_is_seen(room: str) -> None:
+    """Planted in that room: the imports of every other room that its files must not have."""
+    for other in set(ROOMS) - known(room):
+        module = next(each for each in ALL if room_of(each) == other)
+        package, _, name = module.rpartition(".")
+        planted = f"def f():\n    from {package} import {name}" if package else f"import {module}"
+        for source in (f"import {module}", f"from {module} import x", planted):
+            assert forbidden(room, imports_of(source, "p")), (source, room)
+
+
+def test_every_file_lies_in_a_room() -> None:
+    assert {room_of(module) for module in ALL} == set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "room", ["reference.system", "faults.plan", "faults.tracebacks", "faults.ledger", "faults.verdict"]
+)
+def test_rooms_that_only_read_and_judge_import_no_torch(room: str) -> None:
+    """Whoever reads a plan or a run's folder does not wait for torch."""
+    modules = sorted(each for each in ALL if room_of(each) == room and each != "reference.system.preload_first")
+    program = f"import sys, {', '.join(modules)}; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("file", files("benchmarks", "docs", ".ci"), ids=str)
+def test_only_tests_import_both_rooms(file: Path) -> None:
+    rooms = {room for room in ("reference", "faults") if within(imports(file), room)}
+    assert len(rooms) < 2, rooms
+
+
+def test_only_vision_imports_torchvision() -> None:
+    everything = files("reference", "faults", "tests", "benchmarks", "docs", ".ci")
+    assert [str(file) for file in everything if within(imports(file), "torchvision")] == [
+        "reference/training/vision.py"
+    ]
+
+
+@pytest.mark.parametrize("file", files("tests/formulas"), ids=str)
+def test_a_formula_takes_nothing_from_the_tutorials(file: Path) -> None:
+    """Otherwise it would share their mistakes. torchvision's model comes through its one importer."""
+    assert within(imports(file), "reference", "faults") <= {
+        "reference.training.vision",
+        "reference.training.vision.resnet50",
+    }

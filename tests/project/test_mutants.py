@@ -1,0 +1,290 @@
+"""Mutants: each can still be planted, its killers exist, and the gate tells what was noticed from what was not."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from faults.verdict.checks import CHECKS
+from tests.mutants import gate, promises, trial
+from tests.mutants.catalog import MUTANTS
+from tests.mutants.checkout import NoCheckout, copied, files_of
+from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
+from tests.mutants.mutant import Mutant, Stale
+from tests.mutants.trial import Trial
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_it_can_be_planted(mutant: Mutant) -> None:
+    texts = {file: (ROOT / file).read_text() for file, _, _ in mutant.places}
+    for place, (file, _, new) in enumerate(mutant.places):
+        assert file.startswith(("reference/", "faults/", "torch_rpc_reference_"))
+        texts[file] = mutant.planted(texts[file], place)
+        assert texts[file].count(new) > 0
+    assert mutant.killers
+    assert mutant.models
+
+
+def test_there_are_enough_and_each_has_its_name() -> None:
+    assert len(MUTANTS) >= 50
+    assert [name for name, count in Counter(each.name for each in MUTANTS).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
+def test_a_killer_exists(test: str) -> None:
+    """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
+    file, *names = test.partition("[")[0].split("::")
+    scope: ast.Module | ast.ClassDef = ast.parse((ROOT / file).read_text())
+    for name in names:
+        scope = next(each for each in scope.body if getattr(each, "name", None) == name)  # type: ignore[assignment]
+
+
+def test_every_check_is_a_promise() -> None:
+    """By the name with which its failure is printed."""
+    assert len(promises.CHECKS) == len(set(promises.CHECKS)) == len(CHECKS)
+    assert {"record", "ends", "bound", "trace", "errors", "left", "fired", "effect"} == set(promises.CHECKS)
+
+
+def test_a_promise_that_kills_none_is_named() -> None:
+    def result(verdict: str, *failed: str, checks: tuple[str, ...] = ()) -> Result:
+        return Result(MUTANTS[0], Trial(verdict, failed, checks=checks))
+
+    said = [Promise("a", lambda trial: "a" in trial.checks), Promise("b", lambda trial: "test_b" in trial.failed)]
+    assert unproven(said, [result("killed", "test_b"), result("killed", "test_c", checks=("a",))]) == []
+    assert unproven(said, [result("killed", "test_c")]) == ["a", "b"]
+    assert unproven(said, [result("broken", "test_b", checks=("a",))]) == ["a", "b"]
+
+
+def mutant(name: str, old: str, new: str, *killers: str) -> Mutant:
+    return Mutant(name, "sums.py", old, new, killers or ("test_sums.py::test_add",), "an example")
+
+
+class TestStale:
+    @pytest.mark.parametrize(
+        ("text", "new", "said"),
+        [
+            ("a = 1\n", "b", "occurs 0 times in sums.py, wanted 1"),
+            ("return x\nreturn x\n", "return y", "occurs 2 times in sums.py, wanted 1"),
+            ("return x\n", "return (", "no Python"),
+            ("def f(x):\n    return x\n", "return  x  # as ever", "changes nothing"),
+        ],
+    )
+    def test_what_cannot_be_planted(self, text: str, new: str, said: str) -> None:
+        with pytest.raises(Stale, match=said):
+            mutant("stale", "return x", new).planted(text)
+
+    def test_every_place_is_planted(self, tmp_path: Path) -> None:
+        twin = replace(mutant("shared", "return x", "return y"), also=(("twin.py", "x + 1", "x + 2"),))
+        (tmp_path / "sums.py").write_text("def f(x, y):\n    return x\n")
+        (tmp_path / "twin.py").write_text("def f(x):\n    return x + 1\n")
+        twin.plant(tmp_path)
+        assert "return y" in (tmp_path / "sums.py").read_text()
+        assert "x + 2" in (tmp_path / "twin.py").read_text()
+        (tmp_path / "sums.py").write_text("def f(x, y):\n    return x\n")
+        with pytest.raises(Stale, match=r"shared: the text to replace occurs 0 times in twin\.py"):
+            twin.plant(tmp_path)
+
+    def test_no_such_file(self, tmp_path: Path) -> None:
+        with pytest.raises(Stale, match=r"stale: there is no sums\.py"):
+            mutant("stale", "return x", "return y").plant(tmp_path)
+
+
+SUMS = """
+def add(a, b):
+    return a + b
+
+
+def twice(a):
+    return a * 2
+"""
+
+TESTS = """
+import multiprocessing.forkserver
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from sums import add, twice
+
+
+def test_add():
+    assert Path(tempfile.gettempdir()) == Path.cwd().parent  # which goes with the copy
+    assert add(1, 2) == 3
+
+
+def test_judged():
+    assert add(1, 2) == 3, "FAIL     trace: 1 ULPs, wanted the twin's"
+
+
+class TestTwice:
+    @pytest.mark.parametrize("number", [0, 2])
+    def test_known(self, number):
+        assert twice(number) == number + number
+
+
+def test_skipped():
+    pytest.skip("not here")
+
+
+@pytest.fixture
+def tidy():
+    yield
+    assert twice(1) == 2
+
+
+@pytest.fixture
+def made():
+    assert twice(1) == 2
+
+
+def test_with_tidy(tidy):
+    assert add(0, 0) == 0
+
+
+def test_with_made(made):
+    assert add(0, 0) == 0
+
+
+def test_hangs():
+    if add(1, 2) != 3:
+        threading.Event().wait()
+
+
+def tell(pipe):
+    main = [name for name in vars(sys.modules["__main__"]) if not name.startswith("__")]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    pipe.send((os.getcwd(), os.environ.get("TOLD"), threads, "mailbox" in sys.modules, main))
+
+
+def test_a_forkserver(monkeypatch, tmp_path):
+    # The first is the spare process, and what that forks finds everything as in one that was started for it.
+    for number, spare in enumerate([True, False]):
+        monkeypatch.setenv("TOLD", str(number))
+        monkeypatch.chdir(tmp_path)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["mailbox"])
+        ours, theirs = context.Pipe()
+        process = context.Process(target=tell, args=(theirs,))
+        process.start()
+        assert ours.recv() == (str(tmp_path), str(number), os.environ.get("OMP_NUM_THREADS"), True, ["main"])
+        process.join()
+        server = multiprocessing.forkserver._forkserver
+        assert (b"nursery.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
+        server._stop()
+    assert add(1, 2) == 3
+
+
+def test_leaves_a_process():
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    assert add(1, 2) == 3
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny one, in a checkout of its own."""
+    root = tmp_path_factory.mktemp("project")
+    (root / "sums.py").write_text(SUMS)
+    (root / "test_sums.py").write_text(TESTS)
+    (root / ".gitignore").write_text("ignored.py\n")
+    (root / "ignored.py").write_text("")
+    subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=60)
+    return root
+
+
+def test_what_a_copy_has(project: Path) -> None:
+    assert sorted(files_of(project)) == [".gitignore", "sums.py", "test_sums.py"]
+    with copied(project) as place:
+        assert (place / "sums.py").read_text() == SUMS
+        folder = place.parent
+    assert not folder.exists()
+
+
+def test_without_git(tmp_path: Path) -> None:
+    with pytest.raises(NoCheckout, match="is no checkout of git"):
+        files_of(tmp_path)
+
+
+@pytest.mark.long
+def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed in the body or in what is left; everything else proves nothing."""
+    monkeypatch.setattr(trial, "TEST_SECONDS", 3)
+    monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
+    minus = ("return a + b", "return a - b")
+    triple = ("return a * 2", "return a * 3")
+    tried = [
+        mutant("killed", *minus),
+        mutant("judged", *minus, "test_sums.py::test_judged"),
+        mutant("parameter", *triple, "test_sums.py::TestTwice"),
+        mutant("teardown", *triple, "test_sums.py::test_with_tidy"),
+        mutant("survivor", *triple),
+        mutant("set-up", *triple, "test_sums.py::test_with_made"),
+        mutant("import", "def add(a, b):", "def plus(a, b):"),
+        mutant("unknown", *minus, "test_sums.py::test_nothing"),
+        mutant("stale", "return a / b", "return a"),
+        mutant("slow", *minus, "test_sums.py::test_hangs"),
+        replace(mutant("hangs", *minus, "test_sums.py::test_hangs"), hangs=True),
+        mutant("untidy", *minus, "test_sums.py::test_leaves_a_process"),
+        mutant("forked", *minus, "test_sums.py::test_a_forkserver"),
+        mutant("fork that passes", *triple, "test_sums.py::test_a_forkserver"),
+    ]
+    found = {result.mutant.name: result.trial for result in trials(project, tried, workers=2)}
+    assert {name: (each.verdict, each.failed) for name, each in found.items()} == {
+        "killed": ("killed", ("test_sums.py::test_add",)),
+        "judged": ("killed", ("test_sums.py::test_judged",)),
+        "parameter": ("killed", ("test_sums.py::TestTwice::test_known[2]",)),
+        "teardown": ("killed", ("test_sums.py::test_with_tidy",)),
+        "survivor": ("survived", ()),
+        "set-up": ("broken", ()),
+        "import": ("broken", ()),
+        "unknown": ("broken", ()),
+        "stale": ("stale", ()),
+        "slow": ("broken", ("test_sums.py::test_hangs",)),
+        "hangs": ("killed", ("test_sums.py::test_hangs",)),
+        "untidy": ("killed", ("test_sums.py::test_leaves_a_process",)),
+        "forked": ("killed", ("test_sums.py::test_a_forkserver",)),
+        "fork that passes": ("survived", ()),
+    }
+    assert {name: each.checks for name, each in found.items() if each.checks} == {"judged": ("trace",)}
+    assert "occurs 0 times" in found["stale"].said
+    assert _sleepers() == []
+
+
+def _sleepers() -> list[str]:
+    """Processes that run in a copy of this test's."""
+    targets = map(_target, Path("/proc").glob("[0-9]*/cwd"))
+    return [target for target in targets if target.startswith(tempfile.gettempdir())]
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
+@pytest.mark.long
+def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
+    assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0
+    with pytest.raises(Unhealthy, match=r"skipped here: test_sums\.py::test_skipped"):
+        control(project, ["test_sums.py::test_add", "test_sums.py::test_skipped"], workers=1)
+    (project / "test_sums.py").write_text(TESTS.replace("== 3", "== 4"))
+    try:
+        with pytest.raises(Unhealthy, match=r"killers fail without any bug: test_sums\.py::test_add"):
+            control(project, ["test_sums.py::test_add"], workers=1)
+    finally:
+        (project / "test_sums.py").write_text(TESTS)

@@ -1,0 +1,61 @@
+"""The import paths that users write: what README and the manuals show, and each room's own list of public names."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from reference import TUTORIALS
+
+ROOT = Path(__file__).parents[2]
+
+PUBLIC = (
+    *(f"reference.{name}:{part}" for name in TUTORIALS for part in ("Case", "roles", "train_locally")),
+    *(f"reference.world:{name}" for name in ("World", "WorldError", "launch", "run_rank")),
+    *(f"reference.trace:{name}" for name in ("Case", "CaseError", "Recorder", "Trace", "TraceError", "compare")),
+    *(f"reference.outcome:{name}" for name in ("Returned", "Raised", "Killed", "Exited", "Overdue", "PeerLost")),
+    *(f"reference.verify:{name}" for name in ("judge", "prove", "quick")),
+    *(f"faults.plan:{name}" for name in ("Fault", "Plan", "PlanError")),
+    *(f"faults.ledger:{name}" for name in ("Event", "Ledger", "LedgerError", "Timeline", "read")),
+    *(f"faults.hook:{name}" for name in ("install", "remove", "activate", "deactivate")),
+    "faults.strategies:plans",
+    "faults.pytest_plugin:pytest_addoption",
+)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_a_public_path_leads_to_what_it_names(path: str) -> None:
+    module, _, name = path.partition(":")
+    assert getattr(import_module(module), name).__name__ == name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_an_import_that_a_page_shows_works(page: Path) -> None:
+    shown = re.findall(r"^\s*from ((?:reference|faults)[\w.]*) import ([\w, ]+)$", page.read_text(), re.MULTILINE)
+    for module, names in shown:
+        for name in names.split(","):
+            assert hasattr(import_module(module), name.strip()), (module, name)
+
+
+@pytest.mark.parametrize(
+    "room", ["reference.world", "reference.trace", "reference.verify", "faults.plan", "faults.ledger"]
+)
+def test_a_room_hands_out_the_names_that_it_lists(room: str) -> None:
+    module = import_module(room)
+    assert {path for path in PUBLIC if path.startswith(f"{room}:")} <= {f"{room}:{name}" for name in module.__all__}
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+def test_the_rooms_are_all_packaged() -> None:
+    """A room that the build left out would be missed only where the package is installed."""
+    program = "import setuptools, sys; print(*setuptools.find_packages(include=['reference*', 'faults*']))"
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = {file.parent for room in ("reference", "faults") for file in (ROOT / room).rglob("*.py")}
+    wanted = {".".join(folder.relative_to(ROOT).parts) for folder in folders} - {"faults.startup"}
+    assert set(found.split()) == wanted

@@ -1,0 +1,199 @@
+"""Planted bugs: each is put into every process before RPC starts, and the property beside it must find it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+import reference.batch_parameter_server as batch
+import reference.batch_reinforce
+import reference.dist_autograd
+import reference.hybrid_ddp
+import reference.parameter_server as single
+import reference.reinforce
+import reference.rnn
+import reference.sharded_parameter_server as sharded
+from reference.rpc.parameter_chain import ParameterChain
+from reference.rpc.shard import DistPipeline
+
+
+def forget_to_divide(role: str) -> None:
+    """The batch server takes the sum for the mean."""
+    right: Any = batch.average
+    batch.average = lambda model, count, buffers: right(model, 1, buffers)
+
+
+def lose_a_gradient(role: str) -> None:
+    """Of all trainers but the first."""
+    right: Any = batch.accumulate
+    batch.accumulate = lambda model, grads, first: right(model, grads, first=True) if first else None
+
+
+def hand_out_stale_parameters(role: str) -> None:
+    """The model of before the round."""
+    right: Any = batch.BatchUpdateParameterServer.update
+
+    def wrong(self: Any) -> Any:
+        before = copy.deepcopy(batch.hand_out(self.model))
+        right(self)
+        return before
+
+    batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
+
+
+def keep_no_momentum(role: str) -> None:
+    right: Any = batch.sgd
+    batch.sgd = lambda case, model: torch.optim.SGD(model.parameters(), lr=right(case, model).param_groups[0]["lr"])
+
+
+def load_all_but_the_last_shard(role: str) -> None:
+    """Its tensors stay those of the beginning."""
+    right: Any = sharded.Trainer.load
+
+    def wrong(self: Any, replies: Any) -> None:
+        kept = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        right(self, replies)
+        self.model.load_state_dict({name: kept[name] for name in self.parts[-1]}, strict=False)
+
+    sharded.Trainer.load = wrong  # type: ignore[method-assign]
+
+
+def pull_only_once(role: str) -> None:
+    """A worker goes on with its first weights."""
+    right: Any = single.Worker.pull
+
+    def wrong(self: Any) -> None:
+        kept = [parameter.detach().clone() for parameter in self.local_model.parameters()]
+        right(self)
+        if self.pulls > 1:
+            for parameter, before in zip(self.local_model.parameters(), kept, strict=True):
+                parameter.data.copy_(before)
+
+    single.Worker.pull = wrong  # type: ignore[method-assign]
+
+
+def record_another_order(role: str) -> None:
+    """Of events: as if workers came by turns."""
+    right: Any = single.ParameterServer.wait_for_workers
+
+    def wrong(self: Any) -> Any:
+        trace = right(self)
+        turns = [(kind, worker) for kind in (single.PULL, single.PUSH) for worker in range(len(self.calls.workers))]
+        trace.tensors["order/events"] = torch.tensor(turns * self.calls.steps)
+        return trace
+
+    single.ParameterServer.wait_for_workers = wrong  # type: ignore[method-assign]
+
+
+def lose_a_micro_batch(role: str) -> None:
+    """All but the first train nothing."""
+    right: Any = ParameterChain.__call__
+
+    def wrong(self: Any, x: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor = right(self, x)
+        self.links = {name: link.detach() for name, link in self.links.items()}
+        return output
+
+    ParameterChain.__call__ = wrong  # type: ignore[method-assign]
+
+
+def forget_the_second_shard(role: str) -> None:
+    """The optimizer hears of the first one's parameters only."""
+    right: Any = DistPipeline.parameter_rrefs
+    DistPipeline.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]  # type: ignore[method-assign]
+
+
+def step_twice(role: str) -> None:
+    """With the same gradients."""
+
+    class Twice(reference.dist_autograd.DistributedOptimizer):
+        def step(self, context_id: int) -> None:
+            super().step(context_id)
+            super().step(context_id)
+
+    reference.dist_autograd.DistributedOptimizer = Twice  # type: ignore[misc]
+
+
+def sum_replicas(role: str) -> None:
+    """Of the table, and of the dense part where DDP adds in rank order."""
+    right: Any = reference.hybrid_ddp.mean
+    reference.hybrid_ddp.mean = lambda gradients: right(gradients) * len(gradients)
+
+
+def lose_a_table_gradient(role: str) -> None:
+    """The last trainer's, on ``ps``."""
+    right: Any = reference.hybrid_ddp.mean
+    if role == "ps":
+        reference.hybrid_ddp.mean = lambda gradients: right(gradients[:-1] or gradients)
+
+
+EXACT = [
+    ("parameter_server", pull_only_once),
+    ("parameter_server", record_another_order),
+    ("batch_parameter_server", forget_to_divide),
+    ("batch_parameter_server", lose_a_gradient),
+    ("batch_parameter_server", hand_out_stale_parameters),
+    ("batch_parameter_server", keep_no_momentum),
+    ("sharded_parameter_server", forget_to_divide),
+    ("sharded_parameter_server", load_all_but_the_last_shard),
+    ("pipeline", lose_a_micro_batch),
+    ("pipeline", forget_the_second_shard),
+    ("dist_autograd", step_twice),
+    ("hybrid_ddp", sum_replicas),
+    ("hybrid_ddp", lose_a_table_gradient),
+]
+
+
+def swap_arrivals(role: str) -> None:
+    """The trace says that the last came first."""
+    right: Any = batch.record
+    batch.record = lambda recorder, round_, model, arrivals: right(recorder, round_, model, arrivals[::-1])
+
+
+def add_in_order_of_arrival(role: str) -> None:
+    """Whatever the case says."""
+    batch.BatchUpdateParameterServer.order = lambda self: self.round.joined  # type: ignore[method-assign]
+
+
+def forget_the_decoder(role: str) -> None:
+    right: Any = reference.rnn.RNNModel.parameter_rrefs
+    reference.rnn.RNNModel.parameter_rrefs = lambda self: right(self)[:-2]  # type: ignore[method-assign]
+
+
+def discount_nothing(role: str) -> None:
+    """Rewards as if gamma were 1."""
+    for module in (reference.reinforce, reference.batch_reinforce):
+        right: Any = module.discounted  # type: ignore[attr-defined]
+        module.discounted = lambda rewards, gamma, right=right: right(rewards, 1.0)  # type: ignore[attr-defined]
+
+
+NATURAL = [
+    ("batch_parameter_server", swap_arrivals),
+    ("sharded_parameter_server", lose_a_gradient),
+    ("parameter_server", pull_only_once),
+    ("hybrid_ddp", lose_a_table_gradient),
+    ("rnn", forget_the_decoder),
+    ("reinforce", discount_nothing),
+    ("batch_reinforce", discount_nothing),
+    ("pipeline", lose_a_micro_batch),
+]
+
+# Only another order than the usual one shows them.
+REORDERED = [
+    ("batch_parameter_server", add_in_order_of_arrival),
+    ("sharded_parameter_server", add_in_order_of_arrival),
+    ("parameter_server", record_another_order),
+]
+
+
+def apply_again(role: str) -> None:
+    """A server that takes an update that is sent again for another one."""
+    right: Any = single.WorkerCalls.count
+
+    def wrong(self: Any, kind: int, worker: str, number: int) -> bool:
+        right(self, kind, worker, number)
+        return True
+
+    single.WorkerCalls.count = wrong  # type: ignore[method-assign]

@@ -1,0 +1,116 @@
+"""Hostile input: bytes and values that no writer of ours makes, as strategies; and what an error may look like."""
+
+from __future__ import annotations
+
+import copy
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from faults.plan import plan
+from faults.strategies import plans
+from reference.system.printable import LINE
+
+# What has broken readers: control sequences, halves of surrogate pairs, more digits than Python reads, deep nesting.
+TOKENS = (
+    *(b"\0", b"\x1b[31m", b"\\ud800", b"\\u0000", b"\xed\xa0\x80", b"\xff", "\u202e".encode(), "\u2028".encode()),
+    *(b"9" * 5000, b"[" * 2000, b'{"a":' * 2000, b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1", b"0", b"1e3"),
+    *(b"null", b"true", b'""', b"{}", b"[]", b"\n", b"\r", b";", b"'", b'"', b"\\", b"=", b"..", b"/", b"@", b"#"),
+)
+
+SITES = {"shop:Till.pay": {"till1": 3, "till2": 3}, "shop:close": {"till1": 1}}
+ROLES = ["shop", "till1", "till2"]
+
+
+def is_one_line(text: str) -> bool:
+    """Whether a terminal shows it as one line of bounded length."""
+    return text.isprintable() and len(text) <= LINE
+
+
+@st.composite
+def mutated(draw: st.DrawFn, contents: st.SearchStrategy[bytes]) -> bytes:
+    """Content with some bytes replaced, removed, repeated, or by a token."""
+    content = draw(contents)
+    for _ in range(draw(st.integers(0, 4))):
+        begin = draw(st.integers(0, len(content)))
+        end = min(len(content), begin + draw(st.sampled_from([0, 1, 1, 3, 20, len(content)])))
+        twice = content[begin:end] * 2
+        new = draw(st.sampled_from(TOKENS) | st.binary(max_size=4) | st.just(twice))
+        content = content[:begin] + new + content[end:]
+    return content
+
+
+def _scalars() -> st.SearchStrategy[Any]:
+    numbers = st.integers() | st.integers(-(10**400), 10**400) | st.floats() | st.sampled_from([10**4000, 2**63, -1, 0])
+    words = st.text(max_size=8) | st.sampled_from(["\ud800", "\0", "\x1b[31m", "x" * 10_000, "..", "a/../b", "\n"])
+    return st.none() | st.booleans() | numbers | words
+
+
+def odd_values() -> st.SearchStrategy[Any]:
+    """Any JSON."""
+    keys = st.text(max_size=4) | st.just("kind")
+    return st.recursive(
+        _scalars(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=5
+    )
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each place in a JSON value: what holds it, and its key or number."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inner:
+        yield value, key
+        yield from _places(each)
+
+
+@st.composite
+def changed(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
+    """A JSON value in which some values are others, or gone, or new."""
+    value = copy.deepcopy(draw(values))
+    for _ in range(draw(st.integers(0, 3))):
+        places = list(_places(value))
+        if not places:
+            return draw(odd_values())
+        holder, key = draw(st.sampled_from(places))
+        way = draw(st.sampled_from(["other", "other", "gone", "new"]))
+        if way == "gone":
+            del holder[key]
+        elif way == "new" and isinstance(holder, dict):
+            holder[draw(st.text(max_size=6))] = draw(odd_values())
+        else:
+            holder[key] = draw(odd_values())
+    return value
+
+
+def documents(values: st.SearchStrategy[Any]) -> st.SearchStrategy[bytes]:
+    """JSON of changed values, and its mutated bytes."""
+    healthy = values.map(lambda value: json.dumps(value).encode())
+    return mutated(healthy) | changed(values).map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass"))
+
+
+def healthy_plans() -> st.SearchStrategy[plan.Plan]:
+    return plans(SITES, ROLES, places=["call", "message", "process"])
+
+
+def texts(contents: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
+    """As Python reads the words of a command line, where bytes that are no text become halves of surrogate pairs."""
+    return contents.map(lambda content: content.decode("utf-8", "surrogateescape"))
+
+
+def trace_file(header: Mapping[str, Any] | bytes, data: bytes = b"") -> bytes:
+    """A safetensors file of this header, whatever it is."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def one_tensor(name: str = "0000/x", dtype: str = "F32", shape: tuple[int, ...] = (1,), **header: str) -> bytes:
+    """A trace file of one tensor of noughts; ``header``: what else its header says, by default of `rpc_basics`."""
+    widths = {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F32": 4, "F16": 2}
+    size = widths.get(dtype, 1)
+    for each in shape:
+        size *= each
+    said = {"tutorial": "rpc_basics", "case": "{}", **header}
+    place = {"dtype": dtype, "shape": list(shape), "data_offsets": [0, size]}
+    return trace_file({"__metadata__": said, name: place}, bytes(size))

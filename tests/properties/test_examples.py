@@ -1,0 +1,42 @@
+"""How many generated examples the default run makes; that each property makes its own, the property itself asserts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.properties import (
+    properties,
+    test_gradients_exact,
+    test_gradients_natural,
+    test_gradients_under_loss,
+    test_gradients_under_plans,
+)
+
+FILES = [test_gradients_exact, test_gradients_natural, test_gradients_under_plans, test_gradients_under_loss]
+
+
+def test_two_thousand() -> None:
+    promised = {name: n for name, n in properties.PROMISED.items() if name.startswith(tuple(f.__name__ for f in FILES))}
+    assert sum(promised.values()) >= 2000
+    assert len(promised) == 33
+
+
+def test_a_property_that_ran_too_few_examples_fails() -> None:
+    """Three numbers are not four examples."""
+
+    @properties.examples(4, number=st.integers(0, 2))
+    def too_few(number: int) -> None:
+        assert number < 3
+
+    with pytest.raises(AssertionError, match=r"^3 examples ran, wanted 4"):
+        too_few()
+
+
+def test_a_property_that_fails_fails() -> None:
+    @properties.examples(4, number=st.integers(0, 2))
+    def fails(number: int) -> None:
+        assert number < 2
+
+    with pytest.raises(AssertionError):
+        fails()

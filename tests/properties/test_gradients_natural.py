@@ -1,0 +1,122 @@
+"""Natural cases in float32: bits equal to the twin's, or within the bound where another adds the gradients up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from reference import rnn
+from reference.trace import compare
+from reference.world import World
+from tests.properties import bugs
+from tests.properties.cases import NATURAL, resnets
+from tests.properties.properties import assert_equal, counterexample, differs, examples, idle_world, judged, on
+from tests.support.runs import bound_of, run_in, twin
+
+SMALL = rnn.Case(steps=2, batches=2, nlayers=1, dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    with idle_world(request.param) as idle:
+        yield idle
+
+
+@on("parameter_server")
+@examples(60, case=NATURAL["parameter_server"])
+def test_parameter_server(world: World, case: Any) -> None:
+    assert_equal(world, case)
+
+
+@on("batch_parameter_server")
+@examples(80, case=NATURAL["batch_parameter_server"])
+def test_batch_parameter_server(world: World, case: Any) -> None:
+    """Batch norm's statistics too; in the order of arrival as well, which the twin replays."""
+    assert_equal(world, case)
+
+
+@on("sharded_parameter_server")
+@examples(60, case=NATURAL["sharded_parameter_server"])
+def test_sharded_parameter_server(world: World, case: Any) -> None:
+    assert_equal(world, case)
+
+
+@on("hybrid_ddp")
+@examples(60, case=NATURAL["hybrid_ddp"])
+def test_hybrid_ddp(world: World, case: Any) -> None:
+    """In rank order equal; from three trainers on, gloo's own allreduce adds in an order of its own."""
+    if case.accumulation == "rank" or case.trainers < 3:
+        assert_equal(world, case)
+        return
+    verdict, difference = judged(run_in(world, case))
+    assert verdict in ("equal", "within bound"), difference
+
+
+@on("pipeline")
+@examples(40, case=NATURAL["pipeline"])
+def test_pipeline_of_linear_layers(world: World, case: Any) -> None:
+    assert_equal(world, case)
+
+
+@pytest.mark.long
+@on("pipeline")
+@examples(2, case=resnets())
+def test_pipeline_of_resnet50(world: World, case: Any) -> None:
+    """Bits equal, which is more than the bound: its 16 further twins would take minutes here."""
+    assert compare(run_in(world, case), twin(case)).equal
+
+
+@on("rnn")
+@examples(60, case=NATURAL["rnn"])
+def test_rnn(world: World, case: Any) -> None:
+    """Also with dropout: each part draws its masks by seed, name and step."""
+    assert_equal(world, case)
+
+
+@on("reinforce")
+@examples(40, case=NATURAL["reinforce"])
+def test_reinforce(world: World, case: Any) -> None:
+    """Actions and rewards as well."""
+    assert_equal(world, case)
+
+
+@on("batch_reinforce")
+@examples(40, case=NATURAL["batch_reinforce"])
+def test_batch_reinforce(world: World, case: Any) -> None:
+    assert_equal(world, case)
+
+
+@pytest.mark.parametrize(("name", "bug"), bugs.NATURAL, ids=lambda value: getattr(value, "__name__", value))
+def test_planted_bugs_are_found(name: str, bug: Callable[[str], None]) -> None:
+    with idle_world(name, before=bug) as idle:
+        counterexample(NATURAL[name], differs(idle), count=40)
+
+
+def test_the_bound_is_not_equality() -> None:
+    """A run that adds in another order than its trace says is not equal, and within the bound: rounding, no more."""
+    verdicts: Counter[str] = Counter()
+
+    def wrong(case: Any) -> bool:
+        verdicts[judged(run_in(idle, case))[0]] += 1
+        return verdicts["within bound"] > 0
+
+    with idle_world("batch_parameter_server", before=bugs.swap_arrivals) as idle:
+        case = counterexample(NATURAL["batch_parameter_server"], wrong, count=60)
+    assert case.trainers > 2
+    assert case.accumulation == "arrival"
+
+
+def test_the_bound_catches_a_hundred_ulps() -> None:
+    """Of one tensor of a right trace."""
+    with idle_world("rnn") as idle:
+        trace = run_in(idle, SMALL)
+    name = "0000/gradient/decoder/decoder.bias"
+    assert compare(trace, twin(trace.case)).equal
+    assert bound_of(trace).holds
+    trace.tensors[name] = trace.tensors[name] * (1 + 100 * torch.finfo(torch.float32).eps)
+    assert bound_of(trace).worst[0] == name
+    assert not bound_of(trace).holds

@@ -1,0 +1,140 @@
+"""Something is lost, doubled, stopped or killed: the run is equal, or ends with a clean error. One fault a run.
+
+One at a time, since a fault can keep another from firing (a crash, whatever comes after it), and `not fired` is a
+defect here. Each run has a world of its own, and timeouts of a second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from faults.plan import Fault, Plan
+from faults.run.runs import bound_of, run
+from faults.run.subject import Subject, of_tutorial
+from faults.run.sweep import record
+from faults.strategies import faults
+from faults.verdict.checks import Judgement
+from reference.verify import quick
+from tests.properties import bugs
+from tests.properties.properties import counterexample, examples
+from tests.support.roles_idle import Planted
+
+KINDS = ("Raise", "Duplicate", "Drop", "Crash", "Pause")
+# Of a pause: shorter than the timeout, and longer.
+SECONDS = (0.2, 2.0)
+TIMEOUT = 1.0
+GOOD = ("equal", "clean error")
+
+
+class Lab:
+    """Runs of one tutorial under one fault each, in folders of their own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.numbers = name, folder, count()
+        self.subject: Subject = of_tutorial(quick(name, timeout=TIMEOUT))
+        self.verdicts: Counter[str] = Counter()
+
+    @cached_property
+    def sites(self) -> dict[str, Any]:
+        """Who calls what how often, in a healthy run, which has all the time that it wants."""
+        patient = of_tutorial(quick(self.name))
+        return {site: calls.callers for site, calls in record(patient, self.folder / "healthy")[0].items()}
+
+    def faults(self, kinds: tuple[str, ...] = KINDS, **asked: Any) -> st.SearchStrategy[Fault]:
+        places = asked.pop("places", ["call", "process"])
+        return faults(self.sites, list(self.subject.roles), kinds=kinds, places=places, seconds=SECONDS, **asked)
+
+    def judged(self, fault: Fault) -> Judgement:
+        place = self.folder / f"{next(self.numbers):04d}"
+        deadline = 2 * bound_of(self.subject) + 10
+        _, judgement = run(self.subject, Plan((fault,)), place, deadline=deadline)
+        self.verdicts[judgement.verdict] += 1
+        return judgement
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    return Lab(request.param, tmp_path_factory.mktemp(request.param))
+
+
+def of(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("lab", [name], indirect=True)
+
+
+def check(lab: Lab, data: st.DataObject) -> None:
+    # A chance of 10 % may mean never, which cannot be told from a fault that did not fire.
+    fault = data.draw(lab.faults().filter(lambda each: each.chance_percent is None))
+    judgement = lab.judged(fault)
+    assert judgement.verdict in GOOD, f"{fault}\n{judgement}"
+
+
+@of("parameter_server")
+@examples(3, data=st.data())
+def test_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("batch_parameter_server")
+@examples(3, data=st.data())
+def test_batch_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("sharded_parameter_server")
+@examples(3, data=st.data())
+def test_sharded_parameter_server(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("pipeline")
+@examples(3, data=st.data())
+def test_pipeline(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("dist_autograd")
+@examples(3, data=st.data())
+def test_dist_autograd(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("hybrid_ddp")
+@examples(3, data=st.data())
+def test_hybrid_ddp(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("rnn")
+@examples(3, data=st.data())
+def test_rnn(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("reinforce")
+@examples(3, data=st.data())
+def test_reinforce(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+@of("batch_reinforce")
+@examples(3, data=st.data())
+def test_batch_reinforce(lab: Lab, data: st.DataObject) -> None:
+    check(lab, data)
+
+
+def test_a_planted_bug_is_found(tmp_path: Path) -> None:
+    """A server that applies twice what came twice is silently wrong."""
+    lab = Lab("parameter_server", tmp_path)
+    roles = {**lab.subject.roles, "ps": Planted(bugs.apply_again, lab.subject.roles["ps"])}
+    lab.subject = replace(lab.subject, roles=roles)
+    doubled = lab.faults(("Duplicate",), places=["call"]).filter(lambda each: each.chance_percent is None)
+    found = counterexample(doubled, lambda fault: lab.judged(fault).verdict == "wrong", count=12)
+    assert found.site.endswith("apply_gradients")

@@ -1,0 +1,102 @@
+"""Files that are written whole or not at all: what they replace, who may read them, and what is never replaced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reference.cli.picture import draw
+from reference.system.atomic_file import place_of, whole
+from tests.support.disk import files_of
+
+ROOT = Path(__file__).parents[2]
+# What bounds every other user, in a process of root's.
+AS_A_USER = [] if os.geteuid() else ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+ASKS = "import sys; from reference.system.atomic_file import place_of; place_of(sys.argv[1])"
+
+
+@pytest.fixture
+def umask() -> Iterator[Callable[[int], int]]:
+    before = os.umask(0)
+    yield os.umask
+    os.umask(before)
+
+
+def half_written(path: Path) -> None:
+    path.write_text("half of the n")
+    raise ZeroDivisionError
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_what_the_umask_leaves(mask: int, tmp_path: Path, umask: Callable[[int], int]) -> None:
+    umask(mask)
+    with whole(tmp_path / "t") as scratch:
+        scratch.unlink()
+        scratch.touch(mode=0o600)  # as a writer that makes it anew
+    assert (mode(tmp_path / "t"), [*tmp_path.iterdir()]) == (0o666 & ~mask, [tmp_path / "t"])
+
+
+@pytest.mark.parametrize("kept", [0o600, 0o640, 0o666])
+def test_a_file_keeps_its_permissions(kept: int, tmp_path: Path) -> None:
+    (tmp_path / "t").touch()
+    (tmp_path / "t").chmod(kept)
+    with whole(tmp_path / "t") as scratch:
+        scratch.write_text("new")
+    assert (mode(tmp_path / "t"), (tmp_path / "t").read_text()) == (kept, "new")
+
+
+def test_an_error_leaves_the_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("old")
+    with pytest.raises(ZeroDivisionError), whole(tmp_path / "t") as scratch:
+        half_written(scratch)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("t", "old")]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    for name in ("there", "not-there"):
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(tmp_path / name)
+        with whole(tmp_path / "link") as scratch:
+            scratch.write_text("new")
+        assert ((tmp_path / "link").is_symlink(), (tmp_path / name).read_text()) == (True, "new")
+
+
+@pytest.mark.parametrize("permissions", [0o444, 0o644], ids=["read-only", "writable"])
+def test_a_file_that_its_user_may_not_write_is_not_replaced(permissions: int, tmp_path: Path) -> None:
+    """Although the folder may be written, which is all that it takes to replace it."""
+    (tmp_path / "t").touch()
+    (tmp_path / "t").chmod(permissions)
+    command = [*AS_A_USER, sys.executable, "-c", ASKS, str(tmp_path / "t")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert ("PermissionError: [Errno 13]" in done.stderr, done.returncode) == (permissions == 0o444,) * 2
+
+
+def test_what_the_kernel_does_not_let_anybody_write_is_not_replaced(tmp_path: Path) -> None:
+    """Here a program that runs; as it does with others' links in everybody's folder."""
+    program = shutil.copy(shutil.which("sleep") or "sleep", tmp_path / "t")
+    with subprocess.Popen([program, "100"]) as process:
+        try:
+            with pytest.raises(OSError, match="Text file busy"):
+                place_of(tmp_path / "t")
+        finally:
+            process.kill()
+
+
+def test_a_picture_that_does_not_fit_on_the_disk_leaves_the_old_one(tmp_path: Path) -> None:
+    lines = {"batched": [(1.0, 2.0), (2.0, 2.5)]}
+    draw(tmp_path / "a.png", lines, x="observers", y="seconds")
+    before = (tmp_path / "a.png").read_bytes()
+    with files_of(16), pytest.raises(OSError, match="File too large"):
+        draw(tmp_path / "a.png", lines, x="splits", y="seconds")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("a.png", before)]

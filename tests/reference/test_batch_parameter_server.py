@@ -1,0 +1,514 @@
+"""The batch-updating parameter server: against its twin in every order, and with trainers that fail it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.rpc as rpc
+from torch import nn
+from torch.distributed.rpc import RRef
+
+from reference.batch_parameter_server import (
+    BatchUpdateParameterServer,
+    Case,
+    RoundFailed,
+    Trainer,
+    initial_model,
+    roles,
+    run_ps,
+    train_locally,
+    trainer_names,
+)
+from reference.exact.exactness import NotExact
+from reference.outcome import Outcome, Raised, Returned, RoleFailed
+from reference.rounding.bound import rounding_bound
+from reference.trace import CaseError, Trace, TraceError, compare
+from reference.verify.verify import twins_for
+from reference.world import World, launch
+from tests.support import arrivals
+from tests.support.runs import against_twin, end_of, play, run, run_in, twin
+
+SMALL = Case(
+    model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
+)
+EXACT = replace(
+    SMALL, model="mlp", trainers=4, lr=0.125, momentum=0.5, dtype="float64", arithmetic="exact", image_w=4, image_h=4
+)
+ORDERS = list(itertools.permutations(trainer_names(SMALL)))
+FAILED = f"{RoundFailed.__module__}.RoundFailed"
+
+
+@pytest.fixture(scope="module")
+def orderly() -> Iterator[World]:
+    """One world of three trainers whose reports can be put in order."""
+    with launch(["ps", *trainer_names(SMALL)], before=arrivals.install, deadline=150) as world:
+        yield world
+
+
+def run_ordered(world: World, case: Case, order: tuple[str, ...]) -> Trace:
+    world.call("ps", arrivals.set_order, order)
+    return run_in(world, case)
+
+
+class TestOrders:
+    """All six orders of arrival of three trainers."""
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_rank_gives_the_bits_of_a_twin_that_knows_no_order(self, orderly: World, order: tuple[str, ...]) -> None:
+        assert compare(run_ordered(orderly, SMALL, order), train_locally(SMALL)).equal
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_arrival_gives_the_bits_of_its_replay(self, orderly: World, order: tuple[str, ...]) -> None:
+        trace = run_ordered(orderly, replace(SMALL, accumulation="arrival"), order)
+        came = [trainer_names(SMALL).index(trainer) for trainer in order]
+        assert [trace.tensors[f"{step:04d}/arrivals"].tolist() for step in range(3)] == [came] * 3
+        assert against_twin(trace).equal
+
+    def test_the_order_of_arrival_does_decide_bits(self, orderly: World) -> None:
+        """Or the tests above could not fail."""
+        case = replace(SMALL, accumulation="arrival")
+        traces = [run_ordered(orderly, case, order) for order in ORDERS]
+        gradients = {tuple(trace.tensors["0000/gradient/5.weight"].flatten().tolist()) for trace in traces}
+        assert len(gradients) > 1
+
+
+@pytest.mark.parametrize("accumulation", ["rank", "arrival"])
+def test_exact(accumulation: str) -> None:
+    trace = run(replace(EXACT, accumulation=accumulation))
+    assert against_twin(trace).equal
+
+
+def test_an_exact_case_that_is_too_large_is_refused() -> None:
+    """In the fifth round a loss rounds, although each sum over trainers is exact; in the fourth as one flat sum."""
+    with pytest.raises(NotExact) as caught:
+        train_locally(Case.exact(steps=6))
+    told = "step 3: sum of (4, 30) needs 57 bits, and 53 are exact; wanted smaller sizes, lr or fewer steps"
+    assert str(caught.value) == told
+
+
+def test_exact_in_whatever_order_of_arrival() -> None:
+    """Four trainers, four orders: the parameters of all are those of the sum in rank order."""
+    names = trainer_names(EXACT)
+    wanted = train_locally(EXACT).tensors
+    with launch(["ps", *names], before=arrivals.install) as world:
+        for turn in range(4):
+            order = (*names[turn:], *names[:turn])
+            tensors = run_ordered(world, replace(EXACT, accumulation="arrival"), order).tensors
+            for name, tensor in wanted.items():
+                assert torch.equal(tensors[name], tensor), name
+
+
+@pytest.mark.parametrize("model", ["mlp", "convnet"])
+@pytest.mark.parametrize("trainers", [1, 2, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_equals_its_twin(model: str, trainers: int, dtype: str) -> None:
+    trace = run(replace(SMALL, model=model, trainers=trainers, dtype=dtype))
+    assert against_twin(trace).equal
+
+
+def plain_training(case: Case) -> nn.Module:
+    """Written anew: the mean of the trainers' losses, one backward pass, torch's plain SGD."""
+    model = initial_model(case)
+    optimizer = torch.optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=False, foreach=False)
+    trainers = [Trainer(case, name) for name in trainer_names(case)]
+    for batches in zip(*(trainer.get_next_batch() for trainer in trainers), strict=True):
+        optimizer.zero_grad()
+        losses = [trainer.loss_fn(model(x), y) for trainer, (x, y) in zip(trainers, batches, strict=True)]
+        (sum(losses) / case.trainers).backward()  # type: ignore[union-attr]
+        optimizer.step()
+    return model
+
+
+def test_exact_case_is_plain_training_on_the_mean_loss() -> None:
+    tensors = run(EXACT).tensors
+    for name, parameter in plain_training(EXACT).named_parameters():
+        assert torch.equal(tensors[f"{EXACT.steps - 1:04d}/parameter/{name}"], parameter), name
+
+
+def plain_trace(case: Case, replay: Trace | None = None) -> Trace:
+    """What plain training comes to."""
+    last = f"{case.steps - 1:04d}/parameter"
+    return Trace(case, {f"{last}/{name}": p.detach() for name, p in plain_training(case).named_parameters()})
+
+
+def test_natural_case_is_plain_training_up_to_rounding() -> None:
+    """Against the plain program in float64; in float32 and several orders it tells what rounding does."""
+    plain, ours = plain_trace(SMALL), run(SMALL)
+    mine = Trace(SMALL, {name: ours.tensors[name] for name in plain.tensors})
+    bound = rounding_bound(mine, *twins_for(plain, mine, plain_trace))
+    assert bound.holds, bound.worst
+
+
+@pytest.mark.long
+def test_resnet50_equals_its_twin() -> None:
+    """The real model at the tutorial's image size, 3 trainers, 2 rounds of 2 images."""
+    trace = run(Case(trainers=3, steps=2, batch_size=2), deadline=120)
+    assert against_twin(trace).equal
+    assert sum(tensor.numel() for name, tensor in trace.tensors.items() if name.startswith("initial")) == 23569502
+
+
+def test_it_learns() -> None:
+    losses = run(replace(SMALL, steps=40, record="ends")).losses()
+    assert losses[-1] < losses[0] * 0.8
+
+
+def test_record_ends_keeps_the_last_buffers_and_parameters() -> None:
+    every, ends = (train_locally(replace(SMALL, record=record)).tensors for record in ("every", "ends"))
+    kept = {
+        name for name in every if "/loss/" in name or name.startswith(("initial/", "0002/parameter", "0002/buffer"))
+    }
+    assert {name for name in kept if "buffer/" in name} == {
+        f"0002/buffer/1.{name}" for name in ("running_mean", "running_var", "num_batches_tracked")
+    }
+    assert set(ends) == kept
+    assert all(torch.equal(ends[name], every[name]) for name in kept)
+
+
+def evaluated(case: Case) -> tuple[int, float]:
+    """Runs on ps: what its own model has seen after training."""
+    servers, init = [], BatchUpdateParameterServer.__init__
+
+    def noting(self: BatchUpdateParameterServer, case: Case) -> None:
+        servers.append(self)
+        init(self, case)
+
+    BatchUpdateParameterServer.__init__ = noting  # type: ignore[assignment, method-assign]
+    run_ps(case)
+    norm: Any = servers[0].model[1]  # type: ignore[index]
+    return int(norm.num_batches_tracked), float(norm.running_var.sub(1).abs().max())
+
+
+def test_the_servers_batch_norm_has_statistics() -> None:
+    """Erratum S2.8: in the published form 0 batches tracked and a variance of 1."""
+    with launch(["ps", *trainer_names(SMALL)]) as world:
+        tracked, moved = world.call("ps", evaluated, SMALL)
+    assert tracked == SMALL.steps
+    assert moved > 0.01
+
+
+def report(case: Case) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    model = initial_model(case)
+    return [torch.ones_like(p) for p in model.parameters()], [b.clone() for b in model.buffers()]
+
+
+def send(rref: RRef[Any], trainer: str, *tensors: Any, number: int = 0) -> torch.futures.Future[Any]:
+    method: Any = BatchUpdateParameterServer.update_and_fetch_model
+    return rpc.rpc_async("ps", method, args=(rref, trainer, number, *tensors))
+
+
+def replies_of_two_rounds(case: Case) -> list[list[torch.Tensor]]:
+    """Runs on ps: the first reply, taken here without any copying by a transport; again later; and the second."""
+    server = BatchUpdateParameterServer(case)
+    method: Any = BatchUpdateParameterServer.update_and_fetch_model
+    first = method(RRef(server), "trainer1", 0, *report(case)).wait()
+    then = [tensor.clone() for tensor in first.state_dict().values()]
+    grads, buffers = report(case)
+    second = method(RRef(server), "trainer1", 1, grads, [buffer + 1 for buffer in buffers]).wait()
+    server.round.close()
+    return [then, list(first.state_dict().values()), list(second.state_dict().values())]
+
+
+def test_replies_are_snapshots() -> None:
+    """Erratum S2.5: live tensors are sent after the lock is gone, and arrive torn."""
+    with launch(["ps"]) as world:
+        then, now, second = world.call("ps", replies_of_two_rounds, replace(SMALL, trainers=1))
+    assert [torch.equal(a, b) for a, b in zip(then, now, strict=True)] == [True] * 8
+    assert [torch.equal(a, b) for a, b in zip(now, second, strict=True)] == [False] * 8
+
+
+def test_the_first_model_is_a_copy() -> None:
+    """Erratum S2.5 again: what `get_model` answers is sent while others may already update."""
+    server = BatchUpdateParameterServer(replace(SMALL, trainers=1))
+    try:
+        first = server.get_model()
+        then = [tensor.clone() for tensor in first.state_dict().values()]
+        for tensor in server.model.state_dict().values():
+            tensor.add_(1)
+        assert [torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True)] == [True] * 8
+    finally:
+        server.round.close()
+
+
+def a_reply_before_the_background_copy(case: Case) -> bool:
+    """Runs on ps: the next report itself separates the model from the last reply."""
+    server = BatchUpdateParameterServer(case)
+    server.snapshot.part_soon = nothing  # type: ignore[method-assign]
+    method: Any = BatchUpdateParameterServer.update_and_fetch_model
+    first = method(RRef(server), "trainer1", 0, *report(case)).wait()
+    then = [tensor.clone() for tensor in first.state_dict().values()]
+    method(RRef(server), "trainer1", 1, *report(case)).wait()
+    server.round.close()
+    return all(torch.equal(a, b) for a, b in zip(then, first.state_dict().values(), strict=True))
+
+
+def nothing(_: object) -> None:
+    pass
+
+
+def test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", a_reply_before_the_background_copy, replace(SMALL, trainers=1))
+
+
+def locked_while_reporting(case: Case) -> list[bool]:
+    """Runs on ps: is the lock held where a report touches the server?"""
+    server = BatchUpdateParameterServer(case)
+    held: list[bool] = []
+    for name in ("accumulate", "update"):
+        setattr(server, name, _noting(held, server.lock, getattr(server, name)))
+    torch.futures.wait_all([send(RRef(server), name, *report(case)) for name in server.trainers])
+    server.round.close()
+    return held
+
+
+def _noting(held: list[bool], lock: threading.Lock, method: Any) -> Any:
+    def noting(*args: Any) -> Any:
+        held.append(lock.locked())
+        return method(*args)
+
+    return noting
+
+
+def test_a_report_is_worked_on_under_the_lock() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", locked_while_reporting, SMALL) == [True] * (3 + 1)
+
+
+class Announcing(list[str]):
+    """Who has joined a round, which can be waited for."""
+
+    def __init__(self) -> None:
+        self.came = threading.Semaphore(0)
+
+    def append(self, trainer: str) -> None:
+        super().append(trainer)
+        self.came.release()
+
+    def wait_for(self, count: int) -> None:
+        for _ in range(count):
+            assert self.came.acquire(timeout=10)
+
+
+def announcing(server: BatchUpdateParameterServer) -> Announcing:
+    server.round.joined = arrivals = Announcing()
+    return arrivals
+
+
+def lock_is_free_in_callbacks(case: Case) -> list[bool]:
+    """Runs on ps: is the lock free while the replies of a round are made?"""
+    server = BatchUpdateParameterServer(case)
+    seen: list[bool] = []
+    rref = RRef(server)
+    came = announcing(server)
+    first = send(rref, "trainer1", *report(case))
+    came.wait_for(1)
+    server.round._future.then(lambda future: seen.append(server.lock.locked()))
+    torch.futures.wait_all([first, *(send(rref, name, *report(case)) for name in ("trainer2", "trainer3"))])
+    server.round.close()
+    return seen
+
+
+def test_replies_are_made_outside_the_lock() -> None:
+    """Erratum S2.3, S2.4: in the published form the lock is held, and a callback that takes it hangs."""
+    with launch(["ps"]) as world:
+        assert world.call("ps", lock_is_free_in_callbacks, SMALL) == [False]
+
+
+def bad_reports(case: Case, kind: str) -> list[str]:
+    """Runs on ps: what each trainer's call ends with when trainer2's, the last to come, is bad."""
+    server = BatchUpdateParameterServer(case)
+    came = announcing(server)
+    rref = RRef(server)
+    grads, buffers = report(case)
+    waiting = [send(rref, name, grads, buffers) for name in ("trainer1", "trainer3")]
+    came.wait_for(2)
+    if kind == "shape":
+        waiting.append(send(rref, "trainer2", [torch.ones(1), *grads[1:]], buffers))
+    elif kind == "count":
+        waiting.append(send(rref, "trainer2", grads[1:], buffers))
+    elif kind == "optimizer":
+        server.optimizer.step = _refuse  # type: ignore[method-assign, assignment]
+        waiting.append(send(rref, "trainer2", grads, buffers))
+    ends = [_end(future) for future in waiting]
+    ends.append(_end(send(rref, "trainer1", grads, buffers)))
+    server.round.close()
+    return ends
+
+
+def _refuse() -> None:
+    raise ArithmeticError("no step today")
+
+
+def _end(future: torch.futures.Future[Any]) -> str:
+    try:
+        return type(future.wait()).__name__
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("shape", "round 0: the report of trainer2 failed: ValueError: tensor 0 has shape (1,), wanted (8, 3, 3, 3)"),
+        ("count", "round 0: the report of trainer2 failed: ValueError: 4 tensors, wanted 5"),
+        ("optimizer", "round 0: the report of trainer2 failed: ArithmeticError: no step today"),
+    ],
+)
+def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) -> None:
+    """Erratum S2.6: in the published form the others wait until the RPC timeout. DelayedReplies reports fail too."""
+    with launch(["ps"]) as world:
+        ends = world.call("ps", bad_reports, SMALL, kind, deadline=15)
+    assert len(ends) == 4
+    for end in ends:
+        assert text in end
+        assert "RoundFailed" in end
+
+
+def twice_and_unknown(case: Case) -> list[str]:
+    """Runs on ps: a report by somebody unknown, and one that comes twice; then the round is completed."""
+    server = BatchUpdateParameterServer(case)
+    came = announcing(server)
+    rref = RRef(server)
+    first = send(rref, "trainer1", *report(case))
+    ends = [_end(send(rref, "stranger", *report(case)))]
+    came.wait_for(1)
+    ends.append(_end(send(rref, "trainer1", *report(case))))
+    rest = [send(rref, name, *report(case)) for name in ("trainer2", "trainer3")]
+    ends += [_end(future) for future in (first, *rest)]
+    server.round.close()
+    return ends
+
+
+def test_strangers_and_doubled_reports_are_refused_and_harm_nobody() -> None:
+    with launch(["ps"]) as world:
+        ends = world.call("ps", twice_and_unknown, SMALL)
+    assert "unknown trainer 'stranger', wanted one of trainer1, trainer2, trainer3" in ends[0]
+    assert "round 0: trainer1 reports twice" in ends[1]
+    assert ends[2:] == ["Sequential"] * 3
+
+
+def after_the_last(case: Case) -> list[str]:
+    """Runs on ps: all rounds, and then the first report of somebody who trains a second time."""
+    server = BatchUpdateParameterServer(case)
+    rref = RRef(server)
+    for number in range(case.steps):
+        for future in [send(rref, name, *report(case), number=number) for name in trainer_names(case)]:
+            future.wait()
+    end = _end(send(rref, "trainer1", *report(case), number=case.steps))
+    server.round.close()
+    return [end, *server.round.joined]
+
+
+def test_a_report_after_the_last_round_is_refused() -> None:
+    """Two copies of each trainer, interleaved, would else come to a trace that is no training of any kind."""
+    with launch(["ps"]) as world:
+        end, *arrived = world.call("ps", after_the_last, replace(SMALL, steps=2))
+    assert "trainer1 reports after the last of 2 rounds" in end
+    assert arrived == []
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A ``before``: one trainer ends itself, or stops, when it is about to send its second report."""
+
+    trainer: str
+    signal: int
+
+    def __call__(self, role: str) -> None:
+        if role != self.trainer:
+            return
+        gradients, calls = Trainer.gradients, itertools.count()
+
+        def doomed(self_: Trainer, *args: Any) -> torch.Tensor:
+            if next(calls) == 1:
+                os.kill(os.getpid(), self.signal)
+                threading.Event().wait()  # the signal may take a moment
+            return gradients(self_, *args)
+
+        Trainer.gradients = doomed  # type: ignore[method-assign]
+
+
+def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
+    """How ps ends, which says who was lost."""
+    return end_of("ps", roles(case), limit=limit, before=Doomed(trainer, signal.SIGSTOP))
+
+
+def test_a_killed_trainer_is_named_at_once() -> None:
+    """Long before the round's limit of 20 s."""
+    ps = play(SMALL, before=Doomed("trainer2", signal.SIGKILL), deadline=6)["ps"]
+    assert isinstance(ps, Raised)
+    assert ps.type == FAILED
+    assert ps.message.startswith("round 1: trainer2 failed: ")
+
+
+def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
+    """Erratum S2.7: in the published form the others wait until the RPC timeout, and learn no name."""
+    ps = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=6)
+    assert isinstance(ps, Raised)
+    assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer2")
+
+
+def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
+    """Nobody else is there whose call could end with the round."""
+    ps = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=15)
+    assert isinstance(ps, Raised)
+    assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
+
+
+def test_a_world_of_other_trainers_than_the_case_says() -> None:
+    with launch(["ps", "trainer1"]) as world:
+        outcomes = world.run({name: role for name, role in roles(SMALL).items() if name in ("ps", "trainer1")})
+    assert isinstance(outcomes["ps"], Raised)
+    assert "could not find destination name trainer2" in outcomes["ps"].message or outcomes["ps"].type == FAILED
+
+
+def test_arrival_order_needs_a_replay() -> None:
+    with pytest.raises(TraceError, match=r"^the order of arrival decides bits: pass the run's trace as replay$"):
+        twin(replace(SMALL, accumulation="arrival"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "float32"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ({"model": "convnet"}, "model must be 'mlp' in exact arithmetic, got 'convnet'"),
+        ({"lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
+        ({"momentum": 0.9}, "momentum must be a power of two in exact arithmetic, got 0.9"),
+        ({"trainers": 3}, "trainers must be a power of two in exact arithmetic, got 3"),
+    ],
+)
+def test_impossible_exact_cases(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        replace(EXACT, **changes)
+    assert str(caught.value) == f"batch_parameter_server: {message}"
+
+
+def test_the_defaults_are_the_tutorials_numbers() -> None:
+    case = Case()
+    assert (case.model, case.trainers, case.steps, case.batch_size) == ("resnet50", 5, 6, 20)
+    assert (case.image_w, case.image_h, case.num_classes, case.lr, case.momentum) == (64, 64, 30, 0.001, 0.9)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_on_cuda() -> None:
+    trace = run(replace(SMALL, device="cuda"))
+    assert against_twin(trace).equal
+
+
+def test_every_trainer_returns_after_the_common_shutdown() -> None:
+    with launch(roles(SMALL)) as world:
+        outcomes = world.wait()
+    assert [type(outcome) for outcome in outcomes.values()] == [Returned] * 4
+
+
+def test_a_role_that_fails_says_so_through_a_call() -> None:
+    with launch(["ps"]) as world, pytest.raises(RoleFailed, match=r"trainer1"):
+        world.call("ps", roles(replace(SMALL, trainers=1))["ps"])

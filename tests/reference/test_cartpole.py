@@ -1,0 +1,110 @@
+"""What both agents have: returns, actions from draws, and which environments there are."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import pytest
+import torch
+
+from reference.training.cartpole import HIDDEN, Chance, discounted, environment_seed, make_environment, pick, sizes_of
+
+
+def test_returns_by_hand() -> None:
+    assert discounted([1.0, 2.0, 4.0], 0.5) == [3.0, 4.0, 4.0]
+    assert discounted([1.0] * 4, 1.0) == [4.0, 3.0, 2.0, 1.0]
+    assert discounted([], 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "uniform", "action"),
+    [
+        ([0.25, 0.75], 0.0, 0),
+        ([0.25, 0.75], 0.2499, 0),
+        ([0.25, 0.75], 0.25, 1),
+        ([0.0, 1.0], 0.0, 1),
+        ([1.0, 0.0], 0.999999, 0),
+        ([0.5, 0.25, 0.25], 0.75, 2),
+        ([0.5, 0.25, 0.0], 0.9, 1),  # rounding may leave the sum below 1; never an action of probability 0
+    ],
+)
+def test_an_action_from_a_draw(probabilities: list[float], uniform: float, action: int) -> None:
+    assert pick(probabilities, uniform) == action
+
+
+def test_actions_come_as_often_as_their_probabilities_say() -> None:
+    uniforms = Chance(0, "observer1", 0.0, torch.float32).episode(20000).uniforms
+    counts = torch.bincount(torch.tensor([pick([0.2, 0.5, 0.3], u) for u in uniforms.tolist()]))
+    wanted = torch.tensor([0.2, 0.5, 0.3])
+    deviation = (wanted * (1 - wanted) / 20000).sqrt()
+    assert bool(((counts / 20000 - wanted).abs() < 5 * deviation).all())
+
+
+@pytest.mark.parametrize("probabilities", [[math.nan, math.nan], [0.5, math.nan], [0.0, 0.0]])
+def test_no_action_from_a_broken_policy(probabilities: list[float]) -> None:
+    """Erratum S2.33 begins with such a policy."""
+    with pytest.raises(ValueError, match=r"^no action can be chosen with probabilities \["):
+        pick(probabilities, 0.75)
+
+
+def test_draws_are_an_observers_own_and_go_on() -> None:
+    first = Chance(1, "observer1", 0.6, torch.float64)
+    again = Chance(1, "observer1", 0.6, torch.float64)
+    other = Chance(1, "observer2", 0.6, torch.float64)
+    one, same, others, next_ = first.episode(7), again.episode(7), other.episode(7), first.episode(7)
+    assert torch.equal(one.uniforms, same.uniforms)
+    assert not torch.equal(one.uniforms, others.uniforms)
+    assert not torch.equal(one.uniforms, next_.uniforms)
+    assert one.keep is not None
+    assert one.keep.shape == (7, HIDDEN)
+    assert one.keep.dtype == torch.float64
+    assert set(one.keep.unique().tolist()) == {0.0, 2.5}
+
+
+def test_dropout_drops_as_often_as_it_says_and_keeps_the_mean() -> None:
+    keep = Chance(0, "observer1", 0.6, torch.float64).episode(1000).keep
+    assert keep is not None
+    assert abs(keep.eq(0).double().mean().item() - 0.6) < 5 * math.sqrt(0.24 / keep.numel())
+
+
+def test_no_dropout_no_factors() -> None:
+    assert Chance(0, "observer1", 0.0, torch.float32).episode(3).keep is None
+
+
+def test_start_states_differ_by_observer() -> None:
+    """Erratum S2.25: with one seed for all they do not."""
+    starts = [
+        make_environment("CartPole-v1").reset(seed=environment_seed(543, name))[0].tolist()
+        for name in ("observer1", "observer2", "observer1")
+    ]
+    assert starts[0] != starts[1]
+    assert starts[0] == starts[2]
+
+
+def test_sizes_of_environments() -> None:
+    assert sizes_of("CartPole-v1") == (4, 2)
+    assert sizes_of("Acrobot-v1") == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("CartPole-v99", r"^VersionNotFound: "),
+        ("NoSuch-v1", r"^NameNotFound: "),
+        ("", r"^Error: Malformed"),
+        ("Pendulum-v1", r"^its actions are Box"),
+        ("FrozenLake-v1", r"^its states are Discrete"),
+    ],
+)
+def test_environments_that_cannot_be_used(name: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason) as caught:
+        sizes_of(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [".x:Foo-v1", "this:Foo-v1"])
+def test_a_name_with_a_module_is_refused_before_anything_is_imported(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^names with a module, which would be imported, are not taken$"):
+        sizes_of(name)
+    assert "this" not in sys.modules

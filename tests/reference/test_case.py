@@ -1,0 +1,362 @@
+"""Cases: what is accepted, what is refused and in which words, and the JSON that carries them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from dataclasses import FrozenInstanceError, asdict, dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from reference import TUTORIALS, load
+from reference.trace.case import Case, CaseError, choice, flag, number, power_of_two, text
+from reference.training.models import PARAMETERS
+from reference.verify.verify import CASES, case_of
+
+# The machine may be shared: how long an example takes says nothing.
+unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+
+# What makes exact arithmetic possible, where a tutorial has such a field.
+EXACT = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5, "trainers": 4, "steps": 4}
+
+
+@dataclass(frozen=True)
+class Sample(Case):
+    """One field of each kind, and one combination that cannot run."""
+
+    size: int = number(3, "rows", at_least=1, at_most=9)
+    free: int = number(0, "any integer")
+    rate: float = number(0.5, "rate", at_least=0.0, at_most=2.0)
+    word: str = choice("red", "green", "blue", help="colour")
+    label: str = text("", "anything")
+    fast: bool = flag(True, "whether it is fast")
+
+    def validate(self) -> None:
+        if self.word == "green":
+            self.require(self.size > 1, "size", "at least 2 where word is 'green'")
+
+
+CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
+
+KNOWN = "seed, steps, record, timeout, size, free, rate, word, label, fast"
+
+
+NUMBERS = [
+    pytest.param(name, item.name, item.metadata, id=f"{name}-{item.name}")
+    for name, kind in CASE_TYPES.items()
+    for item in fields(kind)
+    if item.metadata["type"] in (int, float)
+]
+CHOICES = [
+    pytest.param(name, item.name, item.metadata["options"], id=f"{name}-{item.name}")
+    for name, kind in CASE_TYPES.items()
+    for item in fields(kind)
+    if "options" in item.metadata
+]
+
+
+def refusal(kind: type[Case], values: dict[str, Any]) -> str:
+    with pytest.raises(CaseError) as caught:
+        kind(**values)
+    return str(caught.value)
+
+
+@st.composite
+def field_values(draw: st.DrawFn, kind: type[Case]) -> dict[str, Any]:
+    """A valid value for every field of ``kind``."""
+    values: dict[str, Any] = {}
+    for item in fields(kind):
+        limits = item.metadata
+        if limits["type"] is bool:
+            values[item.name] = draw(st.booleans())
+        elif "options" in limits:
+            values[item.name] = draw(st.sampled_from(limits["options"]))
+        elif limits["type"] is str:
+            values[item.name] = draw(st.just(getattr(kind(), item.name)) if kind is not Sample else st.text())
+        elif limits["type"] is int:
+            values[item.name] = draw(st.integers(limits["at_least"], limits["at_most"]))
+        else:
+            low, high = limits["at_least"], limits["at_most"]
+            values[item.name] = draw(st.floats(low, high, allow_nan=False, allow_infinity=False))
+    if values.get("arithmetic") == "exact":
+        values.update({name: value for name, value in EXACT.items() if name in values})
+    if "servers" in values:  # as many as the model has parameters, which is 161 or a handful
+        values["servers"] = min(values["servers"], PARAMETERS[values["model"]])
+    return values
+
+
+@pytest.mark.parametrize("kind", [Sample, *CASE_TYPES.values()], ids=["sample", *TUTORIALS])
+@unhurried
+@given(data=st.data())
+def test_json_round_trip(kind: type[Case], data: st.DataObject) -> None:
+    """Value for value and type for type; and the JSON has nothing but the fields."""
+    values = data.draw(field_values(kind))
+    try:
+        case = kind(**values)
+    except CaseError:
+        reject()
+    text = case.to_json()
+    again = kind.from_json(text)
+    assert type(again) is kind
+    assert again == case
+    assert asdict(again) == values
+    assert [type(value) for value in asdict(again).values()] == [item.metadata["type"] for item in fields(kind)]
+    assert json.loads(text) == values
+    assert again.to_json() == text
+
+
+def test_json_is_one_line_with_sorted_keys() -> None:
+    assert Sample(rate=1, word="blue").to_json() == (
+        '{"fast": true, "free": 0, "label": "", "rate": 1.0, "record": "every", "seed": 0, "size": 3, "steps": 1, '
+        '"timeout": 60.0, "word": "blue"}'
+    )
+
+
+def test_json_may_leave_fields_out() -> None:
+    assert Sample.from_json('{"size": 7}') == Sample(size=7)
+    assert Sample.from_json("{}") == Sample()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "test_case: a case must be a JSON object, got 'nonsense'"),
+        ("", "test_case: a case must be a JSON object, got ''"),
+        ("[1]", "test_case: a case must be a JSON object, got '[1]'"),
+        ("null", "test_case: a case must be a JSON object, got 'null'"),
+        ('{"size": 3', "test_case: a case must be a JSON object, got '{\"size\": 3'"),
+        ('{"sise": 3}', f"test_case: unknown field 'sise', wanted one of {KNOWN}"),
+        ('{"size": "3"}', "test_case: size must be an integer, got '3'"),
+        ('{"size": null}', "test_case: size must be an integer, got None"),
+        ('{"rate": NaN}', "test_case: rate must be finite, got nan"),
+        ('{"timeout": Infinity}', "test_case: timeout must be finite, got inf"),
+        ('{"word": "pink"}', "test_case: word must be 'red' or 'green' or 'blue', got 'pink'"),
+    ],
+)
+def test_json_refused(text: str, message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        Sample.from_json(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"size": 0}, "size must be at least 1, got 0"),
+        ({"size": 10}, "size must be at most 9, got 10"),
+        ({"size": 2.0}, "size must be an integer, got 2.0"),
+        ({"size": True}, "size must be an integer, got True"),
+        ({"free": "1"}, "free must be an integer, got '1'"),
+        ({"rate": -1e-300}, "rate must be at least 0.0, got -1e-300"),
+        ({"rate": 3}, "rate must be at most 2.0, got 3"),
+        ({"rate": math.nan}, "rate must be finite, got nan"),
+        ({"rate": math.inf}, "rate must be finite, got inf"),
+        ({"rate": -math.inf}, "rate must be finite, got -inf"),
+        ({"rate": "1"}, "rate must be a number, got '1'"),
+        ({"rate": False}, "rate must be a number, got False"),
+        ({"word": "pink"}, "word must be 'red' or 'green' or 'blue', got 'pink'"),
+        ({"word": "Red"}, "word must be 'red' or 'green' or 'blue', got 'Red'"),
+        ({"word": 1}, "word must be a word, got 1"),
+        ({"word": None}, "word must be a word, got None"),
+        ({"label": 7}, "label must be a word, got 7"),
+        ({"fast": 1}, "fast must be true or false, got 1"),
+        ({"fast": "yes"}, "fast must be true or false, got 'yes'"),
+        ({"word": "green", "size": 1}, "size must be at least 2 where word is 'green', got 1"),
+        ({"record": "never"}, "record must be 'every' or 'ends', got 'never'"),
+        ({"seed": 2**63}, "seed must be at most 9223372036854775807, got 9223372036854775808"),
+        ({"timeout": 0.0}, "timeout must be at least 0.001, got 0.0"),
+    ],
+)
+def test_refused(values: dict[str, Any], message: str) -> None:
+    assert refusal(Sample, values) == f"test_case: {message}"
+
+
+@pytest.mark.parametrize("field", ["seed", "timeout"])
+def test_a_huge_integer_is_refused_like_any_other(field: str) -> None:
+    assert refusal(Sample, {field: 10**400}).startswith(f"test_case: {field} must be ")
+
+
+def test_a_timeout_that_rpc_cannot_count_is_refused() -> None:
+    """RPC counts milliseconds in 32 bits: at 2147484 s and more each call fails at once."""
+    assert refusal(Sample, {"timeout": 1e10}).startswith("test_case: timeout must be at most ")
+
+
+def test_equal_cases_have_equal_json() -> None:
+    assert Sample(rate=-0.0) == Sample(rate=0.0)
+    assert Sample(rate=-0.0).to_json() == Sample(rate=0.0).to_json()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"size": 1},
+        {"size": 9},
+        {"free": -(2**200)},
+        {"rate": 0.0},
+        {"rate": 2.0},
+        {"word": "green", "size": 2},
+        {"label": "any words\nat all", "fast": False},
+        {"seed": 2**63 - 1},
+        {"timeout": 0.001},
+    ],
+)
+def test_limits_themselves_are_accepted(values: dict[str, Any]) -> None:
+    assert {name: getattr(Sample(**values), name) for name in values} == values
+
+
+def test_an_integer_is_a_float_where_one_is_wanted() -> None:
+    case = Sample(rate=1, timeout=7)
+    assert (type(case.rate), case.rate) == (float, 1.0)
+    assert (type(case.timeout), case.timeout) == (float, 7.0)
+
+
+def test_frozen() -> None:
+    case = Sample()
+    with pytest.raises(FrozenInstanceError, match=r"^cannot assign to field 'size'$"):
+        case.size = 4  # type: ignore[misc]
+    assert case.size == 3
+
+
+def test_equal_cases_hash_alike_and_others_differ() -> None:
+    assert len({Sample(size=4), Sample(size=4), Sample(size=5)}) == 2
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_the_tutorial_of_a_case_is_its_module(name: str) -> None:
+    assert CASE_TYPES[name].tutorial() == name
+    assert CASE_TYPES[name]().tutorial() == name
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_fields_say_what_they_are(name: str) -> None:
+    """The annotated type is the one that is enforced, and every field has help."""
+    for item in fields(CASE_TYPES[name]):
+        assert item.type == item.metadata["type"].__name__, item.name
+        assert item.metadata["help"].strip(), item.name
+
+
+@pytest.mark.parametrize(("name", "field", "limits"), NUMBERS)
+def test_numbers_of_tutorials_have_limits(name: str, field: str, limits: dict[str, Any]) -> None:
+    kind, low, high = CASE_TYPES[name], limits["at_least"], limits["at_most"]
+    assert low is not None
+    below = low - 1
+    assert refusal(kind, {field: below}) == f"{name}: {field} must be at least {low}, got {limits['type'](below)!r}"
+    if high is not None:
+        assert refusal(kind, {field: high + 1}) == f"{name}: {field} must be at most {high}, got {high + 1!r}"
+    wanted = {int: "an integer", float: "a number"}[limits["type"]]
+    assert refusal(kind, {field: "5"}) == f"{name}: {field} must be {wanted}, got '5'"
+
+
+@pytest.mark.parametrize(("name", "field", "options"), CHOICES)
+def test_words_of_tutorials_are_a_closed_set(name: str, field: str, options: tuple[str, ...]) -> None:
+    kind = CASE_TYPES[name]
+    assert getattr(kind(), field) == options[0]
+    wanted = " or ".join(repr(option) for option in options)
+    assert refusal(kind, {field: "bogus"}) == f"{name}: {field} must be {wanted}, got 'bogus'"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("dist_autograd", {"lr": 0.5}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ("dist_autograd", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.05"),
+        ("parameter_server", {"lr": 0.0}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ("parameter_server", {"dtype": "float64"}, "lr must be a power of two in exact arithmetic, got 0.01"),
+        (
+            "batch_parameter_server",
+            {**EXACT, "dtype": "float32"},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'",
+        ),
+        (
+            "batch_parameter_server",
+            {**EXACT, "model": "resnet50"},
+            "model must be 'mlp' in exact arithmetic, got 'resnet50'",
+        ),
+        (
+            "batch_parameter_server",
+            {"lr": 0.5},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'; "
+            "model must be 'mlp' in exact arithmetic, got 'resnet50'; "
+            "momentum must be a power of two in exact arithmetic, got 0.9; "
+            "trainers must be a power of two in exact arithmetic, got 5",
+        ),
+        (
+            "batch_parameter_server",
+            {**EXACT, "momentum": 0.9},
+            "momentum must be a power of two in exact arithmetic, got 0.9",
+        ),
+        (
+            "batch_parameter_server",
+            {**EXACT, "trainers": 5},
+            "trainers must be a power of two in exact arithmetic, got 5",
+        ),
+    ],
+)
+def test_exact_arithmetic_needs_exact_numbers(name: str, values: dict[str, Any], message: str) -> None:
+    assert refusal(CASE_TYPES[name], {"arithmetic": "exact", **values}) == f"{name}: {message}"
+
+
+def test_every_tutorial_is_verified() -> None:
+    assert list(CASES) == list(TUTORIALS)
+    assert all(set(CASES[name][0]) <= {"steps"} for name in TUTORIALS)
+    for name, changes in CASES.items():
+        made = [case_of(name, different) for different in changes]
+        assert len(set(made)) == len(changes), name
+        assert any(case.is_exact for case in made) == hasattr(CASE_TYPES[name], "arithmetic"), name
+
+
+@pytest.mark.parametrize("name", [name for name, kind in CASE_TYPES.items() if kind.EXACT])
+def test_an_exact_case_takes_what_fits_and_keeps_what_is_given(name: str) -> None:
+    kind: Any = CASE_TYPES[name]
+    case = kind.exact(seed=7, lr=0.5)
+    assert (case.arithmetic, case.dtype, case.seed, case.lr) == ("exact", "float64", 7, 0.5)
+    assert case == kind(**{**kind.EXACT, "arithmetic": "exact", "seed": 7, "lr": 0.5})
+
+
+def test_a_tutorial_without_exact_arithmetic_says_so() -> None:
+    with pytest.raises(CaseError, match=r"^rnn: no exact arithmetic, wanted one of the tutorials that have it$"):
+        CASE_TYPES["rnn"].exact()
+
+
+# What says only where or how fast a case runs; every other field decides what comes out.
+ELSEWHERE = {
+    "parameter_server": {"device"},
+    "batch_parameter_server": {"device"},
+    "sharded_parameter_server": {"device"},
+    "pipeline": {"device", "transfer", "rpc_threads"},
+    "rnn": {"text"},  # the name of a file whose bytes text_sha256 says
+}
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_cases_have_the_same_result_if_all_fields_that_decide_it_are_equal(name: str) -> None:
+    kind = CASE_TYPES[name]
+    case = kind()
+    for item in fields(kind):
+        other = copy.copy(case)
+        object.__setattr__(other, item.name, "another")  # whatever it may hold
+        assert case.same_result_as(other) == (item.name in {"timeout", *ELSEWHERE.get(name, ())}), item.name
+        assert case != other
+
+
+def test_cases_of_different_tutorials_have_different_results() -> None:
+    batch, sharded = CASE_TYPES["batch_parameter_server"], CASE_TYPES["sharded_parameter_server"]
+    assert not batch().same_result_as(sharded())
+    assert not sharded().same_result_as(batch())
+
+
+@settings(deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1074, 1023).map(lambda e: math.ldexp(1.0, e)))
+def test_power_of_two(value: float) -> None:
+    """Against exact fractions: one bit in the numerator, and the denominator of a float is a power of two."""
+    assert power_of_two(value) == (abs(Fraction(value).numerator).bit_count() <= 1)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_no_power_of_two(value: float) -> None:
+    assert power_of_two(value) is False

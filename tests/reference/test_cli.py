@@ -1,0 +1,747 @@
+"""The command line: what it prints, what it refuses before anything starts, and its exit status."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import torch
+
+import reference.cli.main
+import reference.verify.verify
+from reference import TUTORIALS, load, parameter_server, rpc_basics
+from reference.cli.main import main
+from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
+from reference.parameter_server import train_locally
+from reference.trace import Case, Trace, compare
+from reference.verify.verify import Row
+from tests.support.disk import files_of
+
+CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
+
+ROOT = Path(reference.__file__).parent.parent
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+ALL = ", ".join(TUTORIALS)
+
+
+@pytest.fixture(autouse=True)
+def _not_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in TORCHRUN:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing may be started."""
+
+    def started(*arguments: object, **options: object) -> None:
+        pytest.fail(f"started {arguments}")
+
+    for module in (reference.cli.main, reference.verify.verify):
+        monkeypatch.setattr(module, "launch", started)
+    monkeypatch.setattr("reference.world.torchrun.start_agent", started)
+
+
+def case_of_role(role: Any) -> Case:
+    """The case that a role is given: tutorials hand their roles over by `functools.partial`."""
+    found: Case = next(each for each in (*role.args, *role.keywords.values()) if isinstance(each, Case))
+    return found
+
+
+class FakeWorld:
+    """Stands for a world whose roles have all ended with ``outcomes``."""
+
+    def __init__(self, outcomes: Mapping[str, Outcome], logs: Mapping[str, str] | None = None) -> None:
+        self.outcomes = dict(outcomes)
+        self.logs = logs or {}
+        self.launched: list[tuple[dict[str, Any], float]] = []
+
+    def __call__(self, roles: Mapping[str, Any], *, deadline: float, on_progress: object, isolated: bool) -> Self:
+        assert isolated
+        self.launched.append((dict(roles), deadline))
+        return self
+
+    def wait(self) -> dict[str, Outcome]:
+        return self.outcomes
+
+    def log(self, role: str) -> str:
+        return self.logs.get(role, "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
+    """A world in which parameter_server went well."""
+    trace = train_locally(parameter_server.Case(steps=2))
+    fake = FakeWorld({"ps": Returned(trace), "worker1": Returned()})
+    for module in (reference.cli.main, reference.verify.verify):
+        monkeypatch.setattr(module, "launch", fake)
+    return fake
+
+
+def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The single line on standard error of a call that ends with status 2."""
+    status = main(arguments)
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (2, "")
+    assert captured.err.startswith("error: ")
+    assert captured.err.endswith("\n")
+    assert captured.err.count("\n") == 1, captured.err
+    return captured.err.removeprefix("error: ").removesuffix("\n")
+
+
+# Bad input
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("verify nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
+        ("verify rpc_basics nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
+        ("run nope", f"unknown tutorial 'nope', wanted one of {ALL}"),
+        ("run nope --steps 3", f"unknown tutorial 'nope', wanted one of {ALL}"),
+        ("run --steps 3", f"unknown tutorial '--steps', wanted one of {ALL}"),
+        ("run RPC_BASICS", f"unknown tutorial 'RPC_BASICS', wanted one of {ALL}"),
+        ("run rpc_basics --steps x", "argument --steps: invalid int value: 'x'"),
+        ("run rpc_basics --steps 1.5", "argument --steps: invalid int value: '1.5'"),
+        ("run rpc_basics --steps", "argument --steps: expected one argument"),
+        ("run rpc_basics --timeout soon", "argument --timeout: invalid float value: 'soon'"),
+        ("run rpc_basics --deadline soon", "argument --deadline: invalid float value: 'soon'"),
+        ("run rpc_basics --timeout nan", "rpc_basics: timeout must be finite, got nan"),
+        ("run rpc_basics --steps 0", "rpc_basics: steps must be at least 1, got 0"),
+        ("run rpc_basics --seed -1", "rpc_basics: seed must be at least 0, got -1"),
+        ("run rpc_basics --record some", "rpc_basics: record must be 'every' or 'ends', got 'some'"),
+        ("run parameter_server --workers 0", "parameter_server: workers must be at least 1, got 0"),
+        ("run parameter_server --workers 256", "parameter_server: workers must be at most 255, got 256"),
+        ("run parameter_server --device tpu", "parameter_server: device must be 'cpu' or 'cuda', got 'tpu'"),
+        (
+            "run parameter_server --arithmetic exact --dtype float32 --lr 0.1",
+            "parameter_server: dtype must be 'float64' in exact arithmetic, got 'float32'; "
+            "lr must be a power of two in exact arithmetic, got 0.1",
+        ),
+        (
+            "run batch_parameter_server --arithmetic exact --steps 6 --save nowhere.safetensors",
+            "batch_parameter_server: step 3: sum of (4, 30) needs 57 bits, and 53 are exact; "
+            "wanted smaller sizes, lr or fewer steps",
+        ),
+        (
+            "run pipeline --arithmetic exact --steps 4 --splits 1,2",
+            "pipeline: step 2: addmm of (8, 8) and (8, 8) needs 65 bits, and 53 are exact; "
+            "wanted smaller sizes, lr or fewer steps",
+        ),
+        ("run batch_parameter_server --batch-size 0", "batch_parameter_server: batch_size must be at least 2, got 0"),
+        ("run batch_parameter_server --trainers 0", "batch_parameter_server: trainers must be at least 1, got 0"),
+        ("run rpc_basics --steps 1 --steps 2", "--steps is given twice, wanted once"),
+        ("run rpc_basics --steps=1 --seed 2 --steps=1", "--steps is given twice, wanted once"),
+        ("run rpc_basics --save a --save b", "--save is given twice, wanted once"),
+        ("run batch_reinforce --batch --no-batch", "--batch/--no-batch is given twice, wanted once"),
+        ("run pipeline --splits 1 --small --small", "--small is given twice, wanted once"),
+        ("verify --long --long reinforce", "--long is given twice, wanted once"),
+        ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
+    ],
+)
+def test_bad_input(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 2, exactly this one line, no process."""
+    assert one_line(arguments.split(), capsys) == message
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize(
+    ("arguments", "got"),
+    [
+        ("nope", "'nope'"),
+        ("Run", "'Run'"),
+        ("--nope", "--nope"),
+        ("list extra", "extra"),
+        ("verify --nope", "--nope"),
+        ("run rpc_basics --nope 3", "--nope 3"),
+        ("run rpc_basics --workers 3", "--workers 3"),
+        ("run rpc_basics extra", "extra"),
+        ("run rpc_basics rnn", "rnn"),
+        ("run rpc_basics -- --save x", "--save x"),
+        ("run parameter_server --s 1", "--s 1"),
+        ("run parameter_server --dead 3", "--dead 3"),
+        ("run parameter_server --worker=3", "--worker=3"),
+        ("verify --lon", "--lon"),
+    ],
+)
+def test_unknown_words_are_named(arguments: str, got: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert got in one_line(arguments.split(), capsys)
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["nope"], ("list", "run", "verify")),
+        pytest.param(
+            ["run", "rpc_basics", "--nope", "3"],
+            ("--seed", "--steps", "--size", "--save"),
+        ),
+        pytest.param(
+            ["verify", "--nope"],
+            ("NAME",),
+        ),
+        pytest.param(
+            ["run"],
+            tuple(TUTORIALS),
+        ),
+    ],
+    ids=" ".join,
+)
+def test_what_was_wanted_is_named(
+    arguments: list[str], wanted: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = one_line(arguments, capsys)
+    assert [word for word in wanted if word not in line] == []
+
+
+@pytest.mark.usefixtures("no_process")
+def test_one_line_even_if_the_word_has_two(capsys: pytest.CaptureFixture[str]) -> None:
+    one_line(["list", "two\nlines"], capsys)
+
+
+@pytest.mark.usefixtures("no_process")
+def test_a_seed_of_400_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert one_line(["run", "rpc_basics", "--seed", "1" * 400], capsys).startswith("rpc_basics: seed must be at most ")
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize("deadline", ["0", "-1", "nan"])
+def test_an_impossible_deadline(
+    deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by the real launch, before its first process."""
+    monkeypatch.setattr(reference.cli.main, "launch", reference.world.launch)
+    monkeypatch.setattr("reference.world.launcher.start", reference.verify.verify.launch)
+    line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
+    assert line == f"a deadline is a positive number of seconds, at most 1e+06, got {float(deadline)}"
+
+
+@pytest.mark.parametrize("deadline", ["inf", "1e300"])
+def test_a_deadline_beyond_the_clock(
+    deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No processes for a number that the supervisor's wait cannot take."""
+
+    def start(post: object) -> None:
+        pytest.fail("a process was started")
+
+    monkeypatch.setattr("reference.world.launcher.start", start)
+    assert "deadline" in one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here cuda is a device like any other")
+@pytest.mark.parametrize("name", ["parameter_server", "batch_parameter_server"])
+def test_a_device_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = one_line(["run", name, "--device", "cuda"], capsys)
+    assert line == "device 'cuda' is not available on this machine, wanted 'cpu'"
+
+
+@pytest.mark.usefixtures("no_process")
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("missing/trace", "No such file or directory"),
+        ("folder", "it is a directory, wanted a file"),
+        ("folder/", "it is a directory, wanted a file"),
+        ("file/trace", "Not a directory"),
+    ],
+)
+def test_a_file_that_cannot_be_written(
+    path: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    save = f"{tmp_path}/{path}"
+    assert one_line(["run", "rpc_basics", "--save", save], capsys) == f"cannot write {save}: {reason}"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
+
+
+def test_a_disk_that_is_full_is_said_in_one_line(
+    world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = tmp_path / "t"
+    with files_of(16):
+        assert main(["run", "parameter_server", "--steps", "2", "--save", str(save)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: trained, but {save} could not be written: ")
+    assert (err.count("\n"), "File too large" in err, list(tmp_path.iterdir())) == (1, True, [])
+
+
+@pytest.mark.parametrize("length", [250, 256])
+def test_a_name_that_is_too_long(
+    length: int, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the file system (255 bytes), or with what the scratch file adds: saved, or refused before the run."""
+    save = tmp_path / ("x" * length)
+    status = main(["run", "parameter_server", "--steps", "2", "--save", str(save)])
+    saved = [path.name for path in tmp_path.iterdir()]
+    assert (status, saved, len(world.launched)) in [(0, [save.name], 1), (2, [], 0)]
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "not started by torchrun: MASTER_PORT is None, wanted a number"),
+        (
+            {"RANK": "0", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"},
+            "torchrun started 4 processes, wanted 5: worker0, worker1, worker2, worker3, worker4",
+        ),
+    ],
+    ids=["no torchrun", "4 processes"],
+)
+@pytest.mark.usefixtures("no_process")
+def test_a_wrong_number_of_processes(
+    environment: dict[str, str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert one_line(["run", "rref_dataflow"], capsys) == message
+
+
+@pytest.mark.usefixtures("no_process")
+def test_a_world_size_that_is_no_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": "two", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    assert "'two'" in one_line(["run", "parameter_server"], capsys)
+
+
+# Help
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]], ids=str)
+def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")] == ["list", "run", "verify"]
+    said = (
+        "Exit status 0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted."
+    )
+    assert said in captured.out
+    assert captured.err == ""
+
+
+def test_list_names_every_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    captured = capsys.readouterr()
+    assert dict(line.split(maxsplit=1) for line in captured.out.splitlines()) == TUTORIALS
+    assert captured.err == ""
+
+
+def test_run_help_names_every_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--help"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"NAME: {ALL}"
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_help_of_a_tutorial_names_every_field(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what it takes, its meaning and its default; and what the module says of itself."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as left:
+        main(["run", name, "--help"])
+    assert left.value.code == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    text = " ".join(captured.out.split())
+    for item in fields(CASE_TYPES[name]):
+        options = item.metadata.get("options")
+        dashed = item.name.replace("_", "-")
+        kinds = {int: "N", float: "X", str: "TEXT", bool: f"--no-{dashed}"}
+        shape = "|".join(options) if options else kinds[item.metadata["type"]]
+        option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
+        assert f"{option} {item.metadata['help']} (default: {item.default})" in text
+    assert "--save FILE write the trace there" in text
+    assert "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)" in text
+    assert " ".join((load(name).__doc__ or "").split()) in text
+
+
+# run
+
+
+def given_case(world: FakeWorld) -> Any:
+    """The case that the launched roles were made of."""
+    [(roles, _)] = world.launched
+    return case_of_role(roles["ps"])
+
+
+def test_options_make_the_case(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--steps 3 --seed 9 --workers 2 --batch-size 7 --lr 0.5 --dtype float64 --record every --timeout 5"
+    assert main(["run", "parameter_server", *options.split(), "--deadline", "12.5"]) == 0
+    wanted = parameter_server.Case(
+        steps=3, seed=9, workers=2, batch_size=7, lr=0.5, dtype="float64", record="every", timeout=5.0
+    )
+    assert given_case(world) == wanted
+    assert list(world.launched[0][0]) == ["ps", "worker1", "worker2"]
+    assert world.launched[0][1] == 12.5
+
+
+@pytest.mark.parametrize(("save", "wanted"), [(False, "ends"), (True, "every")])
+def test_steps_in_between_are_recorded_if_they_are_saved(
+    save: bool, wanted: str, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "parameter_server", *(["--save", str(tmp_path / "t")] if save else [])]) == 0
+    assert given_case(world) == parameter_server.Case(record=wanted)
+    assert world.launched[0][1] == 3600.0
+    assert sorted(path.name for path in tmp_path.iterdir()) == (["t"] if save else [])
+
+
+@pytest.mark.parametrize(("record", "save"), [("every", False), ("ends", True)])
+def test_an_explicit_record_is_kept(
+    record: str, save: bool, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--record", record, *(["--save", str(tmp_path / "t")] if save else [])]
+    assert main(["run", "parameter_server", *options]) == 0
+    assert given_case(world).record == record
+
+
+def test_a_failed_run_says_who_failed_and_how(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    """Roles that only miss a peer are not blamed; of the others: traceback, stacks, or the log's last 20 lines."""
+    world.outcomes = {
+        "ps": Raised("reference.outcome.PeerLost", "worker1 is gone", "not shown"),
+        "worker1": Killed(9),
+        "worker2": Raised("ValueError", "bad\nsecond line", "Traceback of worker2\nValueError: bad"),
+        "worker3": Overdue("stacks of worker3"),
+        "worker4": Returned(),
+    }
+    world.logs = {"worker1": "".join(f"line {number}\n" for number in range(30)), "ps": "not shown"}
+    assert main(["run", "parameter_server", "--workers", "4"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "parameter_server failed:",
+        "  worker1 was killed by SIGKILL",
+        "  worker2 raised ValueError: bad",
+        "  worker3 was overdue",
+        "--- worker1",
+        *(f"line {number}" for number in range(10, 30)),
+        "--- worker2",
+        "Traceback of worker2",
+        "ValueError: bad",
+        "--- worker3",
+        "stacks of worker3",
+    ]
+
+
+def test_a_failed_run_saves_nothing(world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world.outcomes["worker1"] = Killed(11)
+    assert main(["run", "parameter_server", "--save", str(tmp_path / "t")]) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr().err == "parameter_server failed:\n  worker1 was killed by SIGSEGV\n"
+
+
+def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reference.cli.main, "launch", interrupted)
+    assert main(["run", "rpc_basics"]) == 130
+    assert capsys.readouterr() == ("", "interrupted\n")
+
+
+def test_a_real_run_saves_what_the_twin_computes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "trace"
+    assert main(["run", "parameter_server", "--steps", "2", "--save", str(file)]) == 0
+    trace = Trace.load(file)
+    assert trace.case == parameter_server.Case(steps=2)
+    assert str(compare(trace, train_locally(trace.case))) == "bits equal in 13 tensors"
+    first, *others = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"parameter_server: 2 roles, 2 steps in \d+\.\d s", first)
+    losses = [trace.tensors[f"000{step}/loss/worker1"].item() for step in range(2)]
+    assert others == [
+        f"  mean loss {losses[0]:.6g} at the first step, {losses[1]:.6g} at the last",
+        f"saved 13 tensors to {file}",
+    ]
+
+
+# verify
+
+
+def rows(output: str) -> list[list[str]]:
+    """The cells of the table's body; what was folded is put together again."""
+    body: list[list[str]] = []
+    for line in output.splitlines():
+        if line.startswith("│"):
+            cells = [cell.strip() for cell in line.strip("│").split("│")]
+            if cells[-1]:  # a row's first line has the verdict
+                body.append(cells)
+            else:
+                body[-1] = [f"{above} {cell}".strip() for above, cell in zip(body[-1], cells, strict=True)]
+    return body
+
+
+def test_a_real_verify_is_equal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "rpc_basics"]) == 0
+    [[*head, seconds, difference, verdict]] = rows(capsys.readouterr().out)
+    assert head == ["rpc_basics", "defaults", "2", "1"]
+    assert re.fullmatch(r"\d+\.\d", seconds)
+    assert (difference, verdict) == ("bits equal in 44 tensors", "equal")
+
+
+def test_a_real_verify_with_a_wrong_twin_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One neighbouring number in one of the twin's tensors, and the whole command says so."""
+    right = rpc_basics.train_locally
+
+    def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
+        trace = right(case, replay)
+        number = trace.tensors["0000/randn/caller"][1, 2]
+        number.copy_(torch.nextafter(number, torch.tensor(9.0)))
+        return trace
+
+    monkeypatch.setattr(rpc_basics, "train_locally", wrong)
+    assert main(["verify", "rpc_basics"]) == 1
+    [row] = rows(capsys.readouterr().out)
+    assert row[-2:] == ["1 ULPs in 0000/randn/caller, 1 of 44 tensors differ", "wrong"]
+
+
+def changed(name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Returned:
+    trace = train_locally(parameter_server.Case(steps=2))
+    return Returned(Trace(trace.case, {**trace.tensors, name: change(trace.tensors[name])}))
+
+
+class RightWorld(FakeWorld):
+    """A world whose server returns what the twin computes for the case that was asked for."""
+
+    def wait(self) -> dict[str, Outcome]:
+        roles, _ = self.launched[-1]
+        return {"ps": Returned(train_locally(case_of_role(roles["ps"]))), "worker1": Returned()}
+
+
+def test_verify_runs_every_case_of_every_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row each, in order, also of a name that is given twice."""
+    changes = ({}, {"steps": 2, "lr": 0.5}, {"staleness": 0, "arithmetic": "exact", "dtype": "float64", "lr": 0.25})
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", changes)  # type: ignore[misc]
+    world = RightWorld({})
+    monkeypatch.setattr(reference.verify.verify, "launch", world)
+    assert main(["verify", "parameter_server", "parameter_server"]) == 0
+    wanted = [parameter_server.Case(**values) for values in changes]
+    assert [case_of_role(roles["ps"]) for roles, _ in world.launched] == wanted * 2
+    body = rows(capsys.readouterr().out)
+    assert [(row[0], row[1], row[2], row[3], row[6]) for row in body] == [
+        ("parameter_server", "defaults", "2", "100", "equal"),
+        ("parameter_server", "steps=2 lr=0.5", "2", "2", "equal"),
+        ("parameter_server", "lr=0.25 staleness=0 dtype=float64 arithmetic=exact", "2", "100", "equal"),
+    ] * 2
+
+
+def test_verify_without_names_runs_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Case] = []
+
+    def pretend(case: Case, on_progress: object) -> Row:
+        asked.append(case)
+        return Row(case, 7, 1.25, "0.50 of its bound in x", "within bound")
+
+    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    assert main(["verify"]) == 0
+    rows_of = [(CASE_TYPES[name], changes) for name in TUTORIALS for changes in reference.verify.verify.CASES[name]]
+    wanted = [kind.exact(**given) if "arithmetic" in given else kind(**given) for kind, given in rows_of]
+    assert asked == wanted
+    body = rows(capsys.readouterr().out)
+    assert [row[0] for row in body] == [case.tutorial() for case in wanted]
+    assert body[0][2:] == ["7", "1", "1.2", "0.50 of its bound in x", "within bound"]
+
+
+def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where a good one follows."""
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))  # type: ignore[misc]
+
+    class HalfRight(RightWorld):
+        def wait(self) -> dict[str, Outcome]:
+            return super().wait() if len(self.launched) == 2 else {"ps": Killed(9), "worker1": Returned()}
+
+    monkeypatch.setattr(reference.verify.verify, "launch", HalfRight({}))
+    assert main(["verify", "parameter_server"]) == 1
+    assert [row[-1] for row in rows(capsys.readouterr().out)] == ["failed", "equal"]
+
+
+def test_a_trace_of_another_case_does_not_pass(
+    world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here the world was asked for ten steps, and returns a right trace of two."""
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({},))  # type: ignore[misc]
+    assert main(["verify", "parameter_server"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "difference", "verdict"),
+    [
+        ({"worker1": Killed(9)}, "worker1 was killed by SIGKILL", "failed"),
+        (
+            {"ps": Raised("reference.outcome.PeerLost", "worker1 is gone"), "worker1": Raised("KeyError", "'x'")},
+            "worker1 raised KeyError: 'x'",
+            "failed",
+        ),
+        ({"ps": Returned(None)}, "", "failed"),
+        (
+            {"ps": changed("0001/loss/worker1", lambda t: t * 2)},
+            "8388608 ULPs in 0001/loss/worker1, 1 of 13 tensors differ; ",
+            "wrong",
+        ),
+        ({"ps": changed("initial/bias", lambda t: t * float("nan"))}, "initial/bias: holds NaN", "wrong"),
+    ],
+    ids=["killed", "raised", "no trace", "another loss", "nan"],
+)
+def test_verify_says_what_is_wrong(
+    outcomes: dict[str, Outcome],
+    difference: str,
+    verdict: str,
+    world: FakeWorld,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2},))  # type: ignore[misc]
+    world.outcomes.update(outcomes)
+    assert main(["verify", "parameter_server"]) == 1
+    [row] = rows(capsys.readouterr().out)
+    assert row[0] == "parameter_server"
+    assert row[-2].startswith(difference)
+    assert row[-1] == verdict
+
+
+# torchrun
+
+
+def torchrun(processes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``python -m reference`` under torchrun, which chooses its own port."""
+    rendezvous = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), *rendezvous),
+            *("-m", "reference", *arguments),
+        ],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in TORCHRUN},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.long
+def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
+    """Four processes are three trainers and their server, and they compute what the twin does.
+
+    The trainers' own process group, too, needs nothing from a launcher.
+    """
+    file = tmp_path / "trace"
+    done = torchrun(4, "run", "hybrid_ddp", "--steps", "2", "--save", str(file))
+    assert done.returncode == 0, done.stderr
+    trace = Trace.load(file)
+    module = load("hybrid_ddp")
+    assert trace.case == module.Case(steps=2, trainers=3)
+    assert str(compare(trace, module.train_locally(trace.case, trace))) == f"bits equal in {len(trace.tensors)} tensors"
+    losses = trace.losses()
+    assert done.stdout.splitlines() == [
+        "hybrid_ddp: 4 roles, 2 steps",
+        f"  mean loss {losses[0]:.6g} at the first step, {losses[1]:.6g} at the last",
+        f"saved {len(trace.tensors)} tensors to {file}",
+    ]
+
+
+@pytest.mark.long
+def test_torchrun_with_a_wrong_number_of_processes() -> None:
+    """Every rank that comes so far says the same line, before RPC starts; no traceback of ours."""
+    done = torchrun(2, "run", "rref_dataflow")
+    assert done.returncode != 0
+    assert done.stdout == ""
+    # Not by lines: torchrun's processes write unbuffered, so that one's line may begin before another's ends.
+    said = re.findall(r"error: .*?worker4", done.stderr)
+    assert set(said) == {"error: torchrun started 2 processes, wanted 5: worker0, worker1, worker2, worker3, worker4"}
+    assert "reference/cli/main.py" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "wanted"),
+    [
+        ("4", [], parameter_server.Case(workers=3, record="ends")),
+        ("4", ["--workers", "3"], parameter_server.Case(workers=3, record="ends")),
+        ("2", ["--seed", "4"], parameter_server.Case(workers=1, seed=4, record="ends")),
+    ],
+)
+def test_under_torchrun_the_case_fits_the_processes(
+    size: str,
+    options: list[str],
+    wanted: parameter_server.Case,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    played: list[tuple[dict[str, Any], float]] = []
+
+    def play(roles: Mapping[str, Any], *, deadline: float) -> tuple[str, object]:
+        played.append((dict(roles), deadline))
+        return "ps", train_locally(parameter_server.Case(steps=2))
+
+    monkeypatch.setattr(reference.cli.main, "run_rank", play)
+    for name, value in {"RANK": "0", "WORLD_SIZE": size}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["run", "parameter_server", *options]) == 0
+    [(roles, deadline)] = played
+    assert case_of_role(roles["ps"]) == wanted
+    assert (len(roles), deadline) == (int(size), 3600.0)
+    assert capsys.readouterr().out.splitlines()[0] == f"parameter_server: {size} roles, 100 steps"
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "message"),
+    [
+        (
+            "3",
+            ["--trainers", "5"],
+            "torchrun started 3 processes, wanted 6: ps, trainer1, trainer2, trainer3, trainer4",
+        ),
+        ("1", [], "batch_parameter_server: trainers must be at least 1, got 0"),
+        ("300", [], "batch_parameter_server: trainers must be at most 255, got 299"),
+    ],
+)
+@pytest.mark.usefixtures("no_process")
+def test_under_torchrun_a_case_that_cannot_fit(
+    size: str,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in {"RANK": "0", "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert one_line(["run", "batch_parameter_server", *options], capsys).startswith(message)
+
+
+def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    asked: list[dict[str, bool]] = []
+
+    def pretend(case: Case, on_progress: object, **judged_by: bool) -> Row:
+        asked.append(judged_by)
+        return Row(case, 3, 1.0, "-", "missed" if judged_by else "equal")
+
+    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    assert main(["verify", "reinforce"]) == 0
+    assert main(["verify", "--long", "reinforce"]) == 1
+    short = len(reference.verify.verify.CASES["reinforce"])
+    assert asked == [{}] * (2 * short) + [{"goal": True}]
+    assert rows(capsys.readouterr().out)[-1][-1] == "missed"

@@ -1,0 +1,72 @@
+"""Text as tokens, and its batches."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from reference.training.corpus import Corpus, read_text
+
+
+def text_of(corpus: Corpus, column: torch.Tensor) -> bytes:
+    return bytes(corpus.alphabet[number] for number in column.tolist())
+
+
+def test_columns_are_consecutive_bytes_and_the_targets_one_later() -> None:
+    corpus = Corpus(b"the quick brown fox jumps")
+    data, target = corpus.batch(0, 6, 2)
+    assert (data.shape, target.shape, data.dtype) == ((6, 2), (6, 2), torch.int64)
+    assert [text_of(corpus, data[:, column]) for column in (0, 1)] == [b"the qu", b"own fo"]
+    assert [text_of(corpus, target[:, column]) for column in (0, 1)] == [b"he qui", b"wn fox"]
+
+
+def test_batches_follow_each_other_round_the_ring() -> None:
+    corpus = Corpus(b"abcdefg")
+    read = b"".join(text_of(corpus, corpus.batch(index, 3, 1)[0][:, 0]) for index in range(5))
+    assert read == b"abcdefgabcdefga"
+
+
+def test_tokens_number_the_bytes_there_are() -> None:
+    corpus = Corpus(bytes([255, 0, 10, 255]))
+    assert (corpus.ntoken, corpus.alphabet) == (3, bytes([0, 10, 255]))
+    assert corpus.tokens.tolist() == [2, 0, 1, 2]
+
+
+def test_all_256_bytes() -> None:
+    assert Corpus(bytes(range(256))).tokens.tolist() == list(range(256))
+
+
+def test_the_shipped_text() -> None:
+    text = read_text()
+    assert text.isascii()
+    assert len(text) > 2000
+    assert 25 < Corpus(text).ntoken < 64
+
+
+def test_an_installed_package_has_everything() -> None:
+    """Whatever lies in the package and is no module is named as its data."""
+    root = Path(__file__).parents[2]
+    named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["reference"]
+    files = [path for path in (root / "reference").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    found = [str(path.relative_to(root / "reference")) for path in files]
+    assert sorted(named) == sorted(found)
+    assert "training/text.txt" in found
+
+
+def test_a_file(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"\x00\xff")
+    assert read_text(str(tmp_path / "text")) == b"\x00\xff"
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "."])
+def test_no_plain_file(path: str) -> None:
+    with pytest.raises(ValueError, match=r"^a plain file of at most \d+ bytes$"):
+        read_text(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_text(str(tmp_path / "none"))

@@ -1,0 +1,118 @@
+"""A distributed backward pass that fails on another role: over only when nothing of it runs here any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+from faults.testing.idle_world import Idle
+from reference.rpc.dist_backward import backward
+from reference.system.error_text import cause_of
+from tests.support.roles_plain import name
+
+PATIENCE = 10.0
+# On c: a is in its hook.
+begun: torch.futures.Future[None] = torch.futures.Future()
+# On b: the backward pass of `Doomed` is about to fail.
+failing: torch.futures.Future[None] = torch.futures.Future()
+# On a: what happened there, in its order.
+events: list[str] = []
+
+
+class Doomed(torch.autograd.Function):
+    """The identity, without a backward. It fails once a is in its hook, which a failure before would skip."""
+
+    @staticmethod
+    def forward(_: Any, value: torch.Tensor) -> torch.Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(*_: Any) -> Any:
+        rpc.rpc_sync("c", once_begun, timeout=PATIENCE)
+        failing.set_result(None)
+        raise ValueError("planted")
+
+
+def far(value: torch.Tensor, doomed: bool) -> torch.Tensor:
+    """Runs on b."""
+    return Doomed.apply(value) if doomed else 2 * value  # type: ignore[no-any-return, no-untyped-call]
+
+
+@rpc.functions.async_execution
+def once_begun() -> torch.futures.Future[None]:
+    """Runs on c. Its only thread does not wait for it, nor does b's for the next."""
+    return begun
+
+
+@rpc.functions.async_execution
+def once_failing() -> torch.futures.Future[None]:
+    """Runs on b."""
+    return failing
+
+
+def begin() -> None:
+    """Runs on c."""
+    begun.set_result(None)
+
+
+def until_the_failure_is_known(_: torch.Tensor) -> None:
+    """Runs on a, in the thread of the pass, as a hook of DDP's would."""
+    rpc.rpc_sync("c", begin)
+    rpc.rpc_sync("b", once_failing, timeout=PATIENCE)
+    for _ in range(20):  # the failure comes before these answers
+        rpc.rpc_sync("b", name)
+    events.append("hook")
+
+
+def made_elsewhere(leaf: torch.Tensor) -> torch.Tensor:
+    """By a new thread: the pass comes to it last, since torch goes by numbers, of which each thread begins anew."""
+    made: list[torch.Tensor] = []
+    thread = threading.Thread(target=lambda: made.append(leaf.clone()))
+    thread.start()
+    thread.join(PATIENCE)
+    return made[0]
+
+
+def count() -> None:
+    """Runs on a, in its only RPC thread: it numbers what comes from b with more than 0 from now on."""
+    torch.ones(1, requires_grad=True).clone()
+
+
+def run(doomed: bool) -> tuple[list[str], float]:
+    """Runs on a: a pass of which one half is b's; what happened, and the gradient that this half came to."""
+    events.clear()
+    rpc.rpc_sync("a", count)  # an answer may also be opened by the thread that waits for it
+    leaf = torch.ones(1, requires_grad=True)
+    with dist_autograd.context() as context_id:
+        here = made_elsewhere(leaf)
+        if doomed:
+            here.register_hook(until_the_failure_is_known)
+        loss = here.sum() + rpc.rpc_sync("b", far, args=(leaf, doomed)).sum()
+        try:
+            backward(context_id, loss, PATIENCE)
+        except RuntimeError as error:
+            events.append(cause_of(error))
+            return list(events), 0.0
+        return list(events), dist_autograd.get_gradients(context_id)[leaf].item()  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def three(idle_world: Callable[..., Idle]) -> Idle:
+    return idle_world(["a", "b", "c"], options={"num_worker_threads": 1})
+
+
+def test_a_pass_that_ends(three: Idle) -> None:
+    for _ in range(3):
+        assert three.call("a", run, False) == ([], 3.0)
+
+
+def test_a_failure_comes_after_all_that_ran_here(three: Idle) -> None:
+    (first, second), _ = three.call("a", run, True)
+    assert first == "hook"
+    assert second == "Error on Node 0: Error on Node 1: planted"

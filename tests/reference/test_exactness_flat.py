@@ -1,0 +1,160 @@
+"""An exact case has one result however a program groups the factors of its sums, also if it adds all their products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference import batch_parameter_server
+from reference.exact.exactness import Exactly, NotExact
+from reference.verify.verify import cases, prove
+from tests.properties import flat
+from tests.properties.cases import EXACT
+from tests.support.twins import turns, unproven
+
+float64 = torch.float64
+# Each operation of its twin is exact from the numbers that it is given.
+GROUPED = batch_parameter_server.Case.exact(
+    seed=680499, trainers=1, batch_size=2, image_w=4, image_h=4, num_classes=2, lr=2.0**-8, momentum=2.0**-5, steps=4
+)
+FORMS: dict[str, Callable[..., list[str]]] = {
+    "parameter_server": flat.server,
+    "batch_parameter_server": flat.batch_server,
+    "pipeline": flat.halves,
+    "dist_autograd": flat.contexts,
+}
+# The order of events that each form takes.
+ORDERED = {"parameter_server": {"staleness": 0}, "batch_parameter_server": {"accumulation": "rank"}}
+
+
+def tensor(*numbers: float) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=float64)
+
+
+def test_a_case_whose_loss_rounds_as_one_sum_is_refused() -> None:
+    with pytest.raises(NotExact, match=r"^batch_parameter_server: step 3: \w+ of .* needs \d\d bits, and 53 are exact"):
+        prove(GROUPED)
+
+
+def test_the_bits_of_such_a_case_depend_on_the_program() -> None:
+    trace = unproven(GROUPED)
+    assert {name for seed in range(9) for name in flat.batch_server(GROUPED, trace, seed)} == {"0003/loss/trainer1"}
+
+
+def assert_flat(case: Any, seed: int) -> None:
+    """Accepted, and a program that adds products in an order drawn from ``seed`` has the twin's numbers."""
+    prove(case)
+    case = replace(case, **ORDERED.get(case.tutorial(), {}))
+    trace = unproven(case, turns(case) if case.tutorial() == "parameter_server" else None)
+    assert FORMS[case.tutorial()](case, trace, seed) == []
+
+
+@pytest.mark.parametrize("name", ["parameter_server", "batch_parameter_server"])
+def test_verifys_exact_case_has_one_result_as_flat_sums(name: str) -> None:
+    (case,) = (case for case in cases([name]) if case.is_exact)
+    assert_flat(case, 1)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_generated_exact_cases_have_one_result_as_flat_sums(name: str) -> None:
+    @settings(deadline=None, max_examples=20)
+    @given(EXACT[name], st.integers(0, 2**32))
+    def holds(case: Any, seed: int) -> None:
+        assert_flat(case, seed)
+
+    holds()
+
+
+# One operation after another
+
+
+def cancelling(size: int = 40) -> torch.Tensor:
+    """Outputs (1, 4) of 1, whose terms add up to 2 ** (size + 1) + 1."""
+    row = torch.tensor([[2.0**size, 1.0, -(2.0**size)]], dtype=float64)
+    return row @ torch.ones(3, 4, dtype=float64)
+
+
+def test_a_loss_is_the_sum_of_the_products_of_all_factors() -> None:
+    """Each output times its weight has 53 bits; their sum has 55, whatever the outputs come to."""
+    weights = tensor(1.0, 1.0, 1.0, 2.0**-11)
+    with Exactly():
+        weighted = cancelling() * weights
+        with pytest.raises(NotExact, match=r"^step 0: sum of \(1, 4\) needs 55 bits, and 53 are exact; "):
+            weighted.sum()
+
+
+def test_a_gradient_through_layers_is_one_sum() -> None:
+    """The first layer passes 1 back; its terms come to 43 bits in the second, and those of the weights to 11 more."""
+    weights = torch.tensor([[1.0], [1.0], [1.0], [2.0**-11]], dtype=float64)
+    with Exactly(), pytest.raises(NotExact, match=r"^step 0: mm of \(1, 4\) and \(4, 1\) needs 54 bits"):
+        cancelling() @ weights
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_a_power_of_a_sum_is_the_product_of_its_terms(power: int) -> None:
+    with Exactly():
+        raised = cancelling(40 // power) ** power
+        with pytest.raises(NotExact, match=r"^step 0: add of .* needs 5\d bits, and 53 are exact; "):
+            raised + 2.0**-12
+
+
+def test_a_sum_goes_on_through_a_relu() -> None:
+    """As the sum of its terms, each times 1 where it is open and 0 where it is not."""
+    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+        cancelling().relu() + 2.0**-30
+
+
+def test_the_gradient_of_a_relu_goes_on() -> None:
+    inputs = torch.zeros(1, 4, dtype=float64).requires_grad_()
+    with Exactly():
+        outputs = (inputs + 1).relu()
+        gradient = cancelling()
+        (through,) = torch.autograd.grad(outputs, inputs, gradient)
+        with pytest.raises(NotExact, match="and 53 are exact"):
+            through + 2.0**-30
+
+
+def test_a_choice_between_sums_goes_on() -> None:
+    with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
+        torch.where(torch.tensor([True, False, True, False]), cancelling(), 0.0) + 2.0**-30
+
+
+@pytest.mark.parametrize("how", [{"fused": True}, {"foreach": True}, {"foreach": False}], ids=str)
+def test_momentum_is_the_sum_of_all_gradients(how: dict[str, bool]) -> None:
+    """It is in no trace: who adds it up anew from all gradients has their sizes."""
+    weight = tensor(0.0).requires_grad_()
+    optimizer = torch.optim.SGD([weight], lr=1.0, momentum=1.0, **how)
+    with Exactly():
+        for gradient in (2.0**51, -(2.0**51)):
+            weight.grad = tensor(gradient)
+            optimizer.step()
+        weight.detach().zero_()
+        weight.grad = tensor(0.5)
+        with pytest.raises(NotExact, match="needs 54 bits"):
+            optimizer.step()
+
+
+@pytest.mark.parametrize("how", [{"fused": True}, {"foreach": True}, {"foreach": False}], ids=str)
+def test_a_parameter_is_a_number_for_who_reads_it(how: dict[str, bool]) -> None:
+    """Every correct program has it as one: the trace does."""
+    weight = tensor(2.0**50 + 1).requires_grad_()
+    optimizer = torch.optim.SGD([weight], lr=1.0, **how)
+    with Exactly():
+        weight.grad = tensor(2.0**50)
+        optimizer.step()
+        assert (weight.detach() + 2.0**-20).item() == 1 + 2.0**-20
+
+
+def test_a_part_that_is_a_sum_makes_the_whole_one() -> None:
+    whole = torch.zeros(8, dtype=float64)
+    whole[7] = 2.0**-30
+    with Exactly():
+        whole[:4] += cancelling()[0]
+        with pytest.raises(NotExact, match="needs 72 bits"):
+            whole[1:] + 0.0

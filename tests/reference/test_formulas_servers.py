@@ -1,0 +1,312 @@
+"""Every tutorial with servers against its formula: the whole trace of the twin, whose helpers are the run's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from reference import (
+    batch_parameter_server,
+    dist_autograd,
+    hybrid_ddp,
+    load,
+    parameter_server,
+    rpc_basics,
+    rref_dataflow,
+    sharded_parameter_server,
+)
+from reference.trace import Case, Trace
+from reference.training.models import PARAMETERS, build_model
+from reference.training.placement import partition, shards
+from tests.formulas import batch_parameter_server as batch_formula
+from tests.formulas.common import Tensors
+from tests.formulas.sharded_parameter_server import owners
+from tests.properties.cases import EXACT
+from tests.properties.properties import examples
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The twin runs operators single-threaded, and the number of threads decides the order of sums."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def events(case: Any) -> Tensors:
+    """Make up what only a run can know, the order of its events; the case's seed decides it."""
+    chance = random.Random(case.seed)
+    if isinstance(case, parameter_server.Case):
+        turns = [worker for worker in range(case.workers) for _ in range(2 * case.steps)]
+        chance.shuffle(turns)
+        order = [(turns[:place].count(worker) % 2, worker) for place, worker in enumerate(turns)]
+        return {"order/events": torch.tensor(order)}
+    if getattr(case, "accumulation", "rank") == "arrival":
+        ranks = range(case.trainers)
+        return {f"{step:04d}/arrivals": torch.tensor(chance.sample(ranks, case.trainers)) for step in range(case.steps)}
+    return {}
+
+
+def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
+    """Hold the twin's trace against the formula's: names, dtypes, shapes and numbers; and return it."""
+    given = events(case)
+    got = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
+    wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
+    assert list(got) == sorted(wanted)
+    for name, tensor in got.items():
+        assert (tensor.dtype, tensor.shape) == (wanted[name].dtype, wanted[name].shape), name
+        assert torch.equal(tensor, wanted[name]), f"{name}: {tensor} is not {wanted[name]}"
+    return got
+
+
+_IMAGES: dict[str, Any] = {"batch_size": 3, "image_w": 5, "image_h": 4, "num_classes": 3, "lr": 0.1}
+_MLP, _CONVNET = {**_IMAGES, "model": "mlp"}, {**_IMAGES, "model": "convnet"}
+_EXACT: dict[str, Any] = {"arithmetic": "exact", "dtype": "float64", "lr": 0.5}
+_BAGS: dict[str, Any] = {"rows": 6, "dim": 3, "hidden": 4, "num_classes": 3, "batch_size": 5, "bag": 3, "steps": 3}
+
+# Rows named "many": eleven roles, so that one name begins with another's; twelve steps; tensors of more than 2**14
+# elements; and rates above 1, with which numbers leave [-6, 6]. A mistake that begins beyond small numbers shows there.
+# Rows named "crowd" have more than 128 roles; with those of bags the votes for two classes lie about 128, and 256.
+_SIDES: dict[str, Any] = {"image_w": 25, "image_h": 29, "num_classes": 300, "batch_size": 11}
+_MANY: dict[str, Any] = {"steps": 12, "trainers": 11, "momentum": 1.25}
+_MANY_BAGS = {"rows": 250, "dim": 70, "hidden": 13, "num_classes": 300, "batch_size": 11, "bag": 12}
+
+_ROWS: dict[str, Case] = {
+    "rpc_basics": rpc_basics.Case(steps=2),
+    "rpc_basics-larger": rpc_basics.Case(size=17, record="ends"),
+    "rref_dataflow": rref_dataflow.Case(steps=2, side=128, record="ends"),
+    "dist_autograd": dist_autograd.Case(),
+    "dist_autograd-float64": dist_autograd.Case(contexts=3, dtype="float64", lr=0.3, side=2),
+    "dist_autograd-exact": dist_autograd.Case(steps=2, **_EXACT),
+    "parameter_server": parameter_server.Case(steps=4),
+    "parameter_server-waiting": parameter_server.Case(steps=4, staleness=0, outputs=2),
+    "parameter_server-workers": parameter_server.Case(steps=4, workers=3, lr=0.2),
+    "parameter_server-float64": parameter_server.Case(steps=3, workers=2, dtype="float64", record="ends"),
+    "parameter_server-exact": parameter_server.Case(steps=3, workers=3, **_EXACT),
+    "batch_parameter_server-mlp": batch_parameter_server.Case(steps=3, trainers=3, **_MLP),
+    "batch_parameter_server-convnet": batch_parameter_server.Case(steps=3, trainers=3, **_CONVNET),
+    "batch_parameter_server-float64": batch_parameter_server.Case(steps=2, trainers=2, dtype="float64", **_CONVNET),
+    "batch_parameter_server-one": batch_parameter_server.Case(steps=2, trainers=1, record="ends", **_CONVNET),
+    "batch_parameter_server-arrival": batch_parameter_server.Case(steps=3, accumulation="arrival", **_CONVNET),
+    "batch_parameter_server-larger": batch_parameter_server.Case(model="convnet", steps=2, image_w=16, image_h=12),
+    "batch_parameter_server-exact": batch_parameter_server.Case(
+        **{**_MLP, **_EXACT, "steps": 2, "trainers": 4, "momentum": 0.5}
+    ),
+    "sharded_parameter_server": sharded_parameter_server.Case(servers=3, momentum=0.5, **_CONVNET),
+    "hybrid_ddp": hybrid_ddp.Case(trainers=3, **_BAGS),
+    "hybrid_ddp-allreduce": hybrid_ddp.Case(trainers=3, accumulation="allreduce", **_BAGS),
+    "hybrid_ddp-float64": hybrid_ddp.Case(dtype="float64", record="ends", **_BAGS),
+    "hybrid_ddp-larger": hybrid_ddp.Case(steps=2),
+    "hybrid_ddp-exact": hybrid_ddp.Case(**{**_BAGS, **_EXACT, "steps": 2, "trainers": 4}),
+    "rpc_basics-many": rpc_basics.Case(steps=12, size=130),
+    "rref_dataflow-many": rref_dataflow.Case(steps=12, side=129),
+    "rref_dataflow-million": rref_dataflow.Case(steps=1, side=1025),
+    "dist_autograd-many": dist_autograd.Case(steps=12, contexts=11, side=130, lr=0.01, record="ends"),
+    "dist_autograd-steep": dist_autograd.Case(steps=3, lr=1.5),
+    "dist_autograd-thousand": dist_autograd.Case(steps=1001, side=1, contexts=1, lr=1e-4),
+    "parameter_server-many": parameter_server.Case(
+        steps=12, workers=11, batch_size=300, inputs=150, outputs=120, lr=1.5
+    ),
+    "parameter_server-steep": parameter_server.Case(steps=4, inputs=1500, outputs=11, lr=5.0),
+    "batch_parameter_server-many": batch_parameter_server.Case(model="mlp", **{**_MANY, **_SIDES, "lr": 2.5}),
+    "batch_parameter_server-many-convnet": batch_parameter_server.Case(
+        accumulation="arrival", **_MANY, **{**_CONVNET, "lr": 1.1}
+    ),
+    "sharded_parameter_server-many": sharded_parameter_server.Case(model="mlp", **{**_MANY, **_SIDES, "lr": 2.5}),
+    "sharded_parameter_server-exact": sharded_parameter_server.Case(
+        **{**_MLP, **_EXACT, "steps": 2, "trainers": 4, "momentum": 0.5, "record": "ends"}
+    ),
+    "hybrid_ddp-many": hybrid_ddp.Case(steps=12, trainers=11, **_MANY_BAGS, lr=10.0),
+    "hybrid_ddp-rows": hybrid_ddp.Case(steps=2, rows=70_001, dim=1),
+    "sharded_parameter_server-ends": sharded_parameter_server.Case(trainers=2, steps=2, record="ends", **_CONVNET),
+    "hybrid_ddp-bags": hybrid_ddp.Case(steps=1, rows=50, bag=255, num_classes=2, batch_size=64),
+    "hybrid_ddp-larger-bags": hybrid_ddp.Case(steps=1, rows=50, bag=511, num_classes=2, batch_size=64),
+    "parameter_server-crowd": parameter_server.Case(steps=1, workers=130, inputs=2, batch_size=1),
+    "batch_parameter_server-crowd": batch_parameter_server.Case(
+        steps=1, trainers=130, accumulation="arrival", model="mlp", batch_size=2, image_w=4, image_h=4, num_classes=2
+    ),
+}
+# Each with another seed, and none with the default's.
+TABLE = {name: replace(case, seed=seed) for seed, (name, case) in enumerate(_ROWS.items(), start=1)}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_trace_is_the_formulas(name: str) -> None:
+    """In numbers: infinities would be equal whatever they come from."""
+    trace = assert_formula(TABLE[name])
+    assert [tensor for tensor, values in trace.items() if not values.isfinite().all()] == []
+
+
+# Fields that have one value in all rows, and numbers that never reach 11; and why.
+_ONE_VALUE = {
+    "timeout": "no part of the result",
+    "device": "no part of the result",
+    "sharded_parameter_server/accumulation": "has one value",
+}
+_ONE_DIGIT = {
+    "parameter_server/staleness": "is 0 or 1",
+    "sharded_parameter_server/servers": "small models have at most 5 tensors; `shards` is asked for up to 12",
+}
+
+
+def values(kind: type[Case], without: Mapping[str, str]) -> Iterator[tuple[str, set[Any]]]:
+    """Each field of a kind of case, with all values that it has in the table."""
+    for name in (item.name for item in fields(kind)):
+        if not {name, f"{kind.tutorial()}/{name}"} & without.keys():
+            yield name, {getattr(case, name) for case in TABLE.values() if type(case) is kind}
+
+
+_KINDS = sorted({type(case) for case in TABLE.values()}, key=lambda kind: kind.tutorial())
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.tutorial())
+def test_every_option_has_two_values_in_the_table(kind: type[Case]) -> None:
+    """A new option without a row of its own is none that a formula has looked at."""
+    assert {name: found for name, found in values(kind, _ONE_VALUE) if len(found) < 2} == {}
+
+
+@pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.tutorial())
+def test_every_number_has_two_digits_in_some_row(kind: type[Case]) -> None:
+    """Of steps, roles and sizes: some name or index then begins with another's."""
+    most = {name: max(found) for name, found in values(kind, _ONE_DIGIT) if {type(each) for each in found} == {int}}
+    assert {name: number for name, number in most.items() if number < 11} == {}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in _KINDS if hasattr(kind, "lr")], ids=lambda kind: kind.tutorial())
+def test_some_rate_of_each_kind_is_above_one(kind: type[Case]) -> None:
+    """So numbers grow in some row: what is cut off, clipped, or not squared is noticed."""
+    assert max(dict(values(kind, {}))["lr"]) > 1
+
+
+def test_resnet50_is_drawn_by_the_formula() -> None:
+    case = batch_parameter_server.Case(num_classes=11, seed=23)
+    model, (parameters, buffers, _) = batch_parameter_server.initial_model(case), batch_formula.initial(case)
+    got, wanted = model.state_dict(), parameters | buffers
+    assert sorted(got) == sorted(wanted)
+    assert [name for name in wanted if not torch.equal(got[name], wanted[name])] == []
+
+
+@pytest.mark.long
+def test_resnet50_is_trained_by_the_formula() -> None:
+    assert_formula(batch_parameter_server.Case(trainers=2, steps=2, batch_size=2, image_w=32, image_h=32))
+
+
+def _cases(kind: type[Case], **fields: Any) -> st.SearchStrategy[Case]:
+    """Generate cases of ``kind``: the fields that every case has, and these."""
+    of_all = {"seed": st.integers(0, 2**63 - 1), "steps": st.integers(1, 3), "record": _RECORD}
+    return st.builds(kind, **{**of_all, **fields})
+
+
+_RECORD, _DTYPE = st.sampled_from(("every", "ends")), st.sampled_from(("float32", "float64"))
+_TRAINED = {"dtype": _DTYPE, "lr": st.floats(0, 0.25)}
+_ROUNDS = {
+    **_TRAINED,
+    "trainers": st.integers(1, 5),
+    "model": st.sampled_from(("mlp", "convnet")),
+    "batch_size": st.integers(2, 4),
+    "image_w": st.integers(4, 6),
+    "image_h": st.integers(4, 6),
+    "num_classes": st.integers(2, 5),
+    "momentum": st.floats(0, 1),
+}
+
+
+@examples(10, case=_cases(rpc_basics.Case, size=st.integers(1, 20)))
+def test_rpc_basics(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(5, case=_cases(rref_dataflow.Case, side=st.integers(128, 140)))
+def test_rref_dataflow(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(
+    40,
+    case=_cases(dist_autograd.Case, side=st.integers(1, 6), contexts=st.integers(1, 4), **_TRAINED)
+    | EXACT["dist_autograd"],
+)
+def test_dist_autograd(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(
+    60,
+    case=_cases(
+        parameter_server.Case,
+        workers=st.integers(1, 4),
+        batch_size=st.integers(1, 5),
+        inputs=st.integers(1, 10),
+        outputs=st.integers(1, 3),
+        staleness=st.integers(0, 1),
+        **_TRAINED,
+    )
+    | EXACT["parameter_server"],
+)
+def test_parameter_server(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(
+    60,
+    case=_cases(batch_parameter_server.Case, accumulation=st.sampled_from(("rank", "arrival")), **_ROUNDS)
+    | EXACT["batch_parameter_server"],
+)
+def test_batch_parameter_server(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(
+    20,
+    case=_cases(sharded_parameter_server.Case, servers=st.integers(1, 4), **_ROUNDS)
+    | EXACT["sharded_parameter_server"],
+)
+def test_sharded_parameter_server(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(
+    60,
+    case=_cases(
+        hybrid_ddp.Case,
+        trainers=st.integers(1, 5),
+        rows=st.integers(1, 9),
+        dim=st.integers(1, 4),
+        hidden=st.integers(1, 4),
+        num_classes=st.integers(2, 5),
+        batch_size=st.integers(1, 4),
+        bag=st.integers(1, 5),
+        accumulation=st.sampled_from(("rank", "allreduce")),
+        **_TRAINED,
+    )
+    | EXACT["hybrid_ddp"],
+)
+def test_hybrid_ddp(case: Case) -> None:
+    assert_formula(case)
+
+
+@examples(50, data=st.data(), servers=st.integers(1, 12))
+def test_tensors_are_dealt_out_by_their_sizes(data: st.DataObject, servers: int) -> None:
+    names = st.text("abc.", min_size=1, max_size=3)
+    sizes = data.draw(st.dictionaries(names, st.integers(1, 5), min_size=servers, max_size=16))
+    wanted = owners(sizes, servers)
+    assert shards(sizes, servers) == [[name for name in sizes if wanted[name] == each] for each in range(servers)]
+
+
+@pytest.mark.parametrize("kind", ["mlp", "convnet"])
+def test_a_models_buffers_lie_with_their_layers_first_parameter(kind: str) -> None:
+    model = build_model(kind, image_w=5, image_h=4, num_classes=3, seed=0, dtype="float32")
+    for servers in range(1, PARAMETERS[kind] + 1):
+        wanted = owners({name: parameter.numel() for name, parameter in model.named_parameters()}, servers)
+        wanted |= {name: wanted[f"{name.partition('.')[0]}.weight"] for name, _ in model.named_buffers()}
+        held = partition(model, servers)
+        assert [set(part) for part in held] == [{n for n in wanted if wanted[n] == each} for each in range(servers)]
+        assert sum(map(len, held)) == len(wanted)

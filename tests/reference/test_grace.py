@@ -1,0 +1,189 @@
+"""Roles that do not answer are given up before their deadline: stuck in torch's start, or stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
+from reference.system.process_status import is_stopped
+from reference.world import World, launch
+from reference.world.grace import Grace
+from reference.world.phase import Phase
+from tests.support import roles_grace, roles_plain
+
+# Far beyond what any of these takes: an end that it makes says "overdue".
+DEADLINE = 20
+LOST = f"{PeerLost.__module__}.{PeerLost.__qualname__}"
+
+
+def played(roles: dict[str, Any], **arguments: Any) -> dict[str, Outcome]:
+    """How they end."""
+    with launch(roles, **{"deadline": DEADLINE, **arguments}) as world:
+        return world.wait()
+
+
+def stacks(outcome: Outcome) -> str:
+    assert isinstance(outcome, Overdue)
+    return outcome.stacks
+
+
+def test_a_world_that_is_short_of_threads_ends() -> None:
+    """How each role ends is left to chance: where it cannot make a thread torch raises, aborts, or is stuck."""
+    roles = dict.fromkeys("ab", roles_plain.nothing)
+    outcomes = played(roles, before=roles_grace.be_short_of_threads, grace=2)
+    assert not any(isinstance(outcome, Returned) for outcome in outcomes.values()), outcomes
+    assert not any(str(outcome) == "was overdue" for outcome in outcomes.values()), outcomes
+
+
+def test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where(tmp_path: Path) -> None:
+    """All of them: in torch the constructor of the other one waits for its name, with Python's lock."""
+    outcomes = played(
+        dict.fromkeys("ab", roles_plain.nothing), before=partial(roles_grace.a_is_stuck, tmp_path), grace=1
+    )
+    for outcome in outcomes.values():
+        assert str(outcome) == "was stuck in the start of RPC, and was ended after 1 s"
+        assert "in start_agent" in stacks(outcome)
+    assert "in hold_the_gil" in stacks(outcomes["a"])
+
+
+def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
+    before = partial(roles_grace.a_is_stuck_and_b_dies, tmp_path)
+    outcomes = played(dict.fromkeys("ab", roles_plain.nothing), before=before, grace=3)
+    assert str(outcomes["a"]) == ("was stuck: it did not hear that b was killed by SIGKILL, and was ended after 3 s")
+    assert "in hold_the_gil" in stacks(outcomes["a"])
+
+
+@pytest.mark.usefixtures("forkserver")
+def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
+    roles = dict.fromkeys("ab", roles_plain.nothing)
+    with launch(roles, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1) as world:
+        outcomes = world.wait()
+    assert str(outcomes["a"]) == "was overdue"
+
+
+def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer() -> None:
+    """As in gloo's, where memory is so short that its connections are not made."""
+    roles = dict.fromkeys("ab", roles_plain.nothing)
+    outcomes = played(roles, before=roles_grace.waits_in_its_start, grace=0.2)
+    assert {str(outcome) for outcome in outcomes.values()} == {
+        "was stuck in the start of RPC, and was ended after 1.2 s"
+    }
+
+
+def test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up() -> None:
+    before = partial(roles_grace.a_takes_its_time, 2)
+    with launch(dict.fromkeys("ab", roles_plain.nothing), before=before, deadline=DEADLINE, grace=0.5) as world:
+        assert world.wait() == {"a": Returned(None), "b": Returned(None)}
+
+
+def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait() -> None:
+    outcomes = played({"a": roles_grace.stop, "b": roles_grace.fail, "c": roles_plain.nothing}, grace=1)
+    assert str(outcomes["a"]) == "was stopped, while all others had ended or waited, and was ended after 1 s"
+    assert "role.py" in stacks(outcomes["a"])  # it goes on to write them, so `stop` itself may have ended by then
+    assert isinstance(outcomes["c"], Raised)
+    assert outcomes["c"].type == LOST
+
+
+def wait_until_stopped(world: World, role: str) -> None:
+    due = time.monotonic() + 30
+    while not is_stopped(world.pids[role]):
+        assert time.monotonic() < due
+        time.sleep(0.01)
+
+
+def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended() -> None:
+    with launch({"a": roles_grace.stop, "b": roles_grace.fail}, deadline=DEADLINE, grace=30) as world:
+        wait_until_stopped(world, "a")
+        os.kill(world.pids["a"], signal.SIGCONT)
+        stopped = world.wait()["a"]
+    assert isinstance(stopped, Raised)
+    assert (stopped.type, stopped.message) == (LOST, "b raised tests.support.roles_plain.Unlucky: today")
+
+
+@pytest.mark.parametrize(
+    ("roles", "rest"),
+    [
+        ({"a": roles_grace.stop, "b": roles_plain.nothing}, "was overdue"),  # nobody has ended
+        (
+            {"a": roles_grace.stop, "b": roles_grace.fail, "c": roles_grace.wait_for_ever},
+            "was overdue",
+        ),  # one still plays
+    ],
+)
+def test_a_stopped_role_is_left_alone_while_others_may_go_on(roles: dict[str, Any], rest: str) -> None:
+    with launch(roles, deadline=4, grace=0.2) as world:
+        assert str(world.wait()["a"]) == rest
+
+
+@pytest.mark.parametrize("grace", [0, True])
+def test_a_grace_is_a_number_of_seconds(grace: float) -> None:
+    with pytest.raises(WorldError, match=rf"^a grace is a positive number of seconds, at most 1e\+06, got {grace}$"):
+        launch(["a"], grace=grace)
+
+
+# The rules alone: roles as their launcher sees them, and a clock of the test's own where time has to pass.
+
+
+@dataclass
+class Role:
+    name: str
+    phase: str
+    pid: int = field(default_factory=os.getpid)
+    heard: float = 0.0
+    news: str = "b is gone"
+    sent: list[object] = field(default_factory=list)
+
+    def send(self, *message: object) -> None:
+        self.sent += message
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """``now`` is what the time is."""
+    found = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("reference.world.grace.time", SimpleNamespace(monotonic=lambda: found.now))
+    return found
+
+
+def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: SimpleNamespace) -> None:
+    """As in a container that was frozen."""
+    grace, role = Grace(10), Role("a", Phase.JOINING)
+    assert grace.given_up([role], ended=False) == []
+    assert grace.due() == 5
+    clock.now = 1000
+    assert grace.given_up([role], ended=False) == []
+    assert (role.sent, grace.due()) == (["ping"], 1005)
+    clock.now = 1005
+    assert grace.given_up([role], ended=False) == [(role, "was stuck in the start of RPC, and was ended after 10 s")]
+
+
+def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
+    grace, role = Grace(10), Role("a", Phase.JOINING)
+    grace.given_up([role], ended=False)
+    clock.now = 5.1
+    assert grace.due() == 5
+
+
+def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
+    trace_me = "import ctypes, sys; print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", trace_me], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as traced:
+        assert traced.stdout is not None
+        if traced.stdout.readline() != b"0\n":
+            pytest.skip("the kernel lets nobody debug here")
+        grace, roles = Grace(1e-9), [Role("a", Phase.TOLD, traced.pid), Role("b", Phase.JOINING)]
+        found = [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
+        roles[0].phase = Phase.JOINING  # for which the other one may wait
+        found += [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
+        assert grace.due() is not None
+    assert found == [[]] + 8 * [["b"]] + 9 * [[]]

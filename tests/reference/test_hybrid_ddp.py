@@ -1,0 +1,279 @@
+"""A remote embedding under replicated dense layers: against its twin and plain training, and with trainers lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch import nn
+from torch.distributed.rpc import RRef
+
+from reference import hybrid_ddp
+from reference.exact.exactness import NotExact
+from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
+from reference.outcome import Killed, Raised
+from reference.system.error_text import cause_of
+from reference.trace import CaseError, compare
+from reference.trace.ulp import ulps
+from reference.verify import judge
+from reference.world import launch
+from tests.support.roles_plain import listening_addresses
+from tests.support.runs import against_twin, end_of, play, run, run_in
+
+SMALL = Case(steps=4, batch_size=8, timeout=20)
+EXACT = Case.exact(timeout=20)
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_equals_its_twin(trainers: int, dtype: str) -> None:
+    """In rank order: bits, however many trainers there are."""
+    trace = run(replace(SMALL, trainers=trainers, dtype=dtype))
+    assert against_twin(trace).equal
+    assert len(trace.tensors) == (1 + 4 * trainers) + SMALL.steps * (2 + trainers * (1 + 2 * 4))
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 4])
+@pytest.mark.parametrize("accumulation", ["rank", "allreduce"])
+def test_exact(trainers: int, accumulation: str) -> None:
+    assert against_twin(run(replace(EXACT, trainers=trainers, accumulation=accumulation))).equal
+
+
+def test_two_commute_in_allreduce_and_four_are_within_bound() -> None:
+    case = replace(SMALL, accumulation="allreduce")
+    assert against_twin(run(case)).equal
+    difference, verdict = judge(run(replace(case, trainers=4)), train_locally)
+    assert verdict in ("equal", "within bound"), difference
+
+
+def test_an_exact_case_that_is_too_large_is_refused() -> None:
+    """Of the fourth step on the products have too many digits; its sums over trainers alone would not show it."""
+    with pytest.raises(
+        NotExact, match=r"^step 2: addmm of \(4, 4\) and \(4, 8\) needs 61 bits, and 53 are exact; wanted "
+    ):
+        train_locally(replace(EXACT, batch_size=4, dim=4, hidden=4, bag=5, lr=0.125))
+
+
+def test_replicas_stay_equal() -> None:
+    tensors = run(replace(SMALL, trainers=3, accumulation="allreduce")).tensors
+    for name, tensor in tensors.items():
+        if "/trainer1/" in name:
+            assert torch.equal(tensor, tensors[name.replace("trainer1", "trainer3")]), name
+
+
+def test_several_runs_in_one_world() -> None:
+    """Each run makes its process group anew and leaves none; nobody listens beyond loopback."""
+    with launch(["ps", *trainer_names(SMALL)]) as world:
+        assert compare(run_in(world, SMALL), run_in(world, SMALL)).equal
+        for name in ("ps", *trainer_names(SMALL)):
+            assert not world.call(name, torch.distributed.is_initialized)
+            assert set(world.call(name, listening_addresses)) <= {"127.0.0.1", "::1"}
+
+
+def plain_training(case: Case) -> dict[str, torch.Tensor]:
+    """Written anew: one table, one dense part, one batch of all trainers' examples, torch's own mean loss."""
+    initial = train_locally(replace(case, steps=1)).tensors
+    weight = initial["initial/ps/weight"].requires_grad_()
+    dense = nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
+    for name, parameter in dense.named_parameters():
+        parameter.data = initial[f"initial/trainer1/{name}"]
+    optimizer = torch.optim.SGD([weight, *dense.parameters()], lr=case.lr)
+    streams = [get_next_batch(case, name) for name in trainer_names(case)]
+    for batches in zip(*streams, strict=True):
+        indices, target = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(dense(weight[indices].sum(1)), target).backward()
+        optimizer.step()
+    return {"ps/weight": weight.detach(), **{f"trainer1/{n}": p.detach() for n, p in dense.named_parameters()}}
+
+
+@pytest.mark.parametrize("accumulation", ["rank", "allreduce"])
+def test_it_is_plain_training_on_everybodys_examples(accumulation: str) -> None:
+    """Mean of the trainers' mean losses is the mean loss of all their examples: rounding only, in float64."""
+    case = replace(SMALL, trainers=3, dtype="float64", accumulation=accumulation)
+    tensors = run(case).tensors
+    for name, tensor in plain_training(case).items():
+        torch.testing.assert_close(tensors[f"{case.steps - 1:04d}/parameter/{name}"], tensor, rtol=0, atol=1e-14)
+
+
+def test_it_learns() -> None:
+    losses = run(Case(steps=200, lr=0.5, record="ends")).losses()
+    assert sum(losses[-5:]) < sum(losses[:5]) * 0.75
+
+
+# Planted bugs
+
+
+def sum_on_ps(role: str) -> None:
+    """The table's gradients are added and not averaged."""
+    right = hybrid_ddp.mean
+    if role == "ps":
+        hybrid_ddp.mean = lambda gradients: right(gradients) * len(gradients)
+
+
+def sum_in_ddp(role: str) -> None:
+    right = hybrid_ddp.mean
+    if role != "ps":
+        hybrid_ddp.mean = lambda gradients: right(gradients) * len(gradients)
+
+
+class NoDdp(nn.Module):
+    """The dense part without anything that keeps replicas equal."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def register_comm_hook(self, *_: object) -> None:
+        pass
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.module(rows)
+        return result
+
+
+def without_ddp(role: str) -> None:
+    hybrid_ddp.DistributedDataParallel = NoDdp  # type: ignore[assignment, misc]
+
+
+def one_batch_for_all(role: str) -> None:
+    right = hybrid_ddp.get_next_batch
+    hybrid_ddp.get_next_batch = lambda case, name: right(case, "trainer1")
+
+
+@pytest.mark.parametrize(
+    ("bug", "first"),
+    [
+        (sum_on_ps, "0000/gradient/ps/weight"),
+        (sum_in_ddp, "0000/gradient/trainer1/0.bias"),
+        (without_ddp, "0000/gradient/trainer1/0.bias"),
+        (one_batch_for_all, "0000/gradient/ps/weight"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_planted_bugs_are_caught(bug: Callable[[str], None], first: str) -> None:
+    comparison = against_twin(run(SMALL, before=bug))
+    assert next(name for name, distance in comparison.distances.items() if distance) == first
+
+
+# Failures
+
+
+def in_its_second_loss(happen: Callable[[], object]) -> None:
+    """Let ``happen`` happen in trainer2's second step, when the others wait for it in a collective."""
+    right, calls = hybrid_ddp.loss_of, []
+
+    def wrong(*args: Any) -> torch.Tensor:
+        calls.append(None)
+        if len(calls) == 2:
+            happen()
+        return right(*args)
+
+    hybrid_ddp.loss_of = wrong
+
+
+def stumble() -> None:
+    raise KeyError("planted")
+
+
+def raise_in_trainer2(role: str) -> None:
+    if role == "trainer2":
+        in_its_second_loss(stumble)
+
+
+def kill_trainer2(role: str) -> None:
+    if role == "trainer2":
+        in_its_second_loss(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def stop_trainer2(role: str) -> None:
+    if role == "trainer2":
+        in_its_second_loss(lambda: os.kill(os.getpid(), signal.SIGSTOP))
+
+
+@pytest.mark.parametrize("trainers", [2, 3])
+@pytest.mark.parametrize(("fault", "cause"), [(raise_in_trainer2, "KeyError('planted')"), (kill_trainer2, "")])
+def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str, trainers: int) -> None:
+    """Well before any limit: the timeout is longer than the world's deadline."""
+    outcomes = play(replace(SMALL, trainers=trainers, timeout=100), before=fault, deadline=60)
+    ps = outcomes["ps"]
+    assert isinstance(ps, Raised)
+    assert ps.type.endswith("StepFailed")
+    assert ps.message.startswith("step 1: ")
+    assert f"trainer2 failed: {cause}" in ps.message
+    for name in trainer_names(replace(SMALL, trainers=trainers)):
+        assert isinstance(outcomes[name], Raised | Killed), outcomes[name]
+
+
+def one_more_step(case: Case) -> list[str]:
+    """Runs on ps: all steps of a single trainer, and one more; how each ended."""
+    server = EmbeddingServer(case)
+    rref, ends = RRef(server), []
+    for indices, _ in [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")][: case.steps + 1]:
+        with dist_autograd.context() as context_id:
+            rows = rpc.rpc_sync("ps", EmbeddingServer.lookup, args=(rref, indices))
+            dist_autograd.backward(context_id, [rows.sum()])  # type: ignore[attr-defined]
+            try:
+                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", context_id))
+                ends.append("updated")
+            except Exception as error:
+                ends.append(cause_of(error))
+    return [*ends, f"{server.step} steps"]
+
+
+def test_a_report_after_the_last_step_is_refused() -> None:
+    """Trainers that a doubled call lets train twice would else come to a trace of more steps than asked for."""
+    with launch(["ps"]) as world:
+        *updated, refused, counted = world.call("ps", one_more_step, replace(SMALL, steps=2, trainers=1))
+    assert updated == ["updated", "updated"]
+    assert "StepFailed('trainer1 reports after the last of 2 steps')" in refused
+    assert counted == "2 steps"
+
+
+@pytest.mark.long
+def test_a_stopped_trainer_is_named() -> None:
+    ps = end_of("ps", roles(replace(SMALL, timeout=1)), before=stop_trainer2, limit=20)
+    assert isinstance(ps, Raised)
+    assert "trainer1 failed: " in ps.message
+    assert ps.message.endswith("nothing for 6.0 s from trainer2")
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_zeros_keep_their_sign(trainers: int) -> None:
+    """Of a batch whose hidden unit is dead: its weights' gradients are -0.0 under DDP's allreduce, also here."""
+    sizes = {"rows": 2, "dim": 2, "hidden": 2, "num_classes": 2, "batch_size": 1, "bag": 1, "steps": 1, "lr": 0.5}
+    case = Case(trainers=trainers, accumulation="allreduce", arithmetic="exact", dtype="float64", timeout=20, **sizes)
+    trace, twin = run(case), train_locally(case)
+    for name, tensor in twin.tensors.items():
+        assert ulps(trace.tensors[name], tensor) == 0, name
+    zeros = trace.tensors["0000/gradient/trainer1/0.weight"]
+    assert trainers > 1 or (zeros.signbit() & (zeros == 0)).any()
+
+
+def test_roles() -> None:
+    assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"arithmetic": "exact", "lr": 0.5}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        (
+            {"arithmetic": "exact", "dtype": "float64", "lr": 0.5, "trainers": 3},
+            "trainers must be a power of two in exact arithmetic, got 3",
+        ),
+        ({"trainers": 0}, "trainers must be at least 1, got 0"),
+        ({"trainers": 16}, "trainers must be at most 15, got 16"),
+    ],
+)
+def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        Case(**fields)
+    assert str(caught.value) == f"hybrid_ddp: {message}"

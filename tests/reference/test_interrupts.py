@@ -1,0 +1,208 @@
+"""Ctrl-C, SIGTERM and SIGHUP of the commands: one line, one status, and nothing left, whenever they come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reference.system import interrupts
+from reference.system.interrupts import held
+from tests.support.processes import descendants_of, left_after
+
+ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class NotHandled(Exception):
+    """A signal is left to what would have ended this process."""
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """What this process answers is as it was."""
+
+    def not_handled(*_: object) -> None:
+        raise NotHandled
+
+    before = {number: signal.signal(number, not_handled) for number in ALL}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ALL)
+def test_each_signal_interrupts_what_listens(number: signal.Signals) -> None:
+    interrupts.listen()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def test_several_signals_in_a_row_interrupt_once() -> None:
+    """What the first one has removed would stay in part."""
+    interrupts.listen()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    try:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        pytest.fail("interrupted again")
+
+
+def test_a_later_signal_interrupts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "TOGETHER", 0.0)
+    interrupts.listen()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
+    """As `nohup` and a shell's background ask for it."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    interrupts.listen()
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGHUP)
+
+
+def test_a_signal_waits_for_what_is_held() -> None:
+    interrupts.listen()
+    seen: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        _hold(lambda: os.kill(os.getpid(), signal.SIGTERM), seen)
+    assert seen == ["went on"]
+    _hold(int, seen)  # it has been told
+
+
+def test_a_signal_that_another_thread_takes_waits_for_what_is_held() -> None:
+    """As one of torch's or numpy's does, which has not blocked it."""
+    interrupts.listen()
+    now, seen = threading.Event(), list[str]()
+    other = threading.Thread(target=lambda: now.wait(10) and signal.raise_signal(signal.SIGTERM))
+    other.start()
+
+    def take() -> None:
+        now.set()
+        other.join(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        _hold(take, seen)
+    assert seen == ["went on"]
+
+
+def _hold(work: Callable[[], object], seen: list[str]) -> None:
+    with held():
+        work()
+        seen.append("went on")
+
+
+def test_what_is_started_while_signals_are_held_has_them_blocked() -> None:
+    """So that a terminal's Ctrl-C does not end it with a traceback before it can say that it ignores that."""
+    command = [sys.executable, "-c", "import signal; print(*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))"]
+    with held():
+        held_process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with held_process:
+        blocked = set(map(int, held_process.communicate()[0].split()))
+    assert blocked >= set(ALL)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
+
+
+def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
+    """Also where it waits in C++, which no handler of Python's interrupts."""
+    text = (
+        "from reference.system import interrupts as i; i.leave_to_torchrun(); i.leave_at_once(); i.listen(); i.over();"
+    )
+    asked = "import signal; print(signal.getsignal(15) is signal.SIG_DFL)"
+    assert subprocess.check_output([sys.executable, "-c", text + asked]) == b"True\n"
+
+
+def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command of this ``main``."""
+    (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")
+    text = "import sys; from reference.cli.command import status_of; sys.exit(status_of('work', failed=1))"
+    (place / "command.py").write_text(text)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(Path(__file__).parents[2])])}
+    return subprocess.run([sys.executable, "-m", "command"], env=variables, check=False, **how)
+
+
+def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: Path) -> None:
+    """As in the import of a dataclass."""
+    done = command(tmp_path, "exec('raise KeyboardInterrupt')", stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (130, b"interrupted\n")
+
+
+def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
+    """As ``>&- 2>&-`` starts it."""
+    main = "file = open('kept', 'w'); print(1); print(2, file=sys.stderr); os.write(1, b'text'); os.write(2, b'text')"
+    done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
+    assert (done.returncode, (tmp_path / "kept").read_text()) == (0, "")
+
+
+# Commands that are interrupted before they have begun.
+
+COMMANDS = {
+    "reference": ["run", "parameter_server", "--steps", "1000000"],
+    "faults": ["run", "parameter_server", "--healthy", "--steps", "1000000"],
+}
+
+
+def importing(process: subprocess.Popen[str], place: Path) -> bool:
+    """It has begun to import torch."""
+    return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
+
+
+def serving(process: subprocess.Popen[str], place: Path) -> bool:
+    """It has started its forkserver, which imports."""
+    return any(place.glob("pymp-*/listener-*"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("package", "number", "when", "send"),
+    [
+        ("reference", signal.SIGINT, importing, os.killpg),
+        ("reference", signal.SIGTERM, importing, os.kill),
+        ("faults", signal.SIGHUP, importing, os.killpg),
+        ("reference", signal.SIGINT, serving, os.killpg),
+        ("reference", signal.SIGTERM, serving, os.kill),
+        ("faults", signal.SIGINT, serving, os.kill),
+        ("faults", signal.SIGHUP, serving, os.killpg),
+    ],
+)
+def test_a_start_that_is_interrupted_leaves_nothing(
+    package: str,
+    number: signal.Signals,
+    when: Callable[[subprocess.Popen[str], Path], bool],
+    send: Callable[[int, int], None],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Also where the whole process group has the signal, as of a terminal."""
+    place = tmp_path_factory.mktemp("t")  # a socket's path is to be short
+    variables = {**os.environ, "TMPDIR": str(place), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", package, *COMMANDS[package]]
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        due = time.monotonic() + 60
+        while not when(process, place):
+            assert process.poll() is None
+            assert time.monotonic() < due
+        started = descendants_of(process.pid)
+        send(process.pid, number)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert list(place.iterdir()) == []
+    assert left_after(started, 10) == set()

@@ -1,0 +1,274 @@
+"""Isolated worlds: who does not share their network reaches no role of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import faults.cli.main
+import faults.run.runs
+from faults.plan import Plan
+from faults.run.subject import of_tutorial
+from reference.cli import main, timing
+from reference.outcome import Raised, WorldError
+from reference.rpc.traffic import traffic
+from reference.system import isolated_network, network_namespace
+from reference.verify import quick, verify
+from reference.world import World, launch
+from tests.support import roles_isolation as plays
+from tests.support.intruder import pid_from_within, ports_of, reaches
+from tests.support.networks import require as require_networks
+from tests.support.processes import left_after
+from tests.support.roles_plain import name_of
+from tests.support.suite_runs import suites
+
+ROOT = Path(__file__).parents[2]
+CANNOT_ENTER = (
+    "a cannot enter its world's network (Invalid argument): "
+    "wanted isolated=False, or a script that starts no thread when it is imported"
+)
+LARGE = 1 << 22  # float32: 16 MiB
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+
+def require() -> None:
+    """Skips where the kernel does not allow it, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""
+    lacking = isolated_network.network().lacking
+    if lacking and os.environ.get("REFERENCE_REQUIRE_HOSTS"):
+        pytest.fail(f"no isolated worlds: {lacking}")
+    if lacking:
+        pytest.skip(f"needs isolated worlds: {lacking}")
+
+
+def test_a_stranger_who_finds_a_roles_port_runs_code_in_it() -> None:
+    """In a world that is not isolated: what the others here are protected from."""
+    with launch(["a", "b"]) as world:
+        assert not world.isolated
+        assert world.call("a", name_of, "b") == "b"
+        for pid in world.pids.values():
+            (port,) = ports_of(pid)
+            assert pid_from_within(port) == pid
+
+
+def test_nobody_outside_reaches_a_role_of_an_isolated_world() -> None:
+    """Nor sees its port in the table of the machine. Who knows it all the same finds nobody there."""
+    require()
+    with launch(["a", "b"], isolated=True) as world:
+        assert world.isolated
+        assert world.call("a", name_of, "b") == "b"
+        for pid in world.pids.values():
+            assert ports_of(pid) == []
+            (port,) = ports_of(pid, seen_by=pid)
+            assert not reaches(port)
+            assert "connection refused" in str(pid_from_within(port))
+
+
+def test_an_isolated_role_reaches_nobody_outside() -> None:
+    require()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        for isolated in (True, False):
+            with launch(["a"], isolated=isolated) as world:
+                assert world.call("a", reaches, port) is not isolated
+
+
+def test_an_isolated_role_reaches_a_socket_that_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require()
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("outside")
+        listening.listen()
+        with launch(["a"], isolated=True) as world:
+            assert world.call("a", plays.reaches_file, f"/proc/{os.getpid()}/cwd/outside")
+
+
+def test_isolated_worlds_of_one_process_share_a_network() -> None:
+    require()
+    with launch(["a"], isolated=True) as first, launch(["a"], isolated=True) as second, launch(["a"]) as third:
+        one, other, outside = (world.call("a", plays.network) for world in (first, second, third))
+    assert one == other != outside == plays.network()
+
+
+def test_large_tensors_go_the_same_way_between_isolated_roles() -> None:
+    """From memory to memory, where the kernel allows that."""
+    require()
+    sent = {}
+    for isolated in (True, False):
+        with launch(["a", "b"], isolated=isolated) as world:
+            assert world.call("a", plays.sum_at, "b", LARGE) == LARGE  # the channels are up
+            before = world.call("a", traffic)
+            world.call("a", plays.sum_at, "b", LARGE)
+            sent[isolated] = (world.call("a", traffic) - before).sent > 4 * LARGE
+    assert sent[True] == sent[False]
+
+
+@pytest.mark.parametrize("wanted", [0, 1, None, "yes"])
+def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
+    with pytest.raises(WorldError, match=rf"^isolated is True or False, got {wanted!r}$"):
+        launch(["a"], isolated=wanted, folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_where_it_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says so."""
+    monkeypatch.setattr(isolated_network, "_made", None)
+    monkeypatch.setenv(isolated_network.VARIABLE, "0")
+    with launch(["a", "b"], isolated=True) as world:
+        assert not world.isolated
+        assert world.call("a", name_of, "b") == "b"
+        assert reaches(ports_of(world.pids["a"])[0])
+    assert isolated_network.network().lacking == "REFERENCE_ISOLATED is 0"
+
+
+def test_a_role_that_cannot_enter_its_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not play outside instead."""
+    with Path("/dev/null").open() as no_namespace:
+        monkeypatch.setattr(isolated_network, "_made", isolated_network.Network((no_namespace.fileno(),)))
+        with launch({"a": plays.network}, isolated=True) as world:
+            outcome = world.wait()["a"]
+    assert isinstance(outcome, Raised)
+    assert outcome.message == CANNOT_ENTER
+
+
+# What a user may do who is not root, or root in most containers: nothing that takes CAP_SYS_ADMIN.
+UNPRIVILEGED = [] if os.geteuid() else ["setpriv", "--bounding-set", "-sys_admin"]
+# Where the administrator allows no namespaces.
+NONE_ALLOWED = 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"'
+FORBIDDEN = ["unshare", "--user", "--map-root-user", "sh", "-c", NONE_ALLOWED, "sh"]
+
+
+def said(*before: str) -> str:
+    """What the script that makes the network prints in an environment of its own."""
+    command = [*before, sys.executable, "-I", "-S", network_namespace.__file__]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_who_has_no_privilege_makes_a_network_as_its_own_user() -> None:
+    require()
+    assert said(*UNPRIVILEGED) == "user net\n"
+
+
+def test_who_has_no_privilege_stays_who_it_is() -> None:
+    require()
+    program = """
+import os
+from reference.system import network_namespace
+ids = os.getuid(), os.getgid()
+print(network_namespace.make(), ids == (os.getuid(), os.getgid()))
+"""
+    command = [*UNPRIVILEGED, sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stdout, done.stderr) == ("user net True\n", "")
+
+
+def test_a_kernel_that_forbids_it_says_why() -> None:
+    require()
+    assert said(*FORBIDDEN) == "no No space left on device\n"
+
+
+@pytest.mark.long
+@pytest.mark.kills_launcher
+def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() -> None:
+    """The parent-death signal, also of one that is stopped, and the launcher's own signals go through."""
+    require()
+    with unprivileged() as (process, found):
+        namespace, *ids = found["user"][:3]
+        assert found["user"][3:] != [namespace, *ids]
+        assert found["user"][4:] == ids
+        assert (found["isolated"], found["sum"]) == (True, LARGE)
+        for pid in found["pids"]:
+            assert ports_of(pid) == []
+            assert not any(map(reaches, ports_of(pid, seen_by=pid)))
+        os.kill(found["pids"][0], signal.SIGSTOP)
+        process.kill()
+        assert left_after(set(found["pids"]), 10) == set()
+
+
+@pytest.mark.long
+def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
+    require()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [*UNPRIVILEGED, sys.executable, "tests/scripts/threaded.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, env=environment, check=True)
+    assert done.stdout == f"True raised reference.outcome.WorldError: {CANNOT_ENTER}\n"
+
+
+@contextmanager
+def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A launching process without privileges, and what it says of its world."""
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, env=environment, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout is not None
+        try:
+            yield process, json.loads(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+def warm_and_timed(folder: Path) -> int:
+    timing.warm_up()
+    timing.timed(quick("rpc_basics"), 60)
+    return 0
+
+
+COMMANDS: dict[str, tuple[Callable[[Path], int], int]] = {
+    "run": (lambda folder: main.main(["run", "rpc_basics"]), 1),
+    "verify": (lambda folder: main.main(["verify", "rpc_basics"]), 1),
+    "a table of run's": (warm_and_timed, 2),
+    "faults run": (lambda folder: faults.cli.main.main(["run", "rpc_basics", "--healthy", "--dir", str(folder)]), 1),
+    "faults list": (lambda folder: faults.cli.main.main(["list", "rpc_basics", "--dir", str(folder)]), 1),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_commands_of_tutorials_isolate_every_world(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require()
+    isolated: list[bool] = []
+
+    def launched(*args: Any, **arguments: Any) -> World:
+        world = launch(*args, **arguments)
+        isolated.append(world.isolated)
+        return world
+
+    for module in (main, timing, verify, faults.run.runs):
+        monkeypatch.setattr(module, "launch", launched)
+    command, worlds = COMMANDS[name]
+    assert command(tmp_path / "run") == 0
+    assert isolated == [True] * worlds
+
+
+@pytest.mark.long
+def test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world(tmp_path: Path) -> None:
+    require()
+    require_networks()
+    plan = Plan.parse("Slow role=caller kbit_per_second=100")
+    found, judgement = faults.run.runs.run(of_tutorial(quick("rpc_basics")), plan, tmp_path)
+    assert judgement.verdict == "equal", (found, judgement)
+
+
+@pytest.mark.long
+def test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what it keeps for that is no leak."""
+    require()
+    result = suites(pytester, monkeypatch)("isolated", "-o", "faults_isolated=true", "--faults-leaks=all")
+    result.assert_outcomes(passed=4)

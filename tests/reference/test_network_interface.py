@@ -1,0 +1,75 @@
+"""Which interface leads to the master."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from reference.world import network_interface
+from reference.world.network_interface import VARIABLES, addresses, interface_towards, is_loopback, listen_towards
+
+
+@pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
+def test_a_loopback_master_means_that_all_are_here(master: str) -> None:
+    assert interface_towards(master) == "lo"
+
+
+def test_a_name_that_means_loopback_here_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's 127.0.1.1: the other machines know this one by another address."""
+    answer = [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", ("127.0.1.1", 9))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kinds: answer)
+    assert interface_towards("node0") is None
+
+
+def test_a_name_that_nobody_knows_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*args: object, **kinds: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    environ: dict[str, str] = {}
+    listen_towards("nobody", environ)
+    assert environ == {}
+
+
+def test_each_address_of_this_machine_is_its_own_interfaces() -> None:
+    """On the master's machine: the interface that has the master's address. Link-local ones need a scope."""
+    known = {address: name for name, address in addresses() if not address.startswith("fe80")}
+    assert known["127.0.0.1"] == "lo"
+    assert {address: interface_towards(address) for address in known} == known
+
+
+def test_interfaces_exist() -> None:
+    assert {name for name, _ in addresses()} <= {name for _, name in socket.if_nameindex()}
+
+
+def test_the_source_decides_not_the_first_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_interface, "addresses", lambda: [("eth0", "10.1.0.5"), ("ib0", "10.2.0.5")])
+    monkeypatch.setattr(network_interface, "source_towards", {"a": "10.2.0.5", "b": "10.1.0.5", "c": "10.3.0.5"}.get)
+    assert [interface_towards(master) for master in "abcd"] == ["ib0", "eth0", None, None]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, dict.fromkeys(VARIABLES, "lo")),
+        ({"TP_SOCKET_IFNAME": "eth7"}, {"TP_SOCKET_IFNAME": "eth7", "GLOO_SOCKET_IFNAME": "lo"}),
+        (dict.fromkeys(VARIABLES, "eth7"), dict.fromkeys(VARIABLES, "eth7")),
+    ],
+)
+def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) -> None:
+    listen_towards("127.0.0.1", given)
+    assert given == wanted
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted"), [("127.3.2.1", True), ("::1", True), ("10.0.0.1", False), ("localhost", False), ("", False)]
+)
+def test_is_loopback(address: str, wanted: bool) -> None:
+    assert is_loopback(address) is wanted
+
+
+@pytest.mark.parametrize("master", ["a" * 70, "..", "a..b", "\udcff", "\x1b", ""], ids=range(6))
+def test_a_name_that_no_network_has_is_on_no_interface(master: str) -> None:
+    """Not an error of the codec that is to encode it."""
+    assert interface_towards(master) is None

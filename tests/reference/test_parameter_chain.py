@@ -1,0 +1,88 @@
+"""The chain of parameters: one order of adding gradients, whichever order the engine works in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+from reference.rpc.parameter_chain import ParameterChain
+from reference.trace.ulp import ulps
+
+SPLITS = 8
+
+
+def model_and_parts(seed: int) -> tuple[nn.Module, list[torch.Tensor]]:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+    return model, list(torch.randn(SPLITS * 4, 16).chunk(SPLITS))
+
+
+def gradients(
+    use: Callable[[nn.Module], Callable[[torch.Tensor], torch.Tensor]], seed: int, *, threads: bool
+) -> list[torch.Tensor]:
+    """Of one backward pass over all parts; ``threads``: each part's forward pass runs in a thread of its own.
+
+    Nodes are counted by thread, so the engine then works on all parts at once.
+    """
+    model, parts = model_and_parts(seed)
+    compute = use(model)
+    outputs = []
+    for part in parts:
+        if threads:
+            with ThreadPoolExecutor(1) as thread:
+                outputs.append(thread.submit(compute, part).result())
+        else:
+            outputs.append(compute(part))
+    torch.cat(outputs).pow(2).mean().backward()
+    return [p.grad for p in model.parameters() if p.grad is not None]
+
+
+def plain(model: nn.Module) -> nn.Module:
+    return model
+
+
+def chained(model: nn.Module) -> ParameterChain:
+    chain = ParameterChain(model)
+    chain.restart()
+    return chain
+
+
+def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    assert len(a) == len(b) == 6
+    return any(ulps(x, y) > 0 for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("threads", [False, True])
+def test_bits_of_a_plain_backward_pass(seed: int, threads: bool) -> None:
+    assert not differ(gradients(chained, seed, threads=threads), gradients(plain, seed, threads=False))
+
+
+def test_without_it_threads_decide_bits() -> None:
+    """What the chain is for; if this fails, torch orders its nodes in another way, and the chain may go."""
+    found = [differ(gradients(plain, seed, threads=True), gradients(plain, seed, threads=False)) for seed in range(5)]
+    assert any(found)
+
+
+def test_buffers_stay_the_modules_own() -> None:
+    model, parts = model_and_parts(0)
+    chain = chained(model)
+    for part in parts:
+        chain(part)
+    assert model[1].num_batches_tracked == SPLITS  # type: ignore[index]
+
+
+def test_after_a_step_it_restarts_from_the_new_parameters() -> None:
+    model, parts = model_and_parts(0)
+    chain = chained(model)
+    chain(parts[0]).sum().backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    chain.restart()
+    assert all(link is parameter for link, parameter in zip(chain.links.values(), model.parameters(), strict=True))
+    assert torch.equal(chain(parts[0]), torch.zeros(4, 4))

@@ -1,0 +1,252 @@
+"""The asynchronous parameter server: against its twin, against plain SGD, and with workers that fail it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed.rpc import RRef
+
+from reference import parameter_server
+from reference.outcome import Raised
+from reference.parameter_server import (
+    Case,
+    ParameterServer,
+    Worker,
+    batches,
+    build_model,
+    roles,
+    train_locally,
+    worker_names,
+)
+from reference.rpc.worker_calls import MissingWorker
+from reference.trace import TraceError, compare
+from reference.world import launch
+from tests.support.runs import against_twin, end_of, run, run_in, twin
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_worker_equals_a_twin_that_saw_nothing_of_the_run(staleness: int, dtype: str) -> None:
+    case = Case(staleness=staleness, dtype=dtype)
+    assert compare(run(case), train_locally(case)).equal
+
+
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_several_workers_equal_the_replay_of_their_order(staleness: int) -> None:
+    trace = run(Case(workers=4, steps=8, staleness=staleness))
+    assert against_twin(trace).equal
+    events = trace.tensors["order/events"].tolist()
+    assert sorted(events) == sorted([kind, worker] for kind in (0, 1) for worker in range(4) for _ in range(8))
+
+
+def test_exact() -> None:
+    trace = run(Case(workers=3, steps=4, arithmetic="exact", dtype="float64", lr=0.125))
+    assert against_twin(trace).equal
+
+
+def test_exact_sums_do_not_depend_on_the_order() -> None:
+    """With a loss linear in the output every worker's gradients are the same whatever weights it has."""
+    case = Case(workers=3, steps=4, arithmetic="exact", dtype="float64", lr=0.125)
+    model = build_model(case)
+    for worker in ("worker1", "worker2", "worker3"):
+        for data, target in batches(case, worker):
+            model.weight.data -= 0.125 * (target.T @ data)
+            model.bias.data -= 0.125 * target.sum(0)
+    tensors = run(case).tensors
+    assert torch.equal(tensors["0011/parameter/weight"], model.weight)
+    assert torch.equal(tensors["0011/parameter/bias"], model.bias)
+
+
+def plain_sgd(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+    """Written anew, without any part of the tutorial but its data and its initial model."""
+    model = build_model(case)
+    for data, target in batches(case, "worker1"):
+        weight = model.weight.detach().clone().requires_grad_()
+        bias = model.bias.detach().clone().requires_grad_()
+        loss = (nn.functional.linear(data, weight, bias) - target).pow(2).mean()
+        d_weight, d_bias = torch.autograd.grad(loss, [weight, bias])
+        with torch.no_grad():
+            model.weight.add_(d_weight, alpha=-case.lr)
+            model.bias.add_(d_bias, alpha=-case.lr)
+    return model.weight.detach(), model.bias.detach()
+
+
+def test_without_staleness_one_worker_is_plain_sgd() -> None:
+    case = Case(staleness=0, steps=20)
+    tensors = run(case).tensors
+    weight, bias = plain_sgd(case)
+    assert torch.equal(tensors["0019/parameter/weight"], weight)
+    assert torch.equal(tensors["0019/parameter/bias"], bias)
+
+
+def test_with_staleness_it_is_not() -> None:
+    case = Case(staleness=1, steps=20)
+    assert not torch.equal(run(case).tensors["0019/parameter/weight"], plain_sgd(case)[0])
+
+
+def test_it_learns() -> None:
+    losses = run(Case(steps=300, record="ends")).losses()
+    assert losses[-1] < losses[0] / 1000
+
+
+def test_record_ends_keeps_both_ends_and_every_loss() -> None:
+    trace = run(Case(steps=4, record="ends"))
+    assert against_twin(trace).equal
+    assert set(trace.tensors) == {
+        "initial/weight",
+        "initial/bias",
+        "0003/parameter/weight",
+        "0003/parameter/bias",
+        "order/events",
+        *(f"{step:04d}/loss/worker1" for step in range(4)),
+    }
+
+
+def test_one_world_for_many_runs() -> None:
+    """The server of an earlier run is not found by the workers of a later one."""
+    with launch(["ps", "worker1", "worker2"]) as world:
+        for seed in range(6):
+            assert against_twin(run_in(world, Case(workers=2, seed=seed, steps=3))).equal
+
+
+def test_a_twin_of_several_workers_needs_their_order() -> None:
+    with pytest.raises(TraceError, match=r"^with several workers the order of events decides: pass the run's trace"):
+        twin(Case(workers=2))
+
+
+def apply_many(workers: int, rounds: int) -> tuple[float, float]:
+    """Runs on ps: ``rounds`` times as many calls at once, from the RPC threads of this very role, as workers."""
+    case = Case(steps=rounds, workers=workers, lr=1.0, record="ends", arithmetic="exact", dtype="float64")
+    server = ParameterServer(case)
+    with torch.no_grad():
+        for parameter in server.model.parameters():
+            parameter.zero_()
+    rref = RRef(server)
+    ones = {"weight": torch.ones(1, 10, dtype=torch.float64), "bias": torch.ones(1, dtype=torch.float64)}
+    for n in range(1, rounds + 1):
+        each = [rref.rpc_async().apply_gradients(name, n, ones, torch.tensor(0.0)) for name in worker_names(case)]
+        assert torch.futures.wait_all(each) == [True] * workers
+    return server.model.weight[0, 0].item(), server.model.bias[0].item()
+
+
+def test_calls_at_once_lose_no_update() -> None:
+    """Erratum S1.13: the published server loses updates or dies of a signal."""
+    with launch(["ps"]) as world:
+        assert world.call("ps", apply_many, 200, 3) == (-600.0, -600.0)
+
+
+def snapshots_are_copies() -> list[bool]:
+    """Runs on ps: what was handed out does not change with the model."""
+    server = ParameterServer(Case())
+    rrefs = ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
+    before = [rref.to_here().clone() for rref in rrefs]
+    gradients = {name: torch.ones_like(parameter) for name, parameter in server.model.named_parameters()}
+    server.apply_gradients("worker1", 1, gradients, torch.tensor(0.0))
+    unchanged = [torch.equal(rref.to_here(), old) for rref, old in zip(rrefs, before, strict=True)]
+    moved = [not torch.equal(p, old) for p, old in zip(server.model.parameters(), before, strict=True)]
+    return unchanged + moved
+
+
+def test_pulled_parameters_are_copies_of_one_moment() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", snapshots_are_copies) == [True] * 4
+
+
+def unknown_name() -> tuple[str, bool]:
+    """Runs on ps: a gradient that belongs to no parameter."""
+    server = ParameterServer(Case())
+    before = [parameter.clone() for parameter in server.model.parameters()]
+    try:
+        server.apply_gradients("worker1", 1, {"weight": torch.ones(1, 10), "head": torch.ones(1)}, torch.tensor(0.0))
+    except KeyError as error:
+        same = all(torch.equal(a, b) for a, b in zip(before, server.model.parameters(), strict=True))
+        return str(error), same and server.updates == 0
+    return "", False
+
+
+def test_an_unknown_parameter_is_refused_and_nothing_applied() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", unknown_name) == ("'head'", True)
+
+
+def delivered_twice() -> tuple[float, int, int]:
+    """Runs on ps: one update that arrives twice, and the pull before it."""
+    server = ParameterServer(Case(steps=2, lr=1.0))
+    with torch.no_grad():
+        server.model.weight.zero_()
+    ones = {"weight": torch.ones(1, 10), "bias": torch.ones(1)}
+    for _ in range(2):
+        ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
+    answers = [server.apply_gradients("worker1", 1, ones, torch.tensor(0.0)) for _ in range(2)]
+    assert answers == [True, True]
+    return server.model.weight[0, 0].item(), server.updates, len(server.calls.order)
+
+
+def test_what_arrives_twice_is_applied_once() -> None:
+    with launch(["ps"]) as world:
+        assert world.call("ps", delivered_twice) == (-1.0, 1, 2)
+
+
+def quit_after_one_update(case: Case, name: str) -> None:
+    """Runs on a worker: it is killed."""
+    Worker(case, name).push(torch.tensor(0.0), zeros()).wait()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleep(case: Case, name: str) -> None:
+    """Runs on a worker: it never does anything. As ps it serves calls, but makes no server."""
+    threading.Event().wait()
+
+
+def zeros() -> dict[str, torch.Tensor]:
+    return {"weight": torch.zeros(1, 10), "bias": torch.zeros(1)}
+
+
+@pytest.mark.parametrize(("play", "sent"), [(quit_after_one_update, 1), (sleep, 0)])
+def test_a_missing_worker_is_named(play: Callable[[Case, str], None], sent: int) -> None:
+    case = Case(workers=2, steps=3, timeout=1.5)
+    ps = end_of("ps", {**roles(case), "worker2": partial(play, case, "worker2")}, limit=4)
+    assert isinstance(ps, Raised)
+    assert ps.type == f"{MissingWorker.__module__}.MissingWorker"
+    assert ps.message == f"nothing for 1.5 s from worker2 (sent {sent} of 3)"
+
+
+def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
+    case = Case(timeout=1)
+    outcome = end_of("worker1", {**roles(case), "ps": partial(sleep, case, "ps")}, limit=15)
+    assert isinstance(outcome, Raised)
+    assert "no parameter server on this role after 1.0 s" in outcome.message
+
+
+def test_workers_compute_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device is the case's; only a machine with CUDA can show more."""
+    asked: list[Any] = []
+    monkeypatch.setattr(nn.Linear, "to", lambda self, *where: asked.append(where[0]) or self)
+    monkeypatch.setattr(parameter_server, "rpc_sync", lambda *args, **kwargs: None)
+    Worker(Case(), "worker1")
+    assert asked[-1] == "cpu"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_on_cuda() -> None:
+    trace = run(Case(workers=2, device="cuda"))
+    assert against_twin(trace).equal
+
+
+def has_a_server() -> bool:
+    """Runs on ps."""
+    return parameter_server.global_ps_rref.value is not None
+
+
+def test_the_module_forgets_its_server() -> None:
+    with launch(["ps", "worker1"]) as world:
+        assert against_twin(run_in(world, Case(steps=1))).equal
+        assert not world.call("ps", has_a_server)

@@ -1,0 +1,169 @@
+"""The pipeline against its twin, bit for bit, for every number of micro-batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reference import pipeline
+from reference.exact.exactness import NotExact
+from reference.outcome import Killed, Raised
+from reference.pipeline import WORKERS, Case, make_shard, roles, train_locally
+from reference.trace import CaseError, compare
+from reference.training.vision import resnet50
+from reference.world import World
+from tests.support.runs import against_twin, play, run, run_in
+
+SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
+MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
+EXACT: dict[str, Any] = {**MLP, "steps": 2, "arithmetic": "exact", "dtype": "float64", "lr": 0.125}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("num_split", [1, 3, 8])
+def test_resnet50_equals_its_twin(num_split: int) -> None:
+    """Parameters, gradients and batch norm's statistics, in float32, also where several micro-batches are summed."""
+    trace = run(Case(steps=2, num_split=num_split, **SMALL))
+    comparison = against_twin(trace)
+    assert comparison.equal, str(comparison)
+    assert len(trace.tensors) == 161 + 2 * (1 + 161 + 161 + 159)
+
+
+pytestmark = pytest.mark.world("master", *WORKERS, options={"num_worker_threads": 64})
+
+
+@pytest.mark.parametrize("num_split", [1, 2, 3, 4, 7, 32])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
+    trace = run_in(world, Case(num_split=num_split, depth=3, dtype=dtype, **MLP))
+    assert against_twin(trace).equal
+
+
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors])
+@given(data=st.data())
+def test_exact_cases_of_any_size(world: World, data: st.DataObject) -> None:
+    """And there the number of micro-batches makes no difference."""
+    batch = data.draw(st.integers(1, 16), "batch_size")
+    sizes = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width"), "seed": data.draw(st.integers(0, 99))}
+    depth = data.draw(st.integers(1, 2), "depth")
+    case = Case(**{**EXACT, **sizes, "depth": depth, "num_split": data.draw(st.integers(1, batch), "num_split")})
+    trace = run_in(world, case)
+    assert against_twin(trace).equal
+    whole = train_locally(replace(case, num_split=1))
+    assert all(torch.equal(trace.tensors[name], tensor) for name, tensor in whole.tensors.items())  # but -0.0 is 0.0
+
+
+def test_an_exact_case_that_is_none_is_refused() -> None:
+    with pytest.raises(NotExact, match=r"^step 1: addmm of .* needs \d\d bits, and 53 are exact; wanted smaller sizes"):
+        train_locally(Case(**{**EXACT, "steps": 3, "depth": 3, "width": 8, "num_split": 8}))
+
+
+def test_shards_are_torchvisions_resnet50() -> None:
+    """The same parameters give the same output, and both shards are initialised alike (S4.9)."""
+    case = Case(num_split=1, **SMALL)
+    shards = [make_shard(case, half) for half in (1, 2)]
+    whole = resnet50(num_classes=10)
+    ours = [p for shard in shards for p in shard.parameters()]
+    with torch.no_grad():
+        for theirs, parameter in zip(whole.parameters(), ours, strict=True):
+            theirs.copy_(parameter)
+    x = torch.randn(2, 3, 32, 32)
+    assert torch.equal(shards[1](shards[0](x)), whole(x))
+    last = [m for m in shards[1].modules() if isinstance(m, torch.nn.Conv2d)][-1]
+    assert last.weight.std().item() == pytest.approx((2 / last.out_channels) ** 0.5, rel=0.01)
+
+
+@pytest.mark.long
+def test_it_learns() -> None:
+    """At the twice as large images of the other tutorials: of smaller ones it learns more slowly."""
+    sizes = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
+    losses = run(Case(steps=6, num_split=2, record="ends", **sizes)).losses()
+    assert losses[-1] < losses[0] / 2
+
+
+def test_record_ends() -> None:
+    trace = run(Case(**MLP, record="ends"))
+    assert against_twin(trace).equal
+    assert not [name for name in trace.tensors if "gradient" in name or name.startswith(("0000/p", "0001/p"))]
+
+
+@pytest.mark.long
+def test_another_number_of_micro_batches_is_another_result_with_batch_norm() -> None:
+    """S4.5: not a defect, so the twin splits as well; and a check that the comparison notices."""
+    case = Case(**{**SMALL, "batch_size": 4}, steps=1, num_split=1, record="ends")
+    one, two = train_locally(case), train_locally(replace(case, num_split=2))
+    assert not compare(one, replace(two, case=case)).equal
+
+
+def kill_worker2(_: object) -> torch.Tensor:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+class DeadlyShard(pipeline.SequentialShard):
+    """Its worker dies with the first micro-batch."""
+
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
+        return kill_worker2(x)
+
+
+def make_deadly_shard(case: Case, half: int) -> pipeline.Shard:
+    shard = make_shard(case, half)
+    if half == 2:
+        shard.__class__ = DeadlyShard
+    return shard
+
+
+def plant_deadly_shard(role: str) -> None:
+    """Runs in every role before RPC starts."""
+    pipeline.make_shard = make_deadly_shard  # type: ignore[assignment]
+
+
+def test_a_worker_that_dies_ends_the_run() -> None:
+    outcomes = play(Case(**MLP), deadline=60, before=plant_deadly_shard)
+    assert outcomes["worker2"] == Killed(9)
+    assert isinstance(outcomes["master"], Raised)
+    assert isinstance(outcomes["worker1"], Raised)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_split": 0}, "num_split must be at least 1, got 0"),
+        ({"num_split": 17, "batch_size": 16}, "num_split must be at most batch_size, 16, got 17"),
+        ({"num_split": 8, "rpc_threads": 8}, "rpc_threads must be more than num_split, 8, got 8"),
+        ({"transfer": "direct"}, "transfer must be 'cpu' where device is 'cpu', got 'direct'"),
+        (
+            {"num_split": 16, "batch_size": 16, "image_w": 32, "image_h": 32},
+            "num_split must be at most 8: batch norm needs two values, and images this small have one, got 16",
+        ),
+        ({**EXACT, "dtype": "float32"}, "dtype must be 'float64' in exact arithmetic, got 'float32'"),
+        ({**EXACT, "model": "resnet50"}, "model must be 'mlp' in exact arithmetic, got 'resnet50'"),
+        ({**EXACT, "lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
+    ],
+)
+def test_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        Case(**values)
+    assert str(caught.value) == f"pipeline: {message}"
+
+
+def test_options_of_the_agents() -> None:
+    played = roles(Case(rpc_threads=20, timeout=7))
+    assert played.options == {"num_worker_threads": 20, "rpc_timeout": 7.0}
+    assert played.each == {}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+@pytest.mark.parametrize("transfer", ["cpu", "direct"])
+def test_on_gpus(transfer: str) -> None:
+    trace = run(Case(steps=2, num_split=4, device="cuda", transfer=transfer, **SMALL), deadline=170)
+    assert against_twin(trace).equal

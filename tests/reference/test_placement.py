@@ -1,0 +1,106 @@
+"""Which server holds what: the rule by a table, and what must hold for any sizes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from reference.training.models import PARAMETERS, build_model
+from reference.training.placement import only, partition, shards
+
+
+def model_of(kind: str) -> nn.Module:
+    return build_model(kind, image_w=8, image_h=8, num_classes=5, seed=0, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "servers", "wanted"),
+    [
+        ({"a": 1}, 1, [["a"]]),
+        ({"b": 2, "a": 1}, 1, [["b", "a"]]),
+        ({"a": 1, "b": 5}, 2, [["b"], ["a"]]),
+        ({"b": 3, "a": 3, "c": 3}, 2, [["a", "c"], ["b"]]),
+        ({"a": 4, "b": 3, "c": 2, "d": 1}, 2, [["a", "d"], ["b", "c"]]),
+        ({"a": 9, "b": 1, "c": 1, "d": 1}, 2, [["a"], ["b", "c", "d"]]),
+        ({"d": 1, "c": 1, "b": 1, "a": 1}, 3, [["d", "a"], ["b"], ["c"]]),
+        ({"a": 1, "b": 1, "c": 7}, 3, [["c"], ["a"], ["b"]]),
+    ],
+)
+def test_the_rule(sizes: dict[str, int], servers: int, wanted: list[list[str]]) -> None:
+    assert shards(sizes, servers) == wanted
+
+
+@given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 100), min_size=1), data=st.data())
+def test_for_any_sizes(sizes: dict[str, int], data: st.DataObject) -> None:
+    """Each name once, in the model's order; nobody empty; nobody above the lightest by more than its largest."""
+    parts = shards(sizes, data.draw(st.integers(1, len(sizes))))
+    assert sorted(name for part in parts for name in part) == sorted(sizes)
+    weights = [sum(sizes[name] for name in part) for part in parts]
+    for part, weight in zip(parts, weights, strict=True):
+        assert part == [name for name in sizes if name in part]
+        assert weight - min(weights) <= max(sizes[name] for name in part)
+
+
+@given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 9), min_size=1), seed=st.randoms())
+def test_the_order_of_the_names_decides_nothing(sizes: dict[str, int], seed: st.DataObject) -> None:
+    names = list(sizes)
+    seed.shuffle(names)  # type: ignore[attr-defined]
+    servers = (len(sizes) + 1) // 2
+    shuffled = shards({name: sizes[name] for name in names}, servers)
+    assert [set(part) for part in shuffled] == [set(part) for part in shards(sizes, servers)]
+
+
+@pytest.mark.parametrize(("servers", "tensors"), [(0, 2), (3, 2), (-1, 2), (1, 0)])
+def test_too_many_servers(servers: int, tensors: int) -> None:
+    with pytest.raises(ValueError, match=rf"^{servers} servers, wanted 1 to {tensors}: one tensor each at least$"):
+        shards({str(index): 1 for index in range(tensors)}, servers)
+
+
+def test_buffers_lie_with_their_modules_first_parameter() -> None:
+    assert partition(model_of("convnet"), 5) == [
+        ["0.weight"],
+        ["5.weight"],
+        ["1.bias"],
+        ["1.weight", "1.running_mean", "1.running_var", "1.num_batches_tracked"],
+        ["5.bias"],
+    ]
+
+
+class Bare(nn.Module):
+    """A buffer in a module without parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(2, 2)
+        self.register_buffer("counter", torch.zeros(1))
+
+
+def test_a_buffer_of_a_module_without_parameters_lies_with_the_first_server() -> None:
+    assert partition(Bare(), 2) == [["linear.weight", "counter"], ["linear.bias"]]
+
+
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_the_models_have_so_many_parameters(kind: str) -> None:
+    assert len(list(model_of(kind).parameters())) == PARAMETERS[kind]
+
+
+@pytest.mark.parametrize(("kind", "servers"), [("convnet", 3), ("resnet50", 7), ("mlp", 4)])
+def test_the_parts_are_the_model(kind: str, servers: int) -> None:
+    """Bit for bit, each tensor once; and the model itself stays whole."""
+    model = model_of(kind)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    parts = [dict(only(model, names).state_dict()) for names in partition(model, servers)]
+    assert sum(len(part) for part in parts) == len(before)
+    together = {name: tensor for part in parts for name, tensor in part.items()}
+    assert together.keys() == before.keys() == model.state_dict().keys()
+    assert all(torch.equal(together[name], tensor) for name, tensor in before.items())
+
+
+def test_resnet50_is_spread_evenly() -> None:
+    model = model_of("resnet50")
+    sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
+    weights = [sum(sizes[name] for name in part) for part in shards(sizes, 4)]
+    assert max(weights) - min(weights) < 0.01 * sum(weights)

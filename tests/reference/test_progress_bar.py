@@ -1,0 +1,168 @@
+"""Progress: lines at most every two seconds, or a bar; and nothing left behind."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import reference.cli.progress_bar
+from reference.cli.progress_bar import SECONDS_BETWEEN_LINES, watch
+from reference.trace import progress
+
+
+class Clock:
+    """Stands for the module `time`, and moves only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(reference.cli.progress_bar, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+@pytest.fixture(autouse=True)
+def _level() -> Iterator[None]:
+    """`watch` lowers the logger's level and leaves it so."""
+    before = progress.logger.level
+    yield
+    progress.logger.setLevel(before)
+
+
+def step(number: int, loss: float = 0.5, steps: int = 9) -> dict[str, Any]:
+    return {"step": number, "steps": steps, "loss": loss}
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_two_seconds_between_lines() -> None:
+    assert SECONDS_BETWEEN_LINES == 2.0
+
+
+def test_a_short_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch("basics") as report:
+        clock.now += 1.999
+        report("ps", step(1))
+        report("ps", step(9))
+    assert lines(capsys) == []
+
+
+def test_a_line_every_two_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch("basics") as report:
+        clock.now += 2
+        report("ps", step(1, 1234567.0))
+        assert lines(capsys) == ["basics: step 1 of 9, loss 1.23457e+06"]
+        clock.now += 1.5
+        report("ps", step(2))
+        assert lines(capsys) == []
+        clock.now += 0.5
+        report("ps", step(3, 0.25))
+        assert lines(capsys) == ["basics: step 3 of 9, loss 0.25"]
+
+
+def test_a_step_is_shown_once_whoever_reports_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first role's report counts; a role that lags behind does not turn the display back."""
+    with watch("t") as report:
+        for role, number in (("a", 1), ("b", 1), ("a", 2), ("b", 2), ("a", 3), ("c", 1), ("c", 3), ("c", 4)):
+            clock.now += 2
+            report(role, step(number, loss={"a": 1.0, "b": 2.0, "c": 3.0}[role]))
+    assert lines(capsys) == [
+        "t: step 1 of 9, loss 1",
+        "t: step 2 of 9, loss 1",
+        "t: step 3 of 9, loss 1",
+        "t: step 4 of 9, loss 3",
+    ]
+
+
+def test_logged_steps_are_shown(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch("rank 0", logged=True):
+        clock.now += 2
+        progress.log_step(4, 5, 0.125)
+        clock.now += 2
+        progress.logger.info("not a step")
+        progress.logger.warning("nor this")
+    assert [line for line in lines(capsys) if line.startswith("rank 0")] == ["rank 0: step 4 of 5, loss 0.125"]
+
+
+def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    progress.logger.setLevel(logging.INFO)
+    with watch("t"):
+        clock.now += 2
+        progress.log_step(4, 5, 0.125)
+    assert lines(capsys) == []
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_no_handler_is_left(logged: bool) -> None:
+    """Also when what is watched fails; the failure passes."""
+    before = list(progress.logger.handlers)
+    with pytest.raises(RuntimeError, match=r"^failed$"), watch("t", logged=logged):  # noqa: PT012
+        assert len(progress.logger.handlers) == len(before) + logged
+        raise RuntimeError("failed")
+    assert progress.logger.handlers == before
+
+
+def test_the_loggers_level_is_restored() -> None:
+    progress.logger.setLevel(logging.WARNING)
+    with watch("t", logged=True):
+        assert progress.logger.level == logging.INFO
+    assert progress.logger.level == logging.WARNING
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, *reports: tuple[str, dict[str, Any]]) -> str:
+    """Everything that a terminal is sent for these reports.
+
+    Not a fixture: between a test's setup and its call pytest puts its own standard error back.
+    """
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    with watch("server") as report:
+        for role, record in reports:
+            report(role, record)
+    return terminal.getvalue()
+
+
+def plain(output: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
+
+
+def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the title, the count and the newest loss, and is gone at the end: cursor up and line erased."""
+    output = shown(monkeypatch, ("worker1", step(3, loss=0.75, steps=7)), ("worker2", step(3, loss=99.0, steps=7)))
+    assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain(output)), output
+    assert "99" not in plain(output)
+    assert output.endswith("\x1b[1A\x1b[2K")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_bar_before_the_first_step_has_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert re.search(r"server .* loss -", plain(shown(monkeypatch)))
+
+
+def test_a_bar_before_the_first_step_says_nothing_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "None" not in plain(shown(monkeypatch))

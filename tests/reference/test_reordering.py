@@ -1,0 +1,257 @@
+"""Twins in other orders: every operator that sums does so in another one, and computes what it computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from reference import TUTORIALS, load
+from reference.rounding.reordered_sums import SUMS
+from reference.rounding.reordering import Reordered
+from reference.rounding.rounding_operators import EXACT, ROUNDED
+
+Tensor = torch.Tensor
+Terms = Callable[..., Tensor]
+
+
+def integers(dtype: torch.dtype = torch.float64) -> Terms:
+    """Makes tensors of small integers, always the same ones."""
+    draws = torch.Generator().manual_seed(0)
+    return lambda *shape: torch.randint(-3, 4, shape, generator=draws).to(dtype)
+
+
+def reals(dtype: torch.dtype = torch.float32) -> Terms:
+    draws = torch.Generator().manual_seed(0)
+    return lambda *shape: torch.randn(shape, generator=draws).to(dtype)
+
+
+def gradients(output: Tensor, *of: Tensor) -> list[Tensor]:
+    """The output, and the gradients of a weighted sum of it."""
+    weights = torch.linspace(1, 2, output.numel(), dtype=output.dtype).reshape(output.shape)
+    return [output.detach(), *torch.autograd.grad((output * weights).sum(), of)]
+
+
+def leaves(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(tensor.requires_grad_() for tensor in tensors)
+
+
+def linear(make: Terms) -> list[Tensor]:
+    x, weight, bias = leaves(make(9, 40), make(5, 40), make(5))
+    return gradients(F.linear(x, weight, bias), x, weight, bias)
+
+
+def convolution(make: Terms) -> list[Tensor]:
+    x, weight = leaves(make(6, 20, 9, 9), make(12, 20, 3, 3))
+    return gradients(F.conv2d(x, weight, stride=2, padding=1), x, weight)
+
+
+def batch_norm(make: Terms) -> list[Tensor]:
+    x, weight, bias = leaves(make(6, 4, 7, 7), make(4), make(4))
+    mean, var = torch.zeros(4, dtype=x.dtype), torch.ones(4, dtype=x.dtype)
+    return [*gradients(F.batch_norm(x, mean, var, weight, bias, training=True), x, weight, bias), mean, var]
+
+
+def softmax(make: Terms) -> list[Tensor]:
+    (x,) = leaves(make(5, 60))
+    return [*gradients(F.softmax(x, 1), x), *gradients(F.log_softmax(x, 1), x)]
+
+
+def cross_entropy(make: Terms) -> list[Tensor]:
+    (x,) = leaves(make(50, 7))
+    return gradients(F.cross_entropy(x, torch.arange(50) % 7), x)
+
+
+def squared_error(make: Terms) -> list[Tensor]:
+    (x,) = leaves(make(50, 7))
+    return [*gradients(F.mse_loss(x, make(50, 7)), x), *gradients(x.mean(), x), *gradients(x.mean((0, 1)), x)]
+
+
+def pooling(make: Terms) -> list[Tensor]:
+    (x,) = leaves(make(2, 3, 12, 12))
+    return [*gradients(F.adaptive_avg_pool2d(x, 2), x), *gradients(F.max_pool2d(x, 3, stride=1), x)]
+
+
+def embedding(make: Terms) -> list[Tensor]:
+    (table,) = leaves(make(4, 6))
+    return gradients(F.embedding(torch.arange(80) % 4, table), table)
+
+
+def embedding_bag(make: Terms) -> list[Tensor]:
+    (table,) = leaves(make(9, 6))
+    indices, offsets = torch.arange(80) % 9, torch.tensor([0, 30, 50])
+    return gradients(F.embedding_bag(indices, table, offsets, mode="sum"), table)
+
+
+def scatter(make: Terms) -> list[Tensor]:
+    x, source = leaves(make(3), make(60))
+    return gradients(x.scatter_add(0, torch.arange(60) % 3, source), x, source)
+
+
+def lstm(make: Terms) -> list[Tensor]:
+    x, *weights = leaves(make(5, 3, 8), make(16, 8), make(16, 4), make(16), make(16))
+    state = torch.zeros(1, 3, 4, dtype=x.dtype)
+    return gradients(torch.lstm(x, (state, state), weights, True, 1, 0.0, True, False, False)[0], x, *weights)
+
+
+SUMMING: Mapping[str, Callable[[Terms], list[Tensor]]] = {
+    "mm": lambda make: [make(9, 40) @ make(40, 5)],
+    "sum": lambda make: [make(99).sum(), make(40, 9).sum(0), make(9, 40, 2).sum((1, 2), keepdim=True)],
+    "linear": linear,
+    "convolution": convolution,
+    "batch norm": batch_norm,
+    "softmax": softmax,
+    "cross entropy": cross_entropy,
+    "squared error": squared_error,
+    "pooling": pooling,
+    "embedding": embedding,
+    "embedding bag": embedding_bag,
+    "scatter": scatter,
+    "LSTM": lstm,
+}
+WITHOUT_ROUNDING = ("mm", "sum", "linear", "convolution", "embedding", "embedding bag", "scatter")
+
+
+def computed(kind: str, make: Terms, seed: int | None = None, **options: Any) -> list[Tensor]:
+    if seed is None:
+        return SUMMING[kind](make)
+    with Reordered(seed, **options):
+        return SUMMING[kind](make)
+
+
+@pytest.mark.parametrize("kind", SUMMING)
+def test_every_sum_runs_in_another_order(kind: str) -> None:
+    """Without other roundings: each of the results, gradients too, has other bits for some of the seeds."""
+    plain = computed(kind, reals())
+    others = [computed(kind, reals(), seed, rounding=False) for seed in range(8)]
+    moved = [any(not torch.equal(each[i], tensor) for each in others) for i, tensor in enumerate(plain)]
+    assert any(moved)
+    if kind in ("linear", "batch norm", "LSTM"):
+        assert all(moved[:4])  # a running variance hides its rounding beside a 1
+
+
+@pytest.mark.parametrize("kind", SUMMING)
+def test_what_is_computed_stays_the_same(kind: str) -> None:
+    """In float64, up to its rounding; a wrong permutation is off by about 1."""
+    plain = computed(kind, reals(torch.float64))
+    for seed in range(4):
+        for got, wanted in zip(computed(kind, reals(torch.float64), seed), plain, strict=True):
+            assert got.shape == wanted.shape
+            assert float((got - wanted).norm()) <= 1e-12 * float(wanted.norm())
+
+
+@pytest.mark.parametrize("kind", WITHOUT_ROUNDING)
+def test_integers_stay_what_they_are(kind: str) -> None:
+    """Where every sum is exact, no order has other bits; and what is not rounded is not moved."""
+    plain = computed(kind, integers())
+    for seed in range(4):
+        for got, wanted in zip(computed(kind, integers(), seed), plain, strict=True):
+            assert torch.equal(got, wanted) or kind not in ("mm", "sum")
+            assert float((got - wanted).abs().max()) <= 1e-12 * float(wanted.abs().max())
+
+
+def test_each_seed_is_another_order() -> None:
+    results = [computed("mm", reals(), seed)[0] for seed in (1, 1, 2, 3)]
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[1], results[2])
+    assert not torch.equal(results[2], results[3])
+
+
+def test_a_program_without_sums_still_rounds_otherwise() -> None:
+    """Faithfully: by one place at most, and not where nothing is rounded."""
+    x = torch.linspace(0.1, 0.9, 1000)
+    with Reordered(0):
+        third, twice, zero = x / 3, x * 2, x * 0
+    assert (third != x / 3).sum() > 500
+    assert ((third - x / 3).abs() <= torch.finfo(torch.float32).eps * (x / 3)).all()
+    assert ((twice - x * 2).abs() <= torch.finfo(torch.float32).eps * x * 2).all()
+    assert not zero.any()
+
+
+def test_a_unit_at_the_kink_of_a_relu_is_decided_by_the_seed() -> None:
+    """It passes its gradient on in some orders; one that is 0, or far from it, never changes."""
+    decided = []
+    for seed in range(16):
+        x = torch.tensor([1e-8, -1e-8, 0.0, 1e-5, -1e-5, 1.0], requires_grad=True)
+        with Reordered(seed):
+            F.relu(x * 1).sum().backward()
+        assert x.grad is not None
+        decided.append(x.grad.tolist())
+    assert [sorted({int(each[i] > 0) for each in decided}) for i in range(6)] == [[0, 1], [0, 1], [0], [1], [0], [1]]
+
+
+def test_the_block_leaves_torch_as_it_was() -> None:
+    before = torch.backends.mkldnn.enabled
+    with pytest.raises(KeyError), Reordered(0):
+        raise KeyError
+    assert torch.backends.mkldnn.enabled is before
+    a, b = reals()(9, 40), reals()(40, 5)
+    assert torch.equal(a @ b, a @ b)
+
+
+def test_an_operator_that_is_not_known_is_named() -> None:
+    with Reordered(0) as mode:
+        torch.cumsum(reals()(9), 0)
+    assert mode.passed == {"cumsum.default"}
+
+
+def test_no_operator_is_of_two_kinds() -> None:
+    assert not ROUNDED & EXACT
+    assert not (ROUNDED | EXACT) & set(SUMS)
+
+
+# What each tutorial's natural cases compute, in all their forms.
+_IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4}
+_FORMS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "parameter_server": ({"steps": 2}, {"steps": 2, "outputs": 3}),
+    "batch_parameter_server": ({"model": "convnet", "steps": 2, **_IMAGES}, {"model": "mlp", "steps": 2, **_IMAGES}),
+    "sharded_parameter_server": ({"model": "convnet", "steps": 2, **_IMAGES},),
+    "pipeline": ({"model": "mlp", "num_split": 2, **_IMAGES},),
+    "rnn": ({"steps": 2}, {"steps": 2, "dropout": 0.0}),
+    "reinforce": ({"steps": 2},),
+    "batch_reinforce": ({"steps": 2, "n_steps": 9}, {"steps": 2, "n_steps": 9, "batch": False}),
+    "hybrid_ddp": ({"steps": 2}, {"steps": 2, "trainers": 3, "accumulation": "allreduce"}),
+    "dist_autograd": ({},),
+}
+_LARGE = {"model": "resnet50", "steps": 1, "batch_size": 2, "image_w": 32, "image_h": 32}
+
+
+def assert_all_known(name: str, **fields: Any) -> None:
+    """The twin of this case computes with operators that are classified, and its trace in float64 stays the same."""
+    module = load(name)
+    case = module.Case(dtype="float64", **fields)
+    with Reordered(0) as mode:
+        trace = module.train_locally(case)
+    assert {op for op in mode.passed if not op.startswith("profiler.")} == set()
+    for key, wanted in module.train_locally(case).tensors.items():
+        assert trace.tensors[key].shape == wanted.shape, key
+        limit = 1e-3 if "model" in fields and fields["model"] == "resnet50" else 1e-5
+        assert float((trace.tensors[key] - wanted).double().norm()) <= limit * float(wanted.double().norm()), key
+
+
+def test_every_tutorial_that_rounds_has_its_forms_here() -> None:
+    assert set(_FORMS) == {name for name in TUTORIALS if hasattr(load(name).Case(), "dtype")}
+
+
+@pytest.mark.parametrize(("name", "fields"), [(n, f) for n, forms in _FORMS.items() for f in forms])
+def test_no_operator_of_a_tutorial_passes_unknown(name: str, fields: Mapping[str, Any]) -> None:
+    assert_all_known(name, **fields)
+
+
+@pytest.mark.long
+def test_no_operator_of_resnet50_passes_unknown() -> None:
+    assert_all_known("batch_parameter_server", trainers=1, **_LARGE)
+    assert_all_known("pipeline", num_split=1, **_LARGE)
+
+
+def test_layers_of_torch_are_what_the_forms_stand_for() -> None:
+    """An LSTM of torch arrives in its parts, so that its sums are permuted as well."""
+    layer, x = nn.LSTM(8, 4, 2), torch.ones(5, 3, 8)
+    with Reordered(0) as mode:
+        layer(x)[0].sum().backward()
+    assert {"addmm.default", "mm.default", "sigmoid_backward.default"} <= mode.seen
+    assert not mode.passed - {"profiler._record_function_enter_new.default"}

@@ -1,0 +1,291 @@
+"""The RNN in two processes against the same in one, with dropout and without."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import reference.rnn
+from reference.cli.main import main
+from reference.outcome import Outcome, Raised
+from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
+from reference.trace import CaseError, Trace, compare
+from reference.training.corpus import Corpus, read_text
+from reference.world import World
+from tests.support.runs import against_twin, play, run, run_in
+
+SMALL = Case(steps=6, batches=4, nlayers=2, nhid=4, lr=0.5, timeout=20)
+LEARNS = Case(ninp=32, nhid=64, nlayers=1, dropout=0.0, lr=2.0, steps=300, record="ends")
+
+pytestmark = pytest.mark.world("ps", "trainer")
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("nlayers", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_equals_its_twin(world: World, dropout: float, nlayers: int, dtype: str) -> None:
+    """In one world after another: what the processes drew before does not matter."""
+    trace = run_in(world, replace(SMALL, dropout=dropout, nlayers=nlayers, dtype=dtype, seed=nlayers))
+    assert against_twin(trace).equal
+    parameters = 1 + 4 * nlayers + 2
+    assert len(trace.tensors) == parameters + SMALL.steps * (1 + 2 * parameters)
+    assert all(tensor.dtype == getattr(torch, dtype) for tensor in trace.tensors.values())
+
+
+def test_equals_its_twin_in_a_world_of_its_own() -> None:
+    assert against_twin(run(Case())).equal
+
+
+def test_a_run_is_reproducible(world: World) -> None:
+    assert compare(run_in(world, SMALL), run_in(world, SMALL)).equal
+
+
+def test_dropout_masks_change_from_step_to_step_and_with_the_seed() -> None:
+    """Or equal bits with dropout would say little."""
+    case = replace(SMALL, lr=0.0, batches=1, steps=3)
+    assert len(set(train_locally(case).losses())) == 3
+    assert len(set(train_locally(replace(case, dropout=0.0)).losses())) == 1
+
+
+def plain_training(case: Case) -> list[float]:
+    """Written anew, in the manner of an ordinary script: one module, no RPC. Losses, without dropout."""
+    text = read_text()
+    alphabet = sorted(set(text))
+    tokens = torch.tensor([alphabet.index(byte) for byte in text])
+    model = nn.ModuleDict(
+        {
+            "encoder": nn.Embedding(len(alphabet), case.ninp),
+            "rnn": nn.LSTM(case.ninp, case.nhid, case.nlayers),
+            "decoder": nn.Linear(case.nhid, len(alphabet)),
+        }
+    )
+    initial = train_locally(replace(case, steps=1)).tensors
+    for name, parameter in model.named_parameters():
+        part, _, rest = name.partition(".")
+        parameter.data = initial[{"encoder": "initial/emb_table/encoder.weight"}.get(part, _path(part, rest))]
+    optimizer = torch.optim.SGD(model.parameters(), lr=case.lr)
+    losses, hidden = [], None
+    for step in range(case.steps):
+        at = step % case.batches * case.sequence
+        hidden = None if at == 0 else hidden
+        columns = [tokens[at + len(text) * i // 3 :][: case.sequence + 1] for i in range(3)]
+        data, target = torch.stack(columns, 1)[:-1], torch.stack(columns, 1)[1:]
+        output, state = model["rnn"](model["encoder"](data), hidden)
+        hidden = tuple(each.detach() for each in state)
+        chances = model["decoder"](output).softmax(2).gather(2, target[:, :, None])
+        loss = -chances.log().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def _path(part: str, rest: str) -> str:
+    return f"initial/rnn/{rest}" if part == "rnn" else f"initial/decoder/decoder.{rest}"
+
+
+def test_it_is_plain_training(world: World) -> None:
+    """Loss and data are those of a program that shares no code with this one; float64, rounding only."""
+    case = replace(SMALL, dropout=0.0, dtype="float64", steps=9)
+    wanted = plain_training(case)
+    torch.testing.assert_close(
+        torch.tensor(run_in(world, case).losses(), dtype=torch.float64),
+        torch.tensor(wanted, dtype=torch.float64),
+        rtol=1e-13,
+        atol=0,
+    )
+
+
+def entropy(tokens: torch.Tensor) -> float:
+    """In nats: what guessing by frequency alone costs a token."""
+    shares = tokens.bincount().double() / tokens.numel()
+    return float(-(shares[shares > 0] * shares[shares > 0].log()).sum())
+
+
+@pytest.mark.long
+def test_it_learns_more_than_frequencies(world: World) -> None:
+    corpus = Corpus(read_text())
+    losses = run_in(world, LEARNS).losses()
+    targets = torch.stack([corpus.batch(i, LEARNS.sequence, LEARNS.batch_size)[1] for i in range(LEARNS.batches)])
+    assert losses[0] > math.log(corpus.ntoken) * 0.95
+    assert sum(losses[-5:]) / 5 < entropy(targets.flatten()) / 5
+
+
+def test_the_published_sizes_learn_a_little() -> None:
+    losses = train_locally(Case()).losses()
+    assert sum(losses[-5:]) < sum(losses[:5]) - 0.5
+
+
+# Planted bugs: each is put into every process before RPC starts, and the twin must notice.
+
+
+def shift_targets(role: str) -> None:
+    right = Corpus.batch
+
+    def wrong(self: Corpus, *args: int) -> tuple[torch.Tensor, torch.Tensor]:
+        data, target = right(self, *args)
+        return data, target.roll(1, 0)
+
+    Corpus.batch = wrong  # type: ignore[method-assign]
+
+
+def masks_of_another_step(role: str) -> None:
+    """On ``ps`` only."""
+    right = reference.rnn.drawn
+    if role == "ps":
+        reference.rnn.drawn = lambda seed, name: right(seed, f"{name}0")
+
+
+def forget_the_decoder(role: str) -> None:
+    """Its gradients are computed, and never applied."""
+    right = reference.rnn.RNNModel.parameter_rrefs
+    reference.rnn.RNNModel.parameter_rrefs = lambda self: right(self)[:-2]  # type: ignore[method-assign]
+
+
+def keep_the_hidden_state(role: str) -> None:
+    """Through an epoch's end."""
+    state: list[Any] = []
+    right = reference.rnn.first_hidden
+
+    def wrong(case: Case) -> Any:
+        state.append(None)
+        zeros = right(case)
+        return zeros if len(state) == 1 else tuple(each + 0.5 for each in zeros)
+
+    reference.rnn.first_hidden = wrong
+
+
+@pytest.mark.parametrize(
+    ("bug", "first"),
+    [
+        (shift_targets, "0000/gradient/decoder/decoder.bias"),
+        (masks_of_another_step, "0000/gradient/decoder/decoder.bias"),
+        (forget_the_decoder, "0000/parameter/decoder/decoder.bias"),
+        (keep_the_hidden_state, "0004/gradient/decoder/decoder.bias"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_planted_bugs_are_caught(bug: Callable[[str], None], first: str) -> None:
+    comparison = against_twin(run(SMALL, before=bug))
+    assert not comparison.equal
+    assert next(name for name, distance in comparison.distances.items() if distance) == first
+
+
+def test_the_published_axis_is_the_batch() -> None:
+    """Erratum S0.20: scores (5, 3, 10) and targets (5, 10) run, and cost ln 3 where nothing is known, not ln 10."""
+    scores = torch.zeros(5, 3, 10)
+    published = nn.CrossEntropyLoss()(scores, torch.randint(3, (5, 10)))
+    assert published.item() == pytest.approx(math.log(3))
+    assert criterion(scores, torch.randint(10, (5, 3))).item() == pytest.approx(math.log(10))
+
+
+# Failures
+
+
+def broken(self: EmbeddingTable, *args: object) -> torch.Tensor:
+    raise ValueError("no such token")
+
+
+def break_the_embedding(role: str) -> None:
+    EmbeddingTable.forward = broken  # type: ignore[method-assign]
+
+
+def without_ps(role: str) -> None:
+    if role == "ps":
+        raise SystemExit(7)
+
+
+def failure_of(outcomes: dict[str, Outcome], role: str) -> str:
+    outcome = outcomes[role]
+    assert isinstance(outcome, Raised), outcome
+    return outcome.message
+
+
+def test_a_failing_server_ends_the_trainer() -> None:
+    outcomes = play(SMALL, before=break_the_embedding)
+    assert "no such token" in failure_of(outcomes, "trainer")
+    assert "trainer" in failure_of(outcomes, "ps")
+
+
+def test_a_server_that_never_comes() -> None:
+    outcomes = play(SMALL, before=without_ps)
+    assert "ps" in failure_of(outcomes, "trainer")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "wanted"),
+    [
+        (None, {}, "the name of a file that can be read (No such file or directory)"),
+        (b"", {}, "6 bytes or more, not all the same"),
+        (b"aaaaaaaaaa", {}, "6 bytes or more, not all the same"),
+        (b"abcde", {}, "6 bytes or more, not all the same"),
+        (b"abcdef", {"batch_size": 7}, "7 bytes or more, not all the same"),
+    ],
+)
+def test_texts_that_are_refused(tmp_path: Path, content: bytes | None, fields: dict[str, Any], wanted: str) -> None:
+    file = tmp_path / "text"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(CaseError) as caught:
+        Case(text=str(file), **fields)
+    assert str(caught.value) == f"rnn: text must be {wanted}, got {str(file)!r}"
+
+
+def test_a_name_that_is_no_file_name() -> None:
+    with pytest.raises(
+        CaseError, match=r"^rnn: text must be the name of a file that can be read \(.*null (byte|character)"
+    ):
+        Case(text="a\0b")
+
+
+def test_a_case_holds_the_sha_256_of_its_text(tmp_path: Path) -> None:
+    """So a trace says which bytes it learnt, wherever they lay."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "text").write_bytes(b"hello world")
+    here, there = (Case(text=str(tmp_path / folder / "text")) for folder in ("a", "b"))
+    assert here.text_sha256 == "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
+    assert here != there
+    assert here.same_result_as(there)
+    assert not here.same_result_as(Case())
+
+
+def test_a_text_that_has_changed_since_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_bytes(b"hello world")
+    case = Case(text=str(file))
+    assert Case.from_json(case.to_json()) == case
+    file.write_bytes(b"hello worle")
+    told = f"rnn: text must be a file with the SHA-256 '{case.text_sha256}', got {str(file)!r}"
+    for use in (lambda: Case.from_json(case.to_json()), lambda: roles(case), lambda: train_locally(case)):
+        with pytest.raises(CaseError) as caught:
+            use()
+        assert str(caught.value) == told
+
+
+def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "rnn", "--text", "/no/such/file"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "error: rnn: text must be the name of a file that can be read (No such file or directory), "
+        "got '/no/such/file'\n"
+    )
+
+
+def test_another_text(world: World, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(bytes(range(256)))
+    trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), text_sha256="", batch_size=4))
+    assert trace.tensors["initial/emb_table/encoder.weight"].shape == (256, SMALL.ninp)
+    assert against_twin(trace).equal

@@ -1,0 +1,45 @@
+"""Roles: names in rank order, who only answers calls, and which RPC options each has."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from pathlib import Path
+
+import torch.distributed.rpc as rpc
+
+import reference.roles
+from reference.outcome import Returned
+from reference.roles import Roles, numbered, serve
+from reference.world import launch
+from reference.world.rpc_agent import chosen_options
+
+
+def test_numbered_roles_count_from_one() -> None:
+    assert numbered("trainer", 3) == ["trainer1", "trainer2", "trainer3"]
+    assert numbered("ps", 0) == []
+
+
+def test_serving_roles_come_last_and_return_at_once() -> None:
+    roles = Roles({"ps": int}, serving=numbered("trainer", 2))
+    assert list(roles.items()) == [("ps", int), ("trainer1", serve), ("trainer2", serve)]
+    serve()
+
+
+def test_a_serving_role_answers_calls_until_the_shutdown() -> None:
+    with launch(Roles({"a": partial(rpc.rpc_sync, "b", numbered, args=("c", 1))}, serving=["b"])) as world:
+        assert world.wait() == {"a": Returned(["c1"]), "b": Returned(None)}
+
+
+def test_roles_have_the_options_of_all_and_their_own() -> None:
+    roles = Roles({"a": int}, {"rpc_timeout": 7}, {"b": {"num_worker_threads": 1}}, serving=["b"])
+    options = {name: chosen_options(roles, name, None, {}) for name in roles}
+    assert {name: each["rpc_timeout"] for name, each in options.items()} == {"a": 7, "b": 7}
+    assert ["num_worker_threads" in each for each in options.values()] == [False, True]
+
+
+def test_roles_import_nothing_that_starts_processes() -> None:
+    tree = ast.parse(Path(reference.roles.__file__).read_text())
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert modules == {"__future__", "collections.abc", "typing"}
+    assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))

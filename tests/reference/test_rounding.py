@@ -1,0 +1,579 @@
+"""Natural cases: rounding passes, errors do not; and the verdicts that `verify` makes of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+
+from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
+from reference.exact.exactness import Exactly
+from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.reordering import REORDERED, reordered
+from reference.rpc_basics import Case
+from reference.trace import Recorder, Trace, TraceError
+from reference.training.threads import one_thread
+from reference.verify import judge
+
+CASE = Case()
+EPS32 = 2.0**-23
+
+
+def trace(values: Any, dtype: torch.dtype = torch.float32, name: str = "x") -> Trace:
+    return Trace(CASE, {name: torch.as_tensor(values, dtype=dtype)})
+
+
+def bound(run: Any, twins: list[Any], exact: Any, dtype: torch.dtype = torch.float32) -> tuple[float, bool]:
+    """(ratio, verdict) of a single tensor."""
+    result = rounding_bound(trace(run, dtype), [trace(twin, dtype) for twin in twins], trace(exact, torch.float64))
+    assert list(result.ratios) == ["x"]
+    assert result.worst == ("x", result.ratios["x"])
+    return result.ratios["x"], result.holds
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The same 64 sums of 1000 numbers, added in float32 in different orders, and in float64."""
+
+    seed: int
+
+    def terms(self) -> torch.Tensor:
+        return torch.randn(1000, 64, generator=torch.Generator().manual_seed(self.seed))
+
+    def added(self, order: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros(64)
+        for row in self.terms()[order]:
+            total += row
+        return total
+
+    def shuffled(self, seed: int) -> torch.Tensor:
+        return self.added(torch.randperm(1000, generator=torch.Generator().manual_seed(seed)))
+
+    def twins(self) -> list[torch.Tensor]:
+        return [self.added(torch.arange(1000)), *(self.shuffled(seed) for seed in range(16))]
+
+    def exact(self) -> torch.Tensor:
+        return self.terms().double().sum(0)
+
+
+ORDERS: dict[str, Callable[[Sums], torch.Tensor]] = {
+    "backward": lambda sums: sums.added(torch.arange(999, -1, -1)),
+    "shuffled": lambda sums: sums.shuffled(100),
+    "in pairs": lambda sums: sums.terms().sum(0),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_reordered_sums_are_within_the_bound(order: str) -> None:
+    for seed in range(3):
+        sums = Sums(seed)
+        ratio, holds = bound(ORDERS[order](sums), sums.twins(), sums.exact())
+        assert holds is True
+        assert 0 < ratio < 0.15  # one of 17 equals is expected at 0.06
+
+
+def test_an_error_100_times_larger_is_not() -> None:
+    sums = Sums(0)
+    error = sums.shuffled(100).double() - sums.exact()
+    ratio, holds = bound((sums.exact() + 100 * error).float(), sums.twins(), sums.exact())
+    assert holds is False
+    assert ratio > 100 / 17 / 2
+
+
+def test_one_wrong_element_that_a_2_norm_does_not_see_is_found() -> None:
+    """Of a million, 17 times as far off as the farthest of all twins' elements."""
+    exact, rest = torch.zeros(10**6), torch.rand(10**6, generator=torch.Generator().manual_seed(0))
+    run = rest.clone()
+    assert bound(run, [rest], exact)[1] is True
+    run[123456] = 17.0
+    assert run.norm() < 1.001 * rest.norm()
+    ratio, holds = bound(run, [rest], exact)
+    assert holds is False
+    assert ratio == pytest.approx(17, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("run", "twins", "exact", "ratio"),
+    [
+        # The error over the twin's error, here of 1, or of all twins together.
+        (0.0, [1.0], 0.0, 0.0),
+        (1.0, [1.0], 0.0, 1.0),
+        (-1.0, [1.0], 0.0, 1.0),
+        (1.5, [1.0], 0.0, 1.5),
+        (1.5, [1.0, -1.0], 0.0, 0.75),
+        (3.0, [1.0, 2.0, 0.0], 0.0, 1.0),
+        # In the 2-norm, of which the twin's is 5, and by the largest element, of which the twin's is 4.
+        ([3.0, 3.0, 3.0, 4.0], [[3.0, 4.0, 0.0, 0.0]], [0.0] * 4, pytest.approx(43**0.5 / 5)),
+        ([0.0, 0.0, 4.5, 0.0], [[3.0, 4.0, 0.0, 0.0]], [0.0] * 4, 1.125),
+        # The twin is exact: one rounding of the norm is allowed for each, and of the largest element.
+        ([2.0, 0.0], [[2.0, 0.0]], [2.0, 0.0], 0.0),
+        ([1.0 + EPS32, 0.0], [[1.0, 0.0]], [1.0, 0.0], 1.0),
+        ([1.0 + 2 * EPS32, 0.0], [[1.0, 0.0]], [1.0, 0.0], 2.0),
+        ([1.0 + 2 * EPS32, 0.0], [[1.0, 0.0]] * 2, [1.0, 0.0], 1.0),
+        ([1.0, 2 * EPS32], [[1.0, 0.0]], [1.0, 0.0], 2.0),
+        # The twin is exact, and so must the run be.
+        (0.0, [0.0], 0.0, 0.0),
+        (1e-30, [0.0], 0.0, float("inf")),
+        ([0.0, 1e-45], [[0.0, 0.0]], [0.0, 0.0], float("inf")),
+    ],
+)
+def test_known_ratios(run: Any, twins: list[Any], exact: Any, ratio: Any) -> None:
+    got, holds = bound(run, twins, exact)
+    assert got == ratio
+    assert holds is (got <= 1)
+
+
+def test_the_rounding_is_that_of_the_runs_dtype() -> None:
+    assert bound(1.0 + 2.0**-7, [1.0], 1.0, torch.bfloat16) == (1.0, True)
+    assert bound(1.0 + 2.0**-52, [1.0], 1.0, torch.float64) == (1.0, True)
+    assert bound(1.0 + 2.0**-23, [1.0], 1.0, torch.float64) == (2.0**29, False)
+
+
+@pytest.mark.parametrize(
+    ("run", "twin", "exact"),
+    [(float("inf"), 1.0, 1.0), (float("inf"), float("inf"), 1e39), (1.0, 1.0, float("inf"))],
+    ids=["run", "run and twin", "exact"],
+)
+def test_overflow_is_never_within_the_bound(run: float, twin: float, exact: float) -> None:
+    assert bound(run, [twin], exact)[1] is False
+
+
+def test_a_twin_that_overflows_allows_nothing() -> None:
+    assert bound(1.0 + EPS32, [1.0, float("inf")], 1.0)[1] is False
+
+
+def test_every_tensor_counts() -> None:
+    """The worst one is named; integers have no ratio; floats without elements are right."""
+
+    def make(dtype: torch.dtype, good: float, bad: float) -> Trace:
+        floats = {"a": torch.tensor([good]), "b": torch.tensor([bad]), "c": torch.tensor([1.0]), "d": torch.zeros(0)}
+        return Trace(CASE, {**{n: t.to(dtype) for n, t in floats.items()}, "steps": torch.tensor([3])})
+
+    twin, exact = make(torch.float32, 1.0, 1.0), make(torch.float64, 0.0, 0.0)
+    result = rounding_bound(make(torch.float32, 0.5, 2.0), [twin], exact)
+    assert result.ratios == {"a": 0.5, "b": 2.0, "c": 0.0, "d": 0.0}
+    assert result.worst == ("b", 2.0)
+    assert result.holds is False
+    assert str(result).startswith("2.00 of its bound in b")
+    assert rounding_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
+
+
+def test_what_may_be_rounding_alone_is_named() -> None:
+    """A twin that is as far off as the tensor is large tells nothing from nothing."""
+    result = rounding_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
+    assert result.holds is True
+    assert result.blind == ("x",)
+    assert str(result).startswith("0.67 of its bound in x, which says nothing about 1 tensors: they are rounding alone")
+    assert result.verdict == "unknown"
+    assert rounding_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
+
+
+# What the bound has to notice
+
+
+def result(**values: float) -> Callable[[float], Trace]:
+    """Make float64 traces of these values, or with an error their float32 twins, each value off by that much."""
+
+    def make(error: float) -> Trace:
+        dtype = torch.float64 if error == 0 else torch.float32
+        named = {name.replace("_", "/"): torch.tensor([value + error], dtype=dtype) for name, value in values.items()}
+        return Trace(CASE, named)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({"0001_parameter_x": 1.0}, "unknown"),
+        ({"0001_parameter_x": 0.0}, "unknown"),
+        ({"0001_parameter_x": 1.2}, "within bound"),
+        ({"0001_parameter_x": 9.0, "0001_buffer_x": 1.0}, "unknown"),
+        ({"0009_parameter_x": 9.0, "0010_parameter_x": 1.0}, "unknown"),
+        # A bias that was trained towards 0 has the scale that it had; another tensor's start is none of its.
+        ({"initial_x": 9.0, "0001_parameter_x": 0.1}, "within bound"),
+        ({"initial_y": 9.0, "0001_parameter_x": 0.1}, "unknown"),
+        # What comes before the last parameters has its effect on them; and a converged loss may be rounding alone.
+        ({"0009_parameter_x": 1.0, "0010_parameter_x": 9.0}, "within bound"),
+        ({"0001_gradient_x": 0.001, "0001_parameter_x": 9.0}, "within bound"),
+        ({"0001_loss_x": 0.001, "0001_parameter_x": 9.0}, "within bound"),
+        # Without any parameters everything is the result.
+        ({"x": 1.0}, "unknown"),
+        ({"x": 9.0}, "within bound"),
+    ],
+)
+def test_a_result_that_may_be_rounding_alone_is_not_judged(values: dict[str, float], verdict: str) -> None:
+    """Twins that are 0.4 and 0.7 off allow 1.1."""
+    make = result(**values)
+    assert rounding_bound(make(0.1), [make(0.4), make(-0.7)], make(0)).verdict == verdict
+
+
+def test_what_cannot_be_judged_is_named() -> None:
+    make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": 1.0, "0001_parameter_z": 0.1})
+    got = rounding_bound(make(0.1), [make(0.4), make(-0.7)], make(0))
+    assert [*got.hidden.unjudged] == ["0001/parameter/y", "0001/parameter/z"]
+    wanted = "; 2 tensors of the result cannot be judged: rounding may change 0001/parameter/z by 1.1e+03 %"
+    assert str(got).endswith(wanted)
+
+
+@pytest.mark.parametrize(("value", "rough"), [(1.05, True), (1.15, False)])
+def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
+    """Within the bound, of which one element 0.011 off is more than a hundredth of the tensor's scale, or less."""
+    make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": value})
+    got = rounding_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
+    assert got.verdict == "within bound"
+    assert [*got.hidden.rough] == (["0001/parameter/y"] if rough else [])
+    wanted = "; 1 tensors of the result are seen roughly: one element may be off in 0001/parameter/y by 1 %"
+    assert str(got).endswith(wanted) is rough
+
+
+def test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone() -> None:
+    """A tensor is judged by its 2-norm, which a thousand elements make large; of one the bound says nothing."""
+    right, one = torch.ones(1000), torch.zeros(1000)
+    one[3] = 2.0
+    got = rounding_bound(trace(right + one / 2), [trace(right + one)], trace(right, torch.float64))
+    assert (got.verdict, got.hidden.rough) == ("within bound", {"x": 2.0})
+    assert str(got).endswith("; 1 tensors of the result are seen roughly: one element may be off in x by 2e+02 %")
+
+
+def test_what_is_outside_is_wrong_whatever_cannot_be_judged() -> None:
+    make = result(**{"0001_parameter_x": 1.0, "0001_parameter_y": 9.0})
+    got = rounding_bound(make(1.2), [make(0.4), make(-0.7)], make(0))
+    assert got.verdict == "wrong"
+    assert "judged" not in str(got)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8], ids=str)
+def test_integers_must_be_equal(dtype: torch.dtype) -> None:
+    zero, one = trace([1, 0], dtype), trace([1, 1], dtype)
+    assert rounding_bound(one, [one], one).ratios == {}
+    assert rounding_bound(one, [one], one).holds is True
+    with pytest.raises(TraceError) as caught:
+        rounding_bound(zero, [one], one)
+    assert str(caught.value) == "x: integers differ from the float64 twin's"
+    assert type(caught.value) is TraceError
+
+
+def decided(action: int, value: float, dtype: torch.dtype = torch.float32) -> Trace:
+    """An action, and as many values."""
+    return Trace(
+        CASE,
+        {"action": torch.ones(action), "count": torch.tensor(action), "x": torch.full((action,), value, dtype=dtype)},
+    )
+
+
+def test_a_decision_that_hangs_on_rounding_is_undecided() -> None:
+    """Where correct twins take both: nobody can say that the run's is wrong. Nor where all differ from float64's."""
+    exact = decided(2, 1.0, torch.float64)
+    exact.tensors["action"] = exact.tensors["action"].double()
+    for twins in ([decided(2, 1.0), decided(3, 1.0)], [decided(3, 1.0)]):
+        with pytest.raises(Undecided, match=r"^count: integers differ from the float64 twin's, as in 1 correct twins"):
+            rounding_bound(decided(3, 1.0), twins, exact)
+    with pytest.raises(Undecided, match=r"^all 2 twins take other decisions"):
+        rounding_bound(decided(2, 1.0), [decided(3, 1.0)] * 2, exact)
+
+
+def test_twins_that_decide_otherwise_do_not_widen_the_bound() -> None:
+    exact = decided(2, 1.0, torch.float64)
+    exact.tensors["action"] = exact.tensors["action"].double()
+    alone = rounding_bound(decided(2, 1.0 + EPS32), [decided(2, 1.0)], exact)
+    assert rounding_bound(decided(2, 1.0 + EPS32), [decided(3, 9.0), decided(2, 1.0)], exact) == alone
+
+
+def test_a_bound_needs_a_twin() -> None:
+    with pytest.raises(TraceError, match=r"^no twin to tell what rounding does$"):
+        rounding_bound(trace([1.0]), [], trace([1.0], torch.float64))
+
+
+@pytest.mark.parametrize("side", range(3), ids=["run", "twin", "exact"])
+def test_nan_is_refused(side: int) -> None:
+    traces = [trace([0.0, 1.0]), trace([0.0, 1.0]), trace([0.0, 1.0], torch.float64)]
+    traces[side].tensors["x"][1] = float("nan")
+    run, twin, exact = traces
+    with pytest.raises(TraceError) as caught:
+        rounding_bound(run, [twin], exact)
+    assert str(caught.value) == "x: holds NaN"
+
+
+@pytest.mark.parametrize(
+    ("twin", "exact", "message"),
+    [
+        (trace([1.0], name="y"), trace([1.0], torch.float64), "the first trace lacks 1 tensors, among them 'y'"),
+        (Trace(CASE, {}), trace([1.0], torch.float64), "the second trace lacks 1 tensors, among them 'x'"),
+        (trace([1.0]), Trace(CASE, {}), "the second trace lacks 1 tensors, among them 'x'"),
+        (trace([1.0, 1.0]), trace([1.0], torch.float64), "x: shapes (1,) and (2,)"),
+        (trace([1.0]), trace([[1.0]], torch.float64), "x: shapes (1,) and (1, 1)"),
+        (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes torch.float32 and torch.float64"),
+    ],
+)
+def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        rounding_bound(trace([1.0]), [twin], exact)
+    assert str(caught.value) == message
+
+
+def test_no_tensors_are_no_proof() -> None:
+    with pytest.raises(TraceError, match=r"^traces without a single tensor$"):
+        rounding_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
+
+
+def test_only_float64_is_the_truth() -> None:
+    """A float32 twin in its place would hide the twin's own errors."""
+    with pytest.raises(TraceError):
+        rounding_bound(trace([1.0]), [trace([1.0])], trace([1.0]))
+
+
+# judge
+
+SERVER = parameter_server.Case(steps=2)
+EXACT = replace(SERVER, dtype="float64", arithmetic="exact", lr=0.125)
+BATCH = batch_parameter_server.Case(
+    steps=2, model="convnet", trainers=2, batch_size=2, image_w=4, image_h=4, num_classes=2
+)
+LAST = "0001/parameter/weight"
+
+
+def off(run: Trace, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Trace:
+    return Trace(run.case, {**run.tensors, name: change(run.tensors[name])})
+
+
+def next_up(tensor: torch.Tensor) -> torch.Tensor:
+    """The first element becomes its neighbour."""
+    changed = tensor.clone()
+    changed.view(-1)[0] = torch.nextafter(changed.view(-1)[0], torch.tensor(float("inf"), dtype=tensor.dtype))
+    return changed
+
+
+@pytest.mark.parametrize("case", [SERVER, EXACT, replace(SERVER, dtype="float64")], ids=["float32", "exact", "float64"])
+def test_equal_bits_are_equal(case: parameter_server.Case) -> None:
+    run = parameter_server.train_locally(case)
+    assert len(run.tensors) == 13
+    assert judge(run, parameter_server.train_locally) == ("bits equal in 13 tensors", "equal")
+
+
+def test_one_ulp_is_wrong_where_bits_are_due() -> None:
+    run = off(parameter_server.train_locally(EXACT), LAST, next_up)
+    assert judge(run, parameter_server.train_locally) == (f"1 ULPs in {LAST}, 1 of 13 tensors differ", "wrong")
+
+
+def test_one_ulp_is_wrong_in_a_case_that_has_no_dtype_to_choose() -> None:
+    """Its numbers are whole, so every form of a sum has the same bits."""
+    run = rref_dataflow.train_locally(rref_dataflow.Case(side=128, steps=1))
+    name = "0000/sum"
+    difference, verdict = judge(off(run, name, next_up), rref_dataflow.train_locally)
+    assert verdict == "wrong"
+    assert difference.startswith(f"1 ULPs in {name}, ")
+
+
+def rounded_once(function: Callable[..., torch.Tensor], *numbers: torch.Tensor) -> torch.Tensor:
+    """Compute in float64, and round the result: what a fused operation gives."""
+    return function(*(each.double() for each in numbers)).float()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_has_no_dtype_to_choose_has_the_same_bits_in_every_form(seed: int) -> None:
+    x, y = rpc_basics.inputs(rpc_basics.Case(seed=seed, size=200), 0)
+    for function in rpc_basics.FUNCTIONS.values():
+        assert torch.equal(function(x, y), rounded_once(function, x, y))
+    assert torch.equal(rpc_basics.scripted_sum(x, y), x + (y + x) + x)
+    a, b = (rref_dataflow.make(seed, name, 200) for name in ("worker1/0", "worker2/0"))
+    flow = lambda a, b: rref_dataflow._scale(rref_dataflow._sum(a, b))  # noqa: E731
+    assert torch.equal(flow(a, b), rounded_once(flow, a, b))
+    assert torch.equal(flow(a, b), (b + 1 + b) + 2 * a)
+
+
+@pytest.mark.parametrize("case", [rpc_basics.Case(steps=2), rref_dataflow.Case(side=128)], ids=lambda c: c.tutorial())
+def test_what_has_no_dtype_to_choose_rounds_nowhere(case: Any) -> None:
+    with Exactly():
+        load(case.tutorial()).train_locally(case)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_ulp_is_within_the_bound_of_a_natural_case(dtype: str) -> None:
+    run = off(parameter_server.train_locally(replace(SERVER, dtype=dtype)), LAST, next_up)
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "within bound"
+    form = rf"1 ULPs in {LAST}, 1 of 13 tensors differ; (0\.\d\d) of its bound in (\S+)"
+    match = re.fullmatch(form, difference)
+    assert match is not None, difference
+    assert float(match[1]) <= 0.25  # of 16 or 17 roundings at least
+    assert match[2] in run.tensors
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1000 * EPS32), ("float64", 1e-12)])
+def test_a_larger_error_is_wrong_in_a_natural_case(dtype: str, error: float) -> None:
+    case = replace(SERVER, dtype=dtype)
+    run = off(parameter_server.train_locally(case), LAST, lambda weight: weight * (1 + error))
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "wrong"
+    assert difference.endswith(f" of its bound in {LAST}")
+
+
+def test_a_tensor_without_counterpart_is_wrong() -> None:
+    run = parameter_server.train_locally(SERVER)
+    run.tensors["0001/extra"] = torch.ones(1)
+    wanted = "the second trace lacks 1 tensors, among them '0001/extra'"
+    assert judge(run, parameter_server.train_locally) == (wanted, "wrong")
+
+
+@pytest.mark.parametrize("steps", [45, 100], ids=["infinity", "nan"])
+def test_a_run_whose_twin_overflows_is_unknown(steps: int) -> None:
+    """Its rate is too high, so it may be right: the twin says nothing of it."""
+    case = parameter_server.Case(lr=10.0, steps=steps)
+    run = reordered(parameter_server.train_locally, case, None, 1000)
+    difference, verdict = judge(run, parameter_server.train_locally)
+    assert verdict == "unknown"
+    assert "the twin itself has NaN or infinity in " in difference
+
+
+def test_nan_is_wrong() -> None:
+    run = off(parameter_server.train_locally(SERVER), LAST, lambda weight: weight * float("nan"))
+    assert judge(run, parameter_server.train_locally) == (f"{LAST}: holds NaN", "wrong")
+
+
+def test_a_wrong_integer_is_wrong_in_a_natural_case() -> None:
+    """The batch norm's count of batches, in the first case that `verify` runs of that tutorial."""
+    run = off(batch_parameter_server.train_locally(BATCH), "0001/buffer/1.num_batches_tracked", lambda n: n + 1)
+    assert judge(run, batch_parameter_server.train_locally)[1] == "wrong"
+
+
+def test_a_run_without_its_order_is_wrong() -> None:
+    run = parameter_server.train_locally(SERVER)
+    del run.tensors["order/events"]
+    assert judge(run, parameter_server.train_locally)[1] == "wrong"
+
+
+def test_the_twin_gets_the_runs_case_and_the_run_to_replay() -> None:
+    run, given = parameter_server.train_locally(SERVER), []
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        given.append((case, replay))
+        return parameter_server.train_locally(case, replay)
+
+    assert judge(off(run, LAST, next_up), twin)[1] == "within bound"
+    assert [case for case, _ in given] == [SERVER, replace(SERVER, dtype="float64"), *[SERVER] * REORDERED]
+    assert all(list(replay.tensors) == list(run.tensors) for _, replay in given)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_further_twins_are_computed_only_where_bits_differ(dtype: str) -> None:
+    case = replace(SERVER, dtype=dtype)
+    run, given = parameter_server.train_locally(case), []
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        given.append(case.dtype)
+        return parameter_server.train_locally(case, replay)
+
+    assert judge(run, twin)[1] == "equal"
+    assert given == [dtype]
+    assert judge(off(run, LAST, next_up), twin)[1] == "within bound"
+    assert Counter(given) == ({"float32": 18, "float64": 1} if dtype == "float32" else {"float64": 18})
+
+
+def test_an_undecided_run_is_neither_right_nor_wrong() -> None:
+    """A twin whose decisions hang on rounding: under another order it takes another one."""
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        made = parameter_server.train_locally(case, replay)
+        same = torch.equal(made.tensors[LAST], plain.tensors[LAST])
+        return Trace(case, {**made.tensors, "decision": torch.tensor(int(same or case.dtype == "float64"))})
+
+    plain = parameter_server.train_locally(SERVER)
+    run = Trace(SERVER, {**plain.tensors, "decision": torch.tensor(0)})
+    difference, verdict = judge(run, twin)
+    assert verdict == "unknown"
+    assert "decision: integers differ from the float64 twin's, as in " in difference
+
+
+def chaotic(case: parameter_server.Case, replay: Trace | None = None) -> Trace:
+    """A twin that ends with what rounding alone has decided: sixty steps of the logistic map."""
+    made = parameter_server.train_locally(case, replay)
+    weight = made.tensors[LAST].sigmoid()
+    for _ in range(60):
+        weight = 4 * weight * (1 - weight)
+    return Trace(case, {**made.tensors, LAST: weight})
+
+
+def test_a_run_that_ends_with_what_rounding_has_decided_is_undecided() -> None:
+    difference, verdict = judge(reordered(chaotic, SERVER, None, 1000), chaotic)
+    assert verdict == "unknown"
+    assert f"; 1 tensors of the result cannot be judged: rounding may change {LAST} by " in difference
+
+
+def test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too() -> None:
+    """As an episode that ends a step later, because rounding has decided an action."""
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        made = parameter_server.train_locally(case, replay)
+        same = torch.equal(made.tensors[LAST], plain.tensors[LAST]) or case.dtype == "float64"
+        return Trace(case, {**made.tensors, "actions": torch.zeros(2 if same else 3, dtype=torch.int64)})
+
+    plain = parameter_server.train_locally(SERVER)
+    run = Trace(SERVER, {**plain.tensors, "actions": torch.zeros(3, dtype=torch.int64)})
+    assert judge(run, twin)[1] == "unknown"
+
+
+# Agents, whose decisions rounding may change
+
+
+@pytest.mark.parametrize("record", ["every", "ends"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["reinforce", "batch_reinforce"])
+def test_an_agents_run_in_another_order_is_within_the_bound(name: str, dtype: str, record: str) -> None:
+    case = load(name).Case(steps=2, n_steps=40, dtype=dtype, record=record)
+    train = load(name).train_locally
+    difference, verdict = judge(reordered(train, case, None, 1000), train)
+    assert verdict == "within bound", difference
+
+
+@pytest.mark.parametrize("record", ["every", "ends"])
+def test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did(record: str) -> None:
+    """Also where its episode so has another length."""
+    case = reinforce.Case(steps=2, record=record)
+    run = reinforce.train_locally(case)
+    actions = run.tensors["0001/actions/observer1"]
+    for given in (1 - actions, actions[:-1]):
+        changed = Trace(case, {**run.tensors, "0001/actions/observer1": given})
+        difference, verdict = judge(changed, reinforce.train_locally)
+        assert (verdict, difference.split(":")[0]) == ("wrong", "0001/actions/observer1")
+
+
+# One thread
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_twins_compute_with_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As roles do: the number of threads decides the order of sums. The caller's number comes back."""
+    module, seen, trace = load(name), [], Recorder.trace
+
+    def watched(self: Recorder) -> Trace:
+        seen.append(torch.get_num_threads())
+        return trace(self)
+
+    monkeypatch.setattr(Recorder, "trace", watched)
+    small = {"model": "mlp"} if hasattr(module.Case(), "model") else {}
+    module.train_locally(module.Case(steps=1, **small))
+    assert seen == [1]
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_number_of_threads_comes_back_after_an_error() -> None:
+    with pytest.raises(KeyError, match=r"^'x'$"), one_thread():  # noqa: PT012
+        assert torch.get_num_threads() == 1
+        raise KeyError("x")
+    assert torch.get_num_threads() == 2

@@ -1,0 +1,134 @@
+"""The bound of natural cases as properties: whatever the shape, size and dtype, and wherever the wrong element lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from reference.rounding.bound import NaturalBound, rounding_bound
+from reference.rounding.reordering import REORDERED, Reordered
+from reference.rpc_basics import Case
+from reference.trace import Trace
+from tests.properties.properties import examples
+
+CASE = Case()
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of ``terms`` normal numbers each, in a tensor of this shape; some columns of it are zeros in all terms."""
+
+    shape: tuple[int, ...]
+    terms: int
+    dtype: torch.dtype
+    seed: int
+    silent: bool
+
+    def numbers(self) -> torch.Tensor:
+        draws = torch.Generator().manual_seed(self.seed)
+        drawn = torch.float64 if self.dtype is torch.float64 else torch.float32  # else a float64 sum rounds nowhere
+        numbers = torch.randn(self.terms, *self.shape, generator=draws, dtype=drawn)
+        if self.silent and self.shape:
+            numbers[..., ::2] = 0
+        return numbers.to(self.dtype)
+
+    def trace(self, tensor: torch.Tensor) -> Trace:
+        return Trace(CASE, {"x": tensor})
+
+    def twins(self) -> Iterator[Trace]:
+        numbers = self.numbers()
+        for seed in range(REORDERED):
+            with Reordered(seed):
+                yield self.trace(numbers.sum(0))
+
+    def exact(self) -> torch.Tensor:
+        return self.numbers().double().sum(0)
+
+    def one_by_one(self) -> torch.Tensor:
+        """In an order of its own, by additions that are rounded each."""
+        numbers = self.numbers()
+        order = torch.randperm(self.terms, generator=torch.Generator().manual_seed(self.seed + 1))
+        total = torch.zeros_like(numbers[0])
+        for row in order:
+            total += numbers[row]
+        return total
+
+    def bound(self, run: torch.Tensor) -> NaturalBound:
+        return rounding_bound(self.trace(run), self.twins(), self.trace(self.exact()))
+
+
+def sums(*dtypes: torch.dtype, most: int = 40) -> st.SearchStrategy[Sums]:
+    shapes = st.lists(st.integers(1, 12), max_size=4).map(tuple) | st.tuples(st.integers(1, 20000))
+    return st.builds(
+        Sums, shapes, st.integers(1, most), st.sampled_from(dtypes), st.integers(0, 2**16), silent=st.booleans()
+    )
+
+
+def spoiled(tensor: torch.Tensor, place: int, error: float) -> torch.Tensor:
+    """One element is off."""
+    changed = tensor.clone()
+    changed.view(-1)[place % tensor.numel()] += error
+    return changed
+
+
+@examples(60, case=sums(torch.float32, torch.float64, torch.float16, torch.bfloat16))
+def test_a_correct_run_is_within_the_bound(case: Sums) -> None:
+    result = case.bound(case.one_by_one())
+    assert result.holds, result.worst
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("terms", [20000, 65536])
+def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(terms: int, dtype: torch.dtype) -> None:
+    """It rounds several times as much as torch's own sums, which add blocks."""
+    for seed in range(4):
+        case = Sums((3,), terms, dtype, seed, silent=False)
+        result = case.bound(case.one_by_one())
+        assert result.holds, result.worst
+
+
+@examples(60, case=sums(torch.float32, torch.float64), place=st.integers(0, 2**20), down=st.booleans())
+def test_one_element_off_by_a_hundredth_is_noticed(case: Sums, place: int, down: bool) -> None:
+    """Of the tensor's scale, wherever it lies; also where all twins are 0."""
+    run, exact = case.one_by_one(), case.exact()
+    scale = float(exact.square().mean().sqrt())
+    if scale < 0.01:  # its terms cancel, or there are none
+        return
+    result = case.bound(spoiled(run, place, -scale / 100 if down else scale / 100))
+    assert not result.holds, result.worst
+
+
+@examples(30, case=sums(torch.float16, torch.bfloat16, most=4), place=st.integers(0, 2**20))
+def test_short_floats_have_a_bound_too(case: Sums, place: int) -> None:
+    """They round by a hundredth themselves, so what is noticed is an element that is off by twice the largest."""
+    largest = float(case.exact().abs().amax())
+    if largest < 0.1:
+        return
+    assert not case.bound(spoiled(case.one_by_one(), place, 4 * largest)).holds
+
+
+def assert_one_of_millions_counts(case: Sums) -> None:
+    run, exact = case.one_by_one(), case.exact()
+    scale = float(exact.square().mean().sqrt())
+    twins = [*case.twins()]
+
+    def holds(tensor: torch.Tensor) -> bool:
+        return rounding_bound(case.trace(tensor), twins, case.trace(exact)).holds
+
+    assert holds(run)
+    for place in (0, exact.numel() // 3, exact.numel() - 1):
+        assert not holds(spoiled(run, place, scale / 100))
+
+
+def test_one_wrong_element_of_a_million_is_noticed() -> None:
+    """The first, one in the middle, the last."""
+    assert_one_of_millions_counts(Sums((1000, 1000), 3, torch.float32, 0, silent=False))
+
+
+@pytest.mark.long
+def test_one_wrong_element_of_four_millions_is_noticed() -> None:
+    assert_one_of_millions_counts(Sums((2, 2000, 1000), 8, torch.float64, 0, silent=True))

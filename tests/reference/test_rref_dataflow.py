@@ -1,0 +1,88 @@
+"""Data flows by RRef: no payload through the coordinator, and a meter that would see one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+import torch.distributed.rpc as rpc
+
+from reference import rref_dataflow
+from reference.outcome import Raised, Returned
+from reference.rpc.traffic import traffic
+from reference.rref_dataflow import Case, Coordinator, payload, roles
+from reference.world import launch
+from tests.support.runs import against_twin, play, run
+
+
+def test_equals_its_twin() -> None:
+    assert against_twin(run(Case())).equal
+
+
+def test_the_coordinator_sees_a_small_part_of_one_payload() -> None:
+    case = Case(steps=4, side=1024)
+    outcome = play(case)["worker0"]
+    assert isinstance(outcome, Returned)
+    assert isinstance(outcome.value, list)
+    assert len(outcome.value) == 4
+    for crossed in outcome.value:
+        assert crossed["worker0"].received + crossed["worker0"].sent < payload(case) / 50
+        assert crossed["worker3"].received >= 2 * payload(case)
+
+
+@dataclass(frozen=True)
+class Detour:
+    """What the tutorial avoids: a coordinator that fetches the data itself and hands it on."""
+
+    case: Case
+
+    def __call__(self) -> object:
+        remote = rpc.remote
+
+        def diverted(to: str, function: Callable[..., object], args: tuple[Any, ...]) -> object:
+            if function is rref_dataflow.add:
+                return remote("worker3", torch.add, args=tuple(rref.to_here() for rref in args))
+            return remote(to, function, args=args)
+
+        with patch.object(rpc, "remote", diverted):
+            return Coordinator(self.case)()
+
+
+def test_a_payload_through_the_coordinator_is_noticed() -> None:
+    case = Case(steps=1)
+    detour = roles(case)
+    detour["worker0"] = Detour(case)
+    with launch(detour) as world:
+        outcome = world.wait()["worker0"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "reference.rref_dataflow.Misrouted"
+    assert outcome.message == "step 0: worker0 received 2 payloads, wanted 0"
+
+
+def test_shared_memory_is_refused_and_not_taken_for_silence() -> None:
+    options = {"_transports": ["shm", "uv"], "_channels": ["cma", "basic"]}
+    outcome = play(Case(steps=1, timeout=1), options=options)["worker0"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "reference.rref_dataflow.NotMeasured"
+    assert "wanted about 2097152: is this TCP?" in outcome.message
+
+
+def test_traffic_counts_bytes_of_tcp() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        before = traffic()
+        with socket.create_connection(server.getsockname()) as ours, server.accept()[0] as theirs:
+            writer = threading.Thread(target=ours.sendall, args=(b"x" * 100_000,))
+            writer.start()
+            left = 100_000
+            while left:
+                left -= len(theirs.recv(left))
+            writer.join()
+            counted = traffic() - before
+    assert counted.received == 100_000
+    assert counted.sent == pytest.approx(100_000, abs=1)  # the handshake counts as one

@@ -1,0 +1,270 @@
+"""The sharded parameter server: the bits of the unsharded one, and servers and trainers that fail it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import threading
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import RRef
+
+from reference import batch_parameter_server
+from reference.batch_parameter_server import RoundFailed, trainer_names
+from reference.outcome import Outcome, Raised, Returned
+from reference.sharded_parameter_server import (
+    Case,
+    ParameterServerShard,
+    Trainer,
+    initial_model,
+    roles,
+    server_names,
+)
+from reference.trace import CaseError, Trace
+from reference.training.placement import partition
+from reference.world import launch
+from tests.support.runs import against_twin, end_of, run
+
+SMALL = Case(
+    servers=3, model="convnet", trainers=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
+)
+EXACT = replace(SMALL, model="mlp", trainers=4, lr=0.125, momentum=0.5, dtype="float64", arithmetic="exact")
+FAILED = f"{RoundFailed.__module__}.RoundFailed"
+
+
+def unsharded(case: Case, **changes: Any) -> batch_parameter_server.Case:
+    """The same case for one server that holds everything."""
+    values = {name: value for name, value in asdict(case).items() if name != "servers"}
+    return batch_parameter_server.Case(**{**values, **changes})
+
+
+def same(ours: Trace, theirs: Trace) -> list[str]:
+    """Names of tensors that differ, or are missing on one side."""
+    a, b = ours.tensors, theirs.tensors
+    return [name for name in a.keys() | b.keys() if name not in a or name not in b or not torch.equal(a[name], b[name])]
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 4])
+def test_exact_arithmetic_has_the_bits_of_the_unsharded_server(servers: int) -> None:
+    """Also of one that adds in order of arrival, but for its note of that order."""
+    trace = run(replace(EXACT, servers=servers))
+    assert same(trace, run(unsharded(EXACT))) == []
+    arrival = run(unsharded(EXACT, accumulation="arrival"))
+    assert set(same(trace, arrival)) == {f"{step:04d}/arrivals" for step in range(EXACT.steps)}
+
+
+@pytest.mark.parametrize("servers", [1, 2, 5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_natural_arithmetic_too_in_rank_order(servers: int, dtype: str) -> None:
+    case = replace(SMALL, servers=servers, dtype=dtype)
+    trace = run(case)
+    assert against_twin(trace).equal
+    assert same(trace, run(unsharded(case))) == []
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 5])
+def test_equals_its_twin(trainers: int) -> None:
+    trace = run(replace(SMALL, trainers=trainers, momentum=0.9))
+    assert against_twin(trace).equal
+
+
+@pytest.mark.long
+def test_resnet50_equals_its_twin() -> None:
+    trace = run(Case(trainers=2, steps=2, batch_size=2, image_w=32, image_h=32, record="ends"), deadline=150)
+    assert against_twin(trace).equal
+
+
+def test_it_learns() -> None:
+    losses = run(replace(SMALL, steps=40, record="ends")).losses()
+    assert losses[-1] < losses[0] * 0.8
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A ``before``: one of the mistakes that a sharded server can make."""
+
+    bug: str
+
+    def __call__(self, role: str) -> None:
+        trainer, shard = Trainer.__dict__, ParameterServerShard.__dict__
+        load, init, recorded = trainer["load"], shard["__init__"], shard["recorded"]
+
+        def without_last(self_: Trainer, replies: Any) -> None:
+            kept = self_.model.state_dict()[self_.parts[-1][0]].clone()
+            load(self_, replies)
+            self_.model.state_dict()[self_.parts[-1][0]].copy_(kept)
+
+        def own_seed(self_: ParameterServerShard, case: Case, index: int) -> None:
+            init(self_, replace(case, seed=case.seed + index), index)
+
+        def lossy(self_: ParameterServerShard) -> dict[str, torch.Tensor]:
+            tensors = recorded(self_)
+            del tensors[next(name for name in tensors if "gradient" in name)]
+            return dict(tensors)
+
+        if self.bug == "stale shard":
+            Trainer.load = without_last  # type: ignore[method-assign]
+        elif self.bug == "another seed":
+            ParameterServerShard.__init__ = own_seed  # type: ignore[method-assign]
+        elif self.bug == "trace not whole":
+            ParameterServerShard.recorded = lossy  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("bug", ["stale shard", "another seed", "trace not whole"])
+def test_the_comparison_sees_planted_bugs(bug: str) -> None:
+    assert same(run(SMALL, before=Planted(bug)), run(unsharded(SMALL))) != []
+
+
+def test_only_the_first_server_returns_a_trace() -> None:
+    with launch(roles(SMALL)) as world:
+        outcomes = world.wait()
+    assert list(outcomes) == [*server_names(SMALL), *trainer_names(SMALL)]
+    values = {name: outcome.value for name, outcome in outcomes.items() if isinstance(outcome, Returned)}
+    assert isinstance(values.pop("ps1"), Trace)
+    assert values == dict.fromkeys(["ps2", "ps3", *trainer_names(SMALL)])
+
+
+def holdings(case: Case) -> list[list[str]]:
+    """Runs on ps1: what each server says it has."""
+    rrefs = [rpc.remote(name, ParameterServerShard, args=(case, i)) for i, name in enumerate(server_names(case))]
+    try:
+        return [list(rref.rpc_sync().fetch()) for rref in rrefs]
+    finally:
+        for rref in rrefs:
+            rref.rpc_sync().recorded()
+
+
+def test_each_server_holds_its_part_and_no_more() -> None:
+    with launch(server_names(SMALL)) as world:
+        held = world.call("ps1", holdings, SMALL)
+    assert [set(part) for part in held] == [set(part) for part in partition(initial_model(SMALL), 3)]
+
+
+def misnamed(case: Case) -> list[str]:
+    """Runs on ps1: pushes of another shard's tensors, of too few, and then of the right ones."""
+    rref = RRef(ParameterServerShard(case, 0))
+    parts = [Trainer(case, "trainer1", ()).parts[index] for index in (1, 0)]
+    state = initial_model(case).state_dict()
+    pushes = [{name: state[name] for name in part} for part in parts]
+    method: Any = ParameterServerShard.push_and_fetch
+    ends = []
+    for grads in (pushes[0], {}, pushes[1]):
+        future = rpc.rpc_async("ps1", method, args=(rref, "trainer1", 0, grads, {}))
+        try:
+            ends.append(", ".join(future.wait()))
+        except ValueError as error:
+            ends.append(str(error))
+    rref.local_value().round.close()
+    return ends
+
+
+def test_tensors_of_other_names_are_refused_and_harm_nobody() -> None:
+    case = replace(SMALL, model="mlp", servers=2, trainers=1)
+    with launch(["ps1"]) as world:
+        another, none, right = world.call("ps1", misnamed, case)
+    assert "tensors 1.bias, 3.weight, 3.bias, wanted 1.weight" in another
+    assert "tensors none, wanted 1.weight" in none
+    assert right == "1.weight"
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A ``before``: one role is sent a signal when its second round begins."""
+
+    role: str
+    signal: int
+
+    def __call__(self, role: str) -> None:
+        if role != self.role:
+            return
+        kind: Any = ParameterServerShard if role.startswith("ps") else Trainer
+        method = "accumulate" if role.startswith("ps") else "gradients"
+        original, calls = getattr(kind, method), itertools.count()
+        second = SMALL.trainers if role.startswith("ps") else 1
+
+        def doomed(*args: Any) -> Any:
+            if next(calls) == second:
+                os.kill(os.getpid(), self.signal)
+                threading.Event().wait()  # the signal may take a moment
+            return original(*args)
+
+        setattr(kind, method, doomed)
+
+
+def killing(case: Case, role: str) -> dict[str, Outcome]:
+    with launch(roles(case), before=Doomed(role, signal.SIGKILL), deadline=8) as world:
+        return world.wait()
+
+
+def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
+    """How ps1 ends, which says who was lost."""
+    return end_of("ps1", roles(case), limit=limit, before=Doomed(role, signal.SIGSTOP))
+
+
+@pytest.mark.parametrize(("role", "said"), [("trainer2", "trainer2 failed: "), ("ps2", r"trainer\d failed: ps2: ")])
+def test_who_is_killed_is_named_at_once(role: str, said: str) -> None:
+    """Long before the round's limit of 20 s."""
+    ps1 = killing(SMALL, role)["ps1"]
+    assert isinstance(ps1, Raised)
+    assert ps1.type == FAILED
+    assert re.match(said, ps1.message), ps1.message
+
+
+def test_a_killed_first_server_ends_everybody() -> None:
+    outcomes = killing(SMALL, "ps1")
+    assert {name for name, outcome in outcomes.items() if isinstance(outcome, Raised)} == outcomes.keys() - {"ps1"}
+
+
+def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
+    ps1 = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=8)
+    assert isinstance(ps1, Raised)
+    assert ps1.type == FAILED
+    assert re.fullmatch(r"trainer[13] failed: ps[123]: round 1: nothing for 1.5 s from trainer2", ps1.message)
+
+
+@pytest.mark.long
+def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
+    """Nobody else is there to end and to say so."""
+    ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
+    assert isinstance(ps1, Raised)
+    assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
+
+
+@pytest.mark.long
+def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
+    ps1 = end_with_a_stopped(replace(SMALL, timeout=8), "ps2", limit=40)  # so that no trainer is late by itself
+    assert isinstance(ps1, Raised)
+    assert ps1.type == FAILED
+    assert re.match(r"trainer\d failed: ps2: RPCErr:1:", ps1.message), ps1.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"servers": 6}, "servers must be at most 5, the parameters of convnet, got 6"),
+        ({"model": "mlp", "servers": 5}, "servers must be at most 4, the parameters of mlp, got 5"),
+        ({"servers": 0}, "servers must be at least 1, got 0"),
+        ({"servers": 162, "model": "resnet50"}, "servers must be at most 161, got 162"),
+        ({"accumulation": "arrival"}, "accumulation must be 'rank', got 'arrival'"),
+        (
+            {"arithmetic": "exact", "model": "mlp", "lr": 0.5, "momentum": 0.5, "trainers": 2},
+            "dtype must be 'float64' in exact arithmetic, got 'float32'",
+        ),
+    ],
+)
+def test_impossible_cases(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        replace(SMALL, **changes)
+    assert str(caught.value) == f"sharded_parameter_server: {message}"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
+def test_on_cuda() -> None:
+    trace = run(replace(SMALL, device="cuda"))
+    assert against_twin(trace).equal

@@ -1,0 +1,31 @@
+"""The quick cases: every tutorial has one, it is quick, and right."""
+
+from __future__ import annotations
+
+import pytest
+
+from reference import TUTORIALS, load
+from reference.trace import CaseError
+from reference.verify import judge
+from reference.verify.small_cases import QUICK, quick
+from tests.support.runs import run
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_it_runs_equal(name: str) -> None:
+    case = quick(name)
+    trace = run(case)
+    assert trace.case == case
+    difference, verdict = judge(trace, load(name).train_locally)
+    assert verdict in ("equal", "within bound"), difference
+
+
+def test_fields_may_differ() -> None:
+    assert quick("reinforce", observers=3, steps=5) == load("reinforce").Case(observers=3, steps=5, n_steps=20)
+    assert quick("rnn", timeout=2.0).timeout == 2.0
+    with pytest.raises(CaseError, match="steps must be at least 1"):
+        quick("rnn", steps=0)
+
+
+def test_only_tutorials_are_named() -> None:
+    assert set(QUICK) <= set(TUTORIALS)

@@ -1,0 +1,47 @@
+"""What the forkserver has loaded before it forks the first role; and a world that cannot start after that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from reference.world import WorldError, launch
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from reference.world import launch
+import {tutorial}
+LOADED = "sorted(__import__('sys').modules.keys() & {names}), __import__('gc').get_freeze_count() > 10**5"
+with launch(["a"]) as world:
+    print(world.call("a", eval, LOADED))
+"""
+NAMES = {"reference.rnn", "reference.pipeline", "reference.world.role", "torch._dynamo", "torchvision", "faults.hook"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("tutorial", "wanted"),
+    [
+        ("reference.rnn", ["reference.rnn", "reference.world.role", "torch._dynamo"]),
+        ("faults.run.launch_scope", ["faults.hook", "reference.world.role"]),
+    ],
+)
+def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted: list[str]) -> None:
+    """And with nothing else that takes seconds to import."""
+    program = PROGRAM.format(tutorial=tutorial, names=NAMES)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"{(wanted, True)}\n", done.stderr
+
+
+def test_a_world_is_refused_where_its_launcher_can_start_no_thread() -> None:
+    before = threading.stack_size(1 << 45)  # more than there is
+    try:
+        with pytest.raises(WorldError, match=r"^the roles cannot be watched: can't start new thread$"):
+            launch(["a"])
+    finally:
+        threading.stack_size(before)

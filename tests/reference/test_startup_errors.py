@@ -1,0 +1,125 @@
+"""Roles that end before they begin: their scripts cannot be imported, or what they are sent cannot be opened there."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from reference.outcome import Exited, Outcome, Raised
+from reference.world import WorldError, launch
+from reference.world.role_handle import BEFORE_ITS_ROLE
+from reference.world.start import check_main
+from tests.support import roles_plain
+
+ROOT = Path(__file__).parents[2]
+INSIDE = """
+if {guard}:
+    def play(): return 7
+    with launch({{"a": play}}) as world:
+        print(world.wait()["a"])
+"""
+
+
+def opening(function: Callable[..., object], *args: object) -> Outcome:
+    """The end of a role that executes this while multiprocessing opens what it is sent."""
+    with launch(
+        {"a": roles_plain.nothing}, backend="ANOTHER", options={"x": roles_plain.Unopened(function, *args)}
+    ) as world:
+        return world.wait()["a"]
+
+
+def test_an_error_is_reported_and_not_only_its_status() -> None:
+    outcome = opening(int, "seven")
+    assert isinstance(outcome, Raised)
+    assert str(outcome) == "raised ValueError: invalid literal for int() with base 10: 'seven'"
+    assert "spawn.py" in outcome.traceback
+
+
+@pytest.mark.parametrize(("function", "status"), [(sys.exit, 1), (os._exit, 3)])
+def test_an_exit_says_where_it_was(function: Callable[..., object], status: int) -> None:
+    outcome = opening(function, 3)
+    assert outcome == Exited(status, BEFORE_ITS_ROLE)
+    assert str(
+        outcome
+    ) == f"exited with status {status} while it imported the launching script, as every role does: " + (
+        "launch below `if __name__ == '__main__':`"
+    )
+
+
+def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes into its module after the role's process has imported that."""
+    monkeypatch.setattr(roles_plain, "late", roles_plain.nothing, raising=False)
+    monkeypatch.setattr(roles_plain.nothing, "__qualname__", "late")
+    with launch({"a": roles_plain.nothing}) as world:
+        outcome = world.wait()["a"]
+    assert isinstance(outcome, Raised)
+    assert str(outcome).startswith(
+        "raised reference.outcome.WorldError: its function cannot be found in a role's process"
+    )
+    assert str(outcome).endswith(
+        "; wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
+    )
+
+
+def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    main = ModuleType("__main__")
+    exec("def typed(): pass", vars(main))
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(typed stands in no file, but in an"):
+        launch({"a": main.typed})
+
+
+@pytest.mark.parametrize("name", ["__main__", "shop.__main__"], ids=["folder", "package"])
+def test_a_function_of_a_packages_main_starts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """multiprocessing has no role import it."""
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    main = ModuleType("__main__")
+    main.__spec__, main.__file__ = ModuleSpec(name, None), "/shop/__main__.py"
+    exec("def typed(): pass", vars(main))
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    with pytest.raises(WorldError, match=r"\(typed stands in /shop/__main__\.py, which no role can import\)"):
+        launch({"a": main.typed})
+
+
+def test_a_main_without_a_spec_can_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m pdb` takes it away, and multiprocessing asks for it."""
+    main = ModuleType("__main__")
+    main.__file__ = roles_plain.__file__
+    del main.__spec__
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    check_main()
+    assert main.__spec__ is None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("guard", "said"),
+    [
+        ("True", "launched while a role imports this script: launch below `if __name__ == '__main__':`"),
+        ("__name__ == '__main__'", "its function cannot be found in a role's process "),
+    ],
+    ids=["no-guard", "within-the-guard"],
+)
+def test_a_script_whose_roles_cannot_begin_says_why(guard: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("from reference.world import launch\n" + INSIDE.format(guard=guard))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.startswith(f"raised reference.outcome.WorldError: {said}")
+
+
+def test_a_role_without_room_for_a_thread_says_so() -> None:
+    """Before it has RPC, or a log: not that it could not import its script."""
+    outcome = opening(resource.setrlimit, resource.RLIMIT_AS, (1, 1))
+    assert str(outcome) == "raised RuntimeError: can't start new thread"

@@ -1,0 +1,182 @@
+"""Tables of several runs: which cases options mean, what is refused, what is measured, and a run that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reference.cli.main
+import reference.trace.case
+from reference.batch_reinforce import Case
+from reference.cli.main import main
+from reference.cli.timing import (
+    CellFailed,
+    Clock,
+    Measured,
+    SweepError,
+    Times,
+    compare_batching,
+    over_splits,
+    several,
+    timed,
+)
+from reference.trace.case import number
+
+FAST = ["--steps", "2", "--n-steps", "5"]
+
+
+@dataclass(frozen=True)
+class Splits(reference.trace.case.Case):
+    """The fields of a pipeline that a table sets."""
+
+    num_split: int = number(1, "micro-batches", at_least=1)
+    batch_size: int = number(120, "images", at_least=1)
+    image_w: int = number(128, "width", at_least=1)
+    image_h: int = number(128, "height", at_least=1)
+    num_classes: int = number(1000, "classes", at_least=1)
+
+
+def compared(given: dict[str, Any], max_observers: int | None) -> Any:
+    return compare_batching(Case, given, {"compare_batching": True, "max_observers": max_observers})
+
+
+def test_both_modes_from_one_observer_on() -> None:
+    plan = compared({"steps": 3}, 2)
+    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in plan.cells()] == [
+        (1, "batched", 1, True, 3),
+        (1, "unbatched", 1, False, 3),
+        (2, "batched", 2, True, 3),
+        (2, "unbatched", 2, False, 3),
+    ]
+    assert list(compared({}, None).rows) == list(range(1, 11))
+    assert plan.columns() == [
+        "observers",
+        "batched seconds",
+        "unbatched seconds",
+        "batched seconds an episode",
+        "unbatched seconds an episode",
+    ]
+
+
+def test_splits() -> None:
+    plan: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
+    cases = [case for _, _, case in plan.cells()]
+    assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
+    assert plan.columns() == ["splits", "seconds", "seconds a batch"]
+    full: Any = over_splits(Splits, {}, {"splits": [2], "small": False})
+    assert full.rows == {2: {"": Splits(num_split=2)}}
+    assert over_splits(Splits, {}, {"splits": None, "small": False}) is None
+    with pytest.raises(SweepError, match=r"^--small needs --splits$"):
+        over_splits(Splits, {}, {"splits": None, "small": True})
+    with pytest.raises(SweepError, match=r"^--num-split cannot be given with --splits, which sets it$"):
+        over_splits(Splits, {"num_split": 2}, {"splits": [1], "small": False})
+
+
+def test_numbers_with_commas() -> None:
+    assert several("1,2,8") == [1, 2, 8]
+    for text in ("", "1,", "0", "1,-2", "2,2", "a", "²"):
+        with pytest.raises(Exception, match="must"):
+            several(text)
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    def started(*arguments: object, **options: object) -> None:
+        pytest.fail("started")
+
+    monkeypatch.setattr("reference.cli.timing.launch", started)
+    assert main(["run", "batch_reinforce", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err.removeprefix("error: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--max-observers 3", "--max-observers needs --compare-batching"),
+        ("--compare-batching --max-observers 0", "must be a whole number from 1, got '0'"),
+        ("--compare-batching --max-observers -1", "must be a whole number from 1, got '-1'"),
+        ("--compare-batching --max-observers ten", "must be a whole number from 1, got 'ten'"),
+        ("--compare-batching --max-observers 256", "observers must be at most 255, got 256"),
+        ("--compare-batching --observers 3", "--observers cannot be given with --compare-batching"),
+        ("--compare-batching --no-batch", "--batch cannot be given with --compare-batching"),
+        ("--compare-batching --save x", "--save is for one run"),
+        ("--compare-batching --deadline 0", "a deadline is a positive number"),
+        ("--compare-batching --picture x.txt", "cannot draw x.txt"),
+        ("--compare-batching --picture no/x.png", "cannot write no/x.png: No such file or directory"),
+        ("--compare-batching --env NoSuch-v1", "env must be a gymnasium environment"),
+        ("--picture x.png", "--picture is for a table of several runs, and none is asked for"),
+    ],
+)
+def test_refused_before_anything_starts(
+    arguments: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(arguments.split(), capsys, monkeypatch)
+    assert not list(tmp_path.iterdir())
+
+
+def test_refused_under_torchrun(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert "without torchrun" in refused(["--compare-batching"], capsys, monkeypatch)
+
+
+def test_the_table_and_the_picture(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Real worlds, up to two observers."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "2", *FAST]) == 0
+    out = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line[:1] == "│"]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert all(float(cell) > 0 for row in rows for cell in row[1:])
+    assert "picture in batch_reinforce.png" in out
+    assert (tmp_path / "batch_reinforce.png").stat().st_size > 1000
+
+
+def test_a_run_that_fails_ends_the_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def measured(case: Any, deadline: float, report: object) -> Times:
+        return Times(1.5, None) if case.observers == 1 else timed(case, 0.001)
+
+    monkeypatch.setattr(reference.cli.main, "timed", measured)
+    assert main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "3", *FAST]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("batch_reinforce failed:\n")
+    assert "1.50" in captured.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failed_world_has_no_time() -> None:
+    with pytest.raises(CellFailed):
+        timed(Case(steps=1, n_steps=5), 0.001)
+
+
+def test_the_clock_takes_a_steps_first_report() -> None:
+    """And its time: that at which the step was made, not that at which the report came."""
+    clock = Clock(None)
+    assert clock.median() is None
+    for role, step, made in (("a", 1, 1.0), ("b", 1, 1.5), ("a", 2, 2.0), ("b", 2, 3.0), ("b", 3, 5.0), ("a", 4, 5.5)):
+        clock(role, {"step": step, "time": made})
+    assert clock.times == [1.0, 2.0, 5.0, 5.5]
+    assert clock.median() == 1.0
+
+
+def test_rows_that_are_not_complete_are_left_out() -> None:
+    measured = Measured(compared({}, 2))
+    measured.times = {(1, "batched"): Times(2.0, 0.25), (1, "unbatched"): Times(3.0, 0.5), (2, "batched"): Times(1, 1)}
+    table = measured.table("x")
+    assert table.row_count == 1
+    assert [list(column.cells) for column in table.columns] == [["1"], ["2.00"], ["3.00"], ["0.250"], ["0.500"]]

@@ -1,0 +1,588 @@
+"""Traces: what is recorded, what a file keeps, and a comparison that overlooks not one bit."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+import reference.trace.case
+import reference.trace.trace
+from reference import TUTORIALS
+from reference.parameter_server import Case as ServerCase
+from reference.rpc_basics import Case as BasicsCase
+from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, compare
+from reference.trace.entry import misnamed
+from tests.support.disk import files_of
+
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+]
+NAMES = st.text("abc/01.", min_size=1, max_size=6).filter(lambda name: misnamed(name) is None)
+CASE = BasicsCase(steps=2)
+
+unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@dataclass(frozen=True)
+class Foreign(reference.trace.case.Case):
+    """A case that is none of the package's."""
+
+    rows: int = reference.trace.case.number(2, "rows")
+
+
+@dataclass(frozen=True)
+class Twin(BasicsCase):
+    """The same fields as a tutorial's case, and another type."""
+
+
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    plain = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
+    return plain.view(torch.uint8).numpy().tobytes()
+
+
+def same_bits(a: Trace, b: Trace) -> bool:
+    """Equal names, dtypes, shapes and bytes; knows nothing of `compare`."""
+    return set(a.tensors) == set(b.tensors) and all(
+        (t.dtype, t.shape, bytes_of(t)) == (b.tensors[name].dtype, b.tensors[name].shape, bytes_of(b.tensors[name]))
+        for name, t in a.tensors.items()
+    )
+
+
+def tensor_of(bits: list[int], dtype: torch.dtype) -> torch.Tensor:
+    """The tensor whose elements have these bits, given as signed integers of the same width."""
+    return torch.tensor(bits, dtype=INTEGERS[dtype.itemsize]).view(dtype)
+
+
+def bits_of(dtype: torch.dtype, *, nan: bool = False) -> st.SearchStrategy[int]:
+    if dtype is torch.bool:
+        return st.integers(0, 1)
+    top = 1 << (8 * dtype.itemsize - 1)
+    bits = st.integers(-top, top - 1)
+    return bits if nan else bits.filter(lambda b: not tensor_of([b], dtype).isnan().any())
+
+
+@st.composite
+def tensors(draw: st.DrawFn, dtype: torch.dtype, *, least: int = 0, nan: bool = False) -> torch.Tensor:
+    """Zero to three dimensions, with ``least`` elements or more."""
+    shape = draw(st.lists(st.integers(1 if least else 0, 3), max_size=3))
+    size = torch.Size(shape).numel()
+    bits = draw(st.lists(bits_of(dtype, nan=nan), min_size=size, max_size=size))
+    return tensor_of(bits, dtype).reshape(shape)
+
+
+def trace_of(*values: float, dtype: torch.dtype = torch.float32, name: str = "0000/x", case: Case = CASE) -> Trace:
+    return Trace(case, {name: torch.tensor(values, dtype=dtype)})
+
+
+def flipped(tensor: torch.Tensor, element: int, bit: int) -> torch.Tensor:
+    """A copy with one bit flipped."""
+    copy = tensor.clone()
+    bits = copy.view(INTEGERS[tensor.element_size()]).reshape(-1)
+    mask = 1 << bit
+    bits[element] ^= mask - (1 << 8 * tensor.element_size()) if bit == 8 * tensor.element_size() - 1 else mask
+    return copy
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refusal(a: Trace, b: Trace) -> str:
+    with pytest.raises(TraceError) as caught:
+        compare(a, b)
+    return str(caught.value)
+
+
+# compare
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@unhurried
+@given(data=st.data())
+def test_compare_notices_one_flipped_bit(dtype: torch.dtype, data: st.DataObject) -> None:
+    """Any bit of any element of any tensor: how far off, in which tensor. A flip that makes NaN is refused."""
+    names = data.draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
+    trace = Trace(CASE, {name: data.draw(tensors(dtype, least=1)) for name in names})
+    assert compare(trace, Trace(CASE, {name: t.clone() for name, t in trace.tensors.items()})).equal is True
+
+    name = data.draw(st.sampled_from(names))
+    tensor = trace.tensors[name]
+    element = data.draw(st.integers(0, tensor.numel() - 1))
+    width = 8 * dtype.itemsize
+    bit = 0 if dtype is torch.bool else data.draw(st.integers(0, width - 1))
+    other = Trace(CASE, {**trace.tensors, name: flipped(tensor, element, bit)})
+    assert not same_bits(trace, other)
+    if other.tensors[name].isnan().any():
+        assert refusal(trace, other) == f"{name}: holds NaN"
+        assert refusal(other, trace) == f"{name}: holds NaN"
+        return
+
+    magnitude = int(tensor.view(INTEGERS[dtype.itemsize]).reshape(-1)[element]) & ((1 << (width - 1)) - 1)
+    sign = dtype.is_floating_point and bit == width - 1
+    wanted = 2 * magnitude + 1 if sign else 1 << bit  # to the other side of the two zeros, or up by one bit
+    for comparison in (compare(trace, other), compare(other, trace)):
+        assert comparison.equal is False
+        assert comparison.distances == {**dict.fromkeys(sorted(names), 0), name: wanted}
+        assert list(comparison.distances) == sorted(names)
+        assert comparison.worst == (name, wanted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_compare_notices_every_bit(dtype: torch.dtype) -> None:
+    """Without chance: each single bit of a small trace in turn."""
+    numbers = {"a": torch.tensor([[0, 1], [1, 0]]).to(dtype), "b": torch.tensor(1).to(dtype)}
+    trace, seen = Trace(CASE, numbers), 0
+    for name, tensor in numbers.items():
+        for element in range(tensor.numel()):
+            for bit in range(1 if dtype is torch.bool else 8 * dtype.itemsize):
+                other = Trace(CASE, {**numbers, name: flipped(tensor, element, bit)})
+                assert compare(trace, other).distances[name] > 0, (name, element, bit)
+                seen += 1
+    assert seen == 5 * (1 if dtype is torch.bool else 8 * dtype.itemsize)
+
+
+def test_compare_takes_the_farthest_element() -> None:
+    a = trace_of(1.0, 1.0, 1.0)
+    b = trace_of(1.0, 1.0 + 2.0**-23, 1.0 + 2.0**-20)
+    assert compare(a, b).distances == {"0000/x": 8}
+
+
+def test_compare_orders_by_name_and_reports_the_worst() -> None:
+    a = Trace(CASE, {name: torch.tensor([5, 5]) for name in ("c", "a", "d", "b")})
+    b = Trace(CASE, {"a": torch.tensor([5, 5]), **{name: torch.tensor([5, 8]) for name in "dbc"}})
+    comparison = compare(a, b)
+    assert list(comparison.distances.items()) == [("a", 0), ("b", 3), ("c", 3), ("d", 3)]
+    assert comparison.worst == ("b", 3)
+    assert str(comparison) == "3 ULPs in b, 3 of 4 tensors differ"
+    assert str(compare(a, a)) == "bits equal in 4 tensors"
+    assert str(Comparison({"x": 2**64 - 1})) == "18446744073709551615 ULPs in x, 1 of 1 tensors differ"
+
+
+def test_compare_takes_empty_tensors_for_equal() -> None:
+    assert compare(trace_of(), trace_of()).distances == {"0000/x": 0}
+
+
+def test_compare_holds_infinities_against_each_other() -> None:
+    inf = float("inf")
+    assert compare(trace_of(inf, -inf), trace_of(inf, -inf)).equal is True
+    assert compare(trace_of(inf), trace_of(torch.finfo(torch.float32).max)).distances == {"0000/x": 1}
+
+
+EXACT = ServerCase.exact()
+NATURAL = ServerCase()
+
+
+def test_a_zero_has_no_sign_in_an_exact_case() -> None:
+    """And only there: in a natural case it is a bit like every other."""
+    assert compare(trace_of(-0.0, 1.0, case=EXACT), trace_of(0.0, 1.0, case=EXACT)).equal is True
+    assert compare(trace_of(-0.0, 1.0, case=NATURAL), trace_of(0.0, 1.0, case=NATURAL)).distances == {"0000/x": 1}
+    assert compare(trace_of(-0.0, case=EXACT), trace_of(2.0**-149, case=EXACT)).distances == {"0000/x": 1}
+
+
+def test_compare_takes_cases_that_differ_only_in_where_they_ran() -> None:
+    elsewhere = replace(NATURAL, timeout=1.0, device="cuda")
+    assert compare(trace_of(1.0, case=NATURAL), trace_of(1.0, case=elsewhere)).equal is True
+    assert compare(trace_of(1.0, case=NATURAL), trace_of(2.0, case=elsewhere)).distances == {"0000/x": 2**23}
+
+
+@pytest.mark.parametrize("size", [999, 1001, 100_003])
+@pytest.mark.parametrize("case", [EXACT, NATURAL], ids=["exact", "natural"])
+def test_compare_sees_one_wrong_element_wherever_it_is(case: Case, size: int) -> None:
+    """At both ends, and in each quarter; of the tensor as one row, as one column, and as rows of seven."""
+    for shape in ((size,), (1, size), (size, 1), (size // 7, 7)):
+        a = torch.ones(shape)
+        b = a.clone()
+        for place in (0, 1, *(a.numel() * part // 4 + 1 for part in (1, 2, 3)), a.numel() - 1):
+            b.view(-1)[place] = 1 + 2.0**-23
+            pair = Trace(case, {"x": a, "y": torch.ones(2)}), Trace(case, {"x": b, "y": torch.ones(2)})
+            assert compare(*pair).distances == {"x": 1, "y": 0}, (shape, place)
+            b.view(-1)[place] = 1
+
+
+def test_compare_refuses_different_cases() -> None:
+    other = replace(CASE, seed=1)
+    assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"
+
+
+@pytest.mark.parametrize("other", [Twin(steps=2), ServerCase(steps=2), Case(steps=2)], ids=lambda c: type(c).__name__)
+def test_compare_refuses_other_types_of_case(other: Case) -> None:
+    """Also where all fields are equal."""
+    assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"
+    assert refusal(trace_of(1.0, case=other), trace_of(1.0)) == f"traces of different cases: {other} and {CASE}"
+
+
+def test_compare_refuses_missing_tensors() -> None:
+    one = Trace(CASE, {"x": torch.ones(1)})
+    three = Trace(CASE, {name: torch.ones(1) for name in "zxy"})
+    assert refusal(one, three) == "the first trace lacks 2 tensors, among them 'y'"
+    assert refusal(three, one) == "the second trace lacks 2 tensors, among them 'y'"
+    none = Trace(CASE, {})
+    assert refusal(none, one) == "the first trace lacks 1 tensors, among them 'x'"
+    assert refusal(one, none) == "the second trace lacks 1 tensors, among them 'x'"
+
+
+def test_compare_refuses_two_empty_traces() -> None:
+    assert refusal(Trace(CASE, {}), Trace(CASE, {})) == "traces without a single tensor"
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((2,), (3,)), ((2,), (1, 2)), ((), (1,)), ((2, 3), (3, 2)), ((0,), (0, 2)), ((1,), (4,))],
+    ids=str,
+)
+def test_compare_refuses_other_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """Also those that numpy would broadcast, and those with as many elements."""
+    left, right = Trace(CASE, {"x": torch.ones(a)}), Trace(CASE, {"x": torch.ones(b)})
+    assert refusal(left, right) == f"x: shapes {a} and {b}"
+    assert refusal(right, left) == f"x: shapes {b} and {a}"
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (torch.float32, torch.float64),
+        (torch.float16, torch.bfloat16),
+        (torch.int32, torch.float32),
+        (torch.uint8, torch.int8),
+        (torch.uint8, torch.bool),
+        (torch.int64, torch.float64),
+    ],
+    ids=str,
+)
+def test_compare_refuses_other_dtypes(a: torch.dtype, b: torch.dtype) -> None:
+    """Also those of one width, whose bits could be equal."""
+    left, right = trace_of(0.0, dtype=a), trace_of(0.0, dtype=b)
+    assert refusal(left, right) == f"0000/x: dtypes {a} and {b}"
+    assert refusal(right, left) == f"0000/x: dtypes {b} and {a}"
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_floating_point], ids=str)
+def test_compare_refuses_nan(dtype: torch.dtype) -> None:
+    """On either side, and on both with equal bits: two broken runs must not confirm each other."""
+    good, bad = trace_of(1.0, 2.0, dtype=dtype), trace_of(1.0, float("nan"), dtype=dtype)
+    for left, right in ((good, bad), (bad, good), (bad, bad)):
+        assert refusal(left, right) == "0000/x: holds NaN"
+
+
+# save and load
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@settings(unhurried, max_examples=15)
+@given(data=st.data())
+def test_files_keep_every_bit(dtype: torch.dtype, data: st.DataObject) -> None:
+    """NaN included; and the case, with its type."""
+    names = data.draw(st.lists(NAMES, max_size=3, unique=True))
+    trace = Trace(
+        ServerCase(steps=data.draw(st.integers(1, 2**80)), lr=data.draw(st.floats(0, 1e308))),
+        {name: data.draw(tensors(dtype, nan=True)) for name in names},
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = folder / "trace.safetensors"
+        trace.save(file)
+        loaded = Trace.load(file)
+        assert names_in(folder) == ["trace.safetensors"]
+    assert type(loaded) is Trace
+    assert type(loaded.case) is ServerCase
+    assert loaded.case == trace.case
+    assert same_bits(loaded, trace)
+
+
+def test_the_header_names_the_tutorial_and_the_case(tmp_path: Path) -> None:
+    case = ServerCase(workers=3, seed=2**63 - 1)
+    Trace(case, {"x": torch.ones(1)}).save(tmp_path / "t")
+    with safe_open(tmp_path / "t", framework="pt") as file:
+        assert file.metadata() == {"tutorial": "parameter_server", "case": case.to_json()}
+        assert list(file.keys()) == ["x"]
+
+
+@pytest.mark.parametrize("form", [str, Path], ids=["str", "Path"])
+def test_a_path_may_be_text(form: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = trace_of(1.5)
+    trace.save(form(tmp_path / "t"))
+    assert same_bits(Trace.load(form(tmp_path / "t")), trace)
+    monkeypatch.chdir(tmp_path)
+    trace.save(form(Path("relative")))
+    assert same_bits(Trace.load(form(tmp_path / "relative")), trace)
+
+
+def test_a_saved_file_replaces_the_old_one_and_all_may_read_it(tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    trace_of(1.0).save(target)
+    trace_of(2.0).save(target)
+    assert Trace.load(target).tensors["0000/x"].tolist() == [2.0]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+    assert names_in(tmp_path) == ["t"]
+
+
+def test_a_foreign_case_is_loaded_by_its_type(tmp_path: Path) -> None:
+    trace = trace_of(1.0, case=Foreign(rows=5))
+    trace.save(tmp_path / "t")
+    loaded = Trace.load(tmp_path / "t", Foreign)
+    assert type(loaded.case) is Foreign
+    assert compare(loaded, trace).distances == {"0000/x": 0}
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "t")
+    assert str(caught.value) == f"unknown tutorial 'test_trace', wanted one of {', '.join(TUTORIALS)}"
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x02\0\0\0\0\0\0\0{}" + bytes(9), bytes(100), b"\xff" * 100])
+def test_load_refuses_what_is_no_safetensors_file(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "t"
+    file.write_bytes(content)
+    with pytest.raises(TraceError) as caught:
+        Trace.load(file)
+    assert str(caught.value).startswith(f"{file}: not a safetensors file (")
+
+
+@pytest.mark.parametrize("form", [str, Path], ids=["str", "Path"])
+def test_load_refuses_a_folder(form: Callable[[Path], Any], tmp_path: Path) -> None:
+    with pytest.raises(TraceError) as caught:
+        Trace.load(form(tmp_path))
+    assert str(caught.value) == f"{tmp_path}: a folder, wanted a trace file"
+
+
+def test_load_refuses_a_pipe_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "pipe")
+    assert str(caught.value) == f"{tmp_path / 'pipe'}: not a plain file, wanted a trace file"
+
+
+def test_load_of_no_file_is_the_systems_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        Trace.load(tmp_path / "nowhere")
+
+
+def test_load_refuses_half_a_file(tmp_path: Path) -> None:
+    trace_of(1.0, 2.0, 3.0).save(tmp_path / "t")
+    content = (tmp_path / "t").read_bytes()
+    (tmp_path / "t").write_bytes(content[:-4])
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "t")
+    assert str(caught.value).startswith(f"{tmp_path / 't'}: not a safetensors file (")
+
+
+@pytest.mark.parametrize("header", [None, {"tutorial": "rpc_basics"}, {"case": "{}"}, {"format": "pt"}], ids=str)
+def test_load_refuses_a_file_without_a_case(header: dict[str, str] | None, tmp_path: Path) -> None:
+    save_file({"x": torch.ones(1)}, tmp_path / "t", metadata=header)
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "t")
+    assert str(caught.value) == f"{tmp_path / 't'}: no case in its header, so not a trace"
+
+
+@pytest.mark.parametrize("name", ["nope", "", "os", "../rpc_basics", "cli"])
+def test_load_refuses_an_unknown_tutorial(name: str, tmp_path: Path) -> None:
+    """Also one that could be imported: a file must not choose what is."""
+    save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": name, "case": "{}"})
+    with pytest.raises(TraceError) as caught:
+        Trace.load(tmp_path / "t")
+    assert str(caught.value) == f"unknown tutorial {name!r}, wanted one of {', '.join(TUTORIALS)}"
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ('{"colour": 1}', "unknown field 'colour', wanted one of seed, steps, record, timeout, size"),
+        ('{"size": 0}', "size must be at least 1, got 0"),
+        ("{", "a case must be a JSON object, got '{'"),
+        ("[]", "a case must be a JSON object, got '[]'"),
+    ],
+)
+def test_load_refuses_a_case_that_cannot_be(case: str, message: str, tmp_path: Path) -> None:
+    save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": "rpc_basics", "case": case})
+    with pytest.raises(CaseError) as caught:
+        Trace.load(tmp_path / "t")
+    assert str(caught.value) == f"rpc_basics: {message}"
+
+
+@pytest.mark.parametrize("before", [None, b"precious"], ids=["new", "existing"])
+def test_a_save_that_fails_half_way_leaves_nothing(
+    before: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "t"
+    if before is not None:
+        target.write_bytes(before)
+
+    def half(tensors: Any, filename: str, metadata: Any) -> None:
+        Path(filename).write_bytes(b"half of")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reference.trace.trace, "save_file", half)
+    with pytest.raises(OSError, match=r"^\[Errno 28\] No space left on device$"):
+        trace_of(1.0).save(target)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == ({} if before is None else {"t": before})
+
+
+def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    """safetensors refuses tensors that share memory."""
+    whole = torch.ones(4)
+    with pytest.raises(RuntimeError, match="Some tensors share memory"):
+        Trace(CASE, {"a": whole, "b": whole[:2]}).save(tmp_path / "t")
+    assert names_in(tmp_path) == []
+
+
+def test_a_save_onto_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "t"
+    trace_of(1.0).save(target)
+    before = target.read_bytes()
+    with files_of(16), pytest.raises(OSError, match="File too large"):
+        trace_of(2.0).save(target)
+    assert (target.read_bytes(), names_in(tmp_path)) == (before, ["t"])
+
+
+def test_a_save_onto_a_directory_leaves_it_alone(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "inside").touch()
+    with pytest.raises(TraceError, match=r"not a plain file, so it is not replaced$"):
+        trace_of(1.0).save(tmp_path / "t")
+    assert names_in(tmp_path) == ["t"]
+    assert names_in(tmp_path / "t") == ["inside"]
+
+
+def test_a_save_onto_a_pipe_leaves_it_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with contextlib.suppress(OSError, ValueError):  # refusing is right
+        trace_of(1.0).save(tmp_path / "pipe")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+# Recorder
+
+
+def test_recorder_copies() -> None:
+    """What is recorded does not follow the model, and has no gradient history."""
+    weight = torch.ones(2, requires_grad=True)
+    recorder = Recorder(CASE, {"weight": weight})
+    doubled = weight * 2
+    recorder.put("0000/result", {"doubled": doubled})
+    with torch.no_grad():
+        weight.add_(5)
+        doubled.mul_(0)
+    trace = recorder.trace()
+    assert trace.case is CASE
+    assert {name: tensor.tolist() for name, tensor in trace.tensors.items()} == {
+        "0000/result/doubled": [2.0, 2.0],
+        "initial/weight": [1.0, 1.0],
+    }
+    assert not any(tensor.requires_grad for tensor in trace.tensors.values())
+
+
+def test_recorder_keeps_plain_tensors(tmp_path: Path) -> None:
+    """Views, transposed and expanded ones can be saved: each is contiguous and has memory of its own."""
+    whole = torch.arange(6.0).reshape(2, 3)
+    recorder = Recorder(CASE, {"whole": whole, "again": whole, "turned": whole.t(), "wide": whole[:, :1].expand(2, 4)})
+    trace = recorder.trace()
+    assert all(tensor.is_contiguous() for tensor in trace.tensors.values())
+    assert len({tensor.data_ptr() for tensor in trace.tensors.values()}) == 4
+    assert trace.tensors["initial/turned"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert trace.tensors["initial/wide"].tolist() == [[0.0] * 4, [3.0] * 4]
+    trace.save(tmp_path / "t")
+    assert same_bits(Trace.load(tmp_path / "t"), trace)
+
+
+@pytest.mark.parametrize(
+    ("record", "wanted"),
+    [
+        ("every", [f"000{step}/{kind}" for step in range(3) for kind in ("gradient/w", "loss/l", "parameter/w")]),
+        ("ends", ["0000/loss/l", "0001/loss/l", "0002/loss/l", "0002/parameter/w"]),
+    ],
+)
+@pytest.mark.parametrize("from_case", [True, False], ids=["steps of the case", "steps given"])
+def test_recorder_keeps_what_the_case_asks_for(record: str, wanted: list[str], from_case: bool) -> None:
+    case = BasicsCase(steps=3 if from_case else 7, record=record)
+    recorder = Recorder(case, {"w": torch.tensor([9.0])}, steps=None if from_case else 3)
+    for step in range(3):
+        number = torch.tensor([float(step)])
+        recorder.step(step, {"l": number}, {"w": number + 20}, {"w": number + 10})
+    trace = recorder.trace()
+    assert list(trace.tensors) == [*wanted, "initial/w"]
+    base = {"loss": 0, "gradient": 10, "parameter": 20}
+    for name in wanted:
+        step, kind, _ = name.split("/")
+        assert trace.tensors[name].tolist() == [int(step) + base[kind]]
+
+
+def test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name() -> None:
+    layer = nn.Linear(2, 1)
+    recorder = Recorder(BasicsCase(steps=3), layer)
+    layer(torch.ones(1, 2)).sum().backward()
+    layer.bias.grad = None  # a parameter without a gradient has none in the trace
+    recorder.step(0, {}, layer)
+    recorder.step(1, {}, {"by name": layer.weight})
+    recorder.step(2, {}, {"w": layer.weight}, {"given": torch.full((2,), 7.0)})
+    got = recorder.trace().tensors
+    assert got["0000/gradient/weight"].tolist() == got["0001/gradient/by name"].tolist() == [[1.0, 1.0]]
+    assert got["0002/gradient/given"].tolist() == [7.0, 7.0]
+    assert [name for name in got if "/gradient/" not in name] == [
+        *("0000/parameter/bias", "0000/parameter/weight", "0001/parameter/by name", "0002/parameter/w"),
+        *("initial/bias", "initial/weight"),
+    ]
+
+
+@pytest.mark.parametrize(("record", "wanted"), [("every", [0, 1, 2]), ("ends", [2])])
+def test_recorder_says_for_which_steps_it_wants_parameters(record: str, wanted: list[int]) -> None:
+    recorder = Recorder(BasicsCase(steps=3, record=record), {})
+    assert [step for step in range(3) if recorder.wants(step)] == wanted
+    assert recorder.every == (record == "every")
+
+
+def test_recorder_logs_one_line_a_step(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = Recorder(BasicsCase(steps=2), {})
+    with caplog.at_level(logging.INFO, logger="reference.trace.progress"):
+        recorder.step(0, {"a": torch.tensor(1.0), "b": torch.tensor(2.0)}, {})
+        recorder.step(1, {}, {"w": torch.ones(1)})  # a server that sees no losses has nothing to report
+        recorder.step(1, {"a": torch.tensor(0.25)}, {})
+    assert [record.getMessage() for record in caplog.records] == ["step 1 of 2, loss 1.5", "step 2 of 2, loss 0.25"]
+    assert [vars(record)["step"] for record in caplog.records] == [1, 2]
+    assert [vars(record)["steps"] for record in caplog.records] == [2, 2]
+    assert [vars(record)["loss"] for record in caplog.records] == [1.5, 0.25]
+
+
+def test_a_trace_is_what_was_recorded_so_far() -> None:
+    recorder = Recorder(CASE, {})
+    recorder.put("b", {"x": torch.ones(1)})
+    early = recorder.trace()
+    recorder.put("a", {"x": torch.ones(1)})
+    assert list(early.tensors) == ["b/x"]
+    assert list(recorder.trace().tensors) == ["a/x", "b/x"]
+
+
+# losses
+
+
+def test_losses_are_each_steps_mean() -> None:
+    losses = {"0001/loss/a": 4.0, "0000/loss/b": 3.0, "0000/loss/a": 1.0, "0001/loss/c": 5.0}
+    others = {"0000/gradient/loss": 70.0, "initial/loss": 80.0, "0000/parameter/loss/x": 90.0}
+    trace = Trace(CASE, {name: torch.tensor(value) for name, value in {**losses, **others}.items()})
+    assert trace.losses() == [2.0, 4.5]
+    assert trace_of(1.0, name="0000/sum").losses() == []
+
+
+def test_losses_of_more_than_ten_thousand_steps_are_in_order() -> None:
+    trace = Trace(CASE, {f"{step:04d}/loss/a": torch.tensor(float(step)) for step in (9999, 10000, 10001)})
+    assert trace.losses() == [9999.0, 10000.0, 10001.0]

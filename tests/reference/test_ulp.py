@@ -1,0 +1,193 @@
+"""Distances in ULPs: against the integers that the bits stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference.trace.ulp import ulps
+
+FLOATS = {torch.float16: 16, torch.bfloat16: 16, torch.float32: 32, torch.float64: 64}
+SIGNED = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
+INTEGERS = {width: dtype for dtype, width in SIGNED.items()}
+
+unhurried = settings(deadline=None, max_examples=60)
+
+
+def tensor_of(bits: list[int], dtype: torch.dtype) -> torch.Tensor:
+    """The tensor whose elements have these bits, given as signed integers of the same width."""
+    return torch.tensor(bits, dtype=INTEGERS[8 * dtype.itemsize]).view(dtype)
+
+
+def bits_of(dtype: torch.dtype) -> st.SearchStrategy[int]:
+    """The bits of any number but NaN, as a signed integer."""
+    top = 1 << (8 * dtype.itemsize - 1)
+    bits = st.integers(-top, top - 1)
+    return bits.filter(lambda b: not tensor_of([b], dtype).isnan().any()) if dtype.is_floating_point else bits
+
+
+def place(bits: int, dtype: torch.dtype) -> int:
+    """A number's place on the line: for floats, magnitude bits to either side of the two zeros."""
+    top = 1 << (8 * dtype.itemsize - 1)
+    if not dtype.is_floating_point:
+        return bits
+    return bits if bits >= 0 else -(bits + top) - 1
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *SIGNED], ids=str)
+@unhurried
+@given(data=st.data())
+def test_distance_is_that_of_the_places(dtype: torch.dtype, data: st.DataObject) -> None:
+    """Symmetric, 0 exactly for equal bits, and the largest over all elements."""
+    pairs = data.draw(st.lists(st.tuples(bits_of(dtype), bits_of(dtype)), min_size=1, max_size=5))
+    a = tensor_of([left for left, _ in pairs], dtype)
+    b = tensor_of([right for _, right in pairs], dtype)
+    wanted = max(abs(place(left, dtype) - place(right, dtype)) for left, right in pairs)
+    distance = ulps(a, b)
+    assert type(distance) is int
+    assert distance == wanted
+    assert ulps(b, a) == wanted
+    assert (distance == 0) == all(left == right for left, right in pairs)
+    assert ulps(a, a.clone()) == 0
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@unhurried
+@given(data=st.data())
+def test_neighbours_are_one_apart(dtype: torch.dtype, data: st.DataObject) -> None:
+    x = tensor_of([data.draw(bits_of(dtype))], dtype)
+    for direction in (float("inf"), -float("inf")):
+        if dtype is torch.float16:  # torch has no nextafter for it; numpy has
+            up = torch.from_numpy(np.nextafter(x.numpy(), np.float16(direction)))
+        else:
+            up = torch.nextafter(x, torch.full_like(x, direction))
+        if x.item() == direction:
+            assert ulps(x, up) == 0
+        elif x.item() == 0:  # nextafter takes both zeros for one number
+            assert ulps(x.abs() if direction > 0 else -x.abs(), up) == 1
+        else:
+            # Arriving at zero nextafter may give the zero of either sign.
+            assert ulps(x, up) == 1 or (up.item() == 0 and ulps(x, -up) == 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b", "wanted"),
+    [
+        (torch.float32, -0.0, 0.0, 1),
+        (torch.float64, -0.0, 0.0, 1),
+        (torch.float16, -0.0, 0.0, 1),
+        (torch.bfloat16, -0.0, 0.0, 1),
+        (torch.float32, 0.0, 2.0**-149, 1),
+        (torch.float32, -(2.0**-149), 2.0**-149, 3),
+        (torch.float32, 1.0, 1.0 + 2.0**-23, 1),
+        (torch.float32, 1.0, 1.0 - 2.0**-24, 1),
+        (torch.float32, 1.0, 2.0, 2**23),
+        (torch.float64, 1.0, 2.0, 2**52),
+        (torch.float16, 1.0, 2.0, 2**10),
+        (torch.bfloat16, 1.0, 2.0, 2**7),
+        (torch.float16, 65504.0, float("inf"), 1),
+        (torch.float32, -float("inf"), float("inf"), 2 * 0x7F800000 + 1),
+        (torch.float64, -float("inf"), float("inf"), 2 * 0x7FF0000000000000 + 1),
+        (torch.int64, -(2**63), 2**63 - 1, 2**64 - 1),
+        (torch.int32, -(2**31), 2**31 - 1, 2**32 - 1),
+        (torch.int8, -128, 127, 255),
+        (torch.int8, -1, 0, 1),
+        (torch.uint8, 0, 255, 255),
+        (torch.uint8, 127, 128, 1),
+        (torch.bool, False, True, 1),
+        (torch.bool, True, True, 0),
+    ],
+)
+def test_known_distances(dtype: torch.dtype, a: Any, b: Any, wanted: int) -> None:
+    left, right = torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
+    assert ulps(left, right) == wanted
+    assert ulps(right, left) == wanted
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0)])
+def test_no_elements_no_distance(shape: tuple[int, ...]) -> None:
+    assert ulps(torch.empty(shape), torch.empty(shape)) == 0
+
+
+def test_layout_does_not_count() -> None:
+    """A transposed view corresponds element by element, not byte by byte."""
+    a = torch.arange(6.0).reshape(2, 3).t()
+    assert ulps(a, a.contiguous()) == 0
+    b = a.clone()
+    b[2, 1] = 6.0
+    assert ulps(a, b) == 2**21  # from 5 to 6 in the binade of 4, whose ULP is 2**-21
+
+
+def off_by(bits: int, dtype: torch.dtype, places: int) -> int:
+    """The bits of the number that many places above, by stepping over the integers that bits are."""
+    top = 1 << (8 * dtype.itemsize - 1)
+    if not dtype.is_floating_point:
+        return bits + places
+    where = place(bits, dtype) + places
+    return where if where >= 0 else -(where + 1) - top
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *SIGNED], ids=str)
+@unhurried
+@given(data=st.data())
+def test_one_wrong_element_counts_wherever_it_is(dtype: torch.dtype, data: st.DataObject) -> None:
+    """Of any shape and layout: exactly as far as it was moved, whatever stands beside it."""
+    shape = data.draw(st.lists(st.integers(1, 13), max_size=4).map(tuple), "shape")
+    draws = torch.Generator().manual_seed(data.draw(st.integers(0, 99), "seed"))
+    a = torch.randint(-100, 100, shape, generator=draws).to(dtype)
+    order = data.draw(st.permutations(range(len(shape))), "order")
+    step = data.draw(st.sampled_from((1, 2)), "every which element of the storage")
+    spread = torch.zeros((*shape, step), dtype=dtype)
+    b = spread[..., 0].permute(order)
+    b.copy_(a.permute(order))
+    assert ulps(a.permute(order), b) == 0
+    wrong = tuple(data.draw(st.integers(0, size - 1)) for size in b.shape)
+    bits = int(b[wrong].reshape(1).view(INTEGERS[8 * dtype.itemsize]).item())
+    places = data.draw(st.integers(1, 20), "places") * data.draw(st.sampled_from((1, -1)))
+    b[wrong] = tensor_of([off_by(bits, dtype, places)], dtype)[0]
+    assert ulps(a.permute(order), b) == abs(places)
+    assert ulps(b, a.permute(order)) == abs(places)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@unhurried
+@given(data=st.data())
+def test_without_signed_zeros_the_two_are_one_place(dtype: torch.dtype, data: st.DataObject) -> None:
+    left, right = data.draw(bits_of(dtype)), data.draw(bits_of(dtype))
+    if data.draw(st.booleans(), "close to zero"):
+        top = 1 << (8 * dtype.itemsize - 1)
+        left, right = left % 4 - top * (left % 8 // 4), right % 4 - top * (right % 8 // 4)
+    places = [p if p >= 0 else p + 1 for p in (place(left, dtype), place(right, dtype))]
+    assert ulps(tensor_of([left], dtype), tensor_of([right], dtype), False) == abs(places[0] - places[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("shape", [(1001,), (2, 501), (220, 500)], ids=str)
+def test_large_tensors_are_looked_at_to_the_last_element(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    a = torch.zeros(shape, dtype=dtype)
+    for turned in (False, True):
+        left = a.T if turned and a.dim() == 2 else a
+        for signed_zero in (True, False):
+            for wrong in (0, 1, a.numel() // 2, a.numel() - 2, a.numel() - 1):
+                b = left.clone(memory_format=torch.contiguous_format)
+                b.view(-1)[wrong] = 1
+                wanted = ulps(torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype), signed_zero)
+                assert ulps(left, b, signed_zero) == wanted > 0
+
+
+@pytest.mark.parametrize("wrong", [0, 1_999_999, 3_000_001])
+def test_millions_of_elements(wrong: int) -> None:
+    a = torch.ones(3_000_002)
+    b = a.clone()
+    b[wrong] += 2.0**-23
+    assert ulps(a, b) == ulps(a.view(2, -1), b.view(2, -1)) == ulps(a, b, False) == 1
+
+
+def test_tensors_that_require_gradients() -> None:
+    a = torch.ones(2, requires_grad=True)
+    assert ulps(a, torch.tensor([1.0, 1.0 + 2.0**-22])) == 2

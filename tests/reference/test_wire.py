@@ -1,0 +1,193 @@
+"""What a role sends arrives as it was: bits, dtype, shape, structure; and shares no memory with its sender."""
+
+from __future__ import annotations
+
+import copyreg
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reference.outcome import Raised, Returned
+from reference.rpc_basics import Case
+from reference.trace import Trace
+from reference.world import wire
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+]
+
+LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "contiguous": lambda t: t,
+    "transposed": lambda t: t.t() if t.dim() == 2 else t,
+    "every second": lambda t: t[::2] if t.dim() else t,
+    "from the second": lambda t: t[1:] if t.dim() else t,
+    "expanded": lambda t: t.unsqueeze(0).expand(3, *t.shape),
+}
+
+unhurried = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+
+
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    plain = tensor.detach().reshape(-1).clone(memory_format=torch.contiguous_format)
+    return plain.view(torch.uint8).numpy().tobytes()
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in type, structure and every bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        form = (a.dtype, a.shape, a.requires_grad, a.layout, a.device)
+        return form == (b.dtype, b.shape, b.requires_grad, b.layout, b.device) and bytes_of(a) == bytes_of(b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b)
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> torch.Tensor:
+    """Any dtype, zero to two dimensions, maybe empty, any bits (NaN too), any layout, maybe with gradients."""
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = draw(st.lists(st.integers(0, 3), max_size=2))
+    size = math.prod(shape) * dtype.itemsize
+    raw = draw(st.binary(min_size=size, max_size=size))
+    if dtype is torch.bool:
+        raw = bytes(byte & 1 for byte in raw)
+    flat = torch.frombuffer(bytearray(raw), dtype=torch.uint8) if size else torch.empty(0, dtype=torch.uint8)
+    tensor = flat.clone().view(dtype).reshape(shape)
+    tensor = LAYOUTS[draw(st.sampled_from(sorted(LAYOUTS)))](tensor)
+    if dtype.is_floating_point and draw(st.booleans()):
+        tensor = tensor.detach().requires_grad_()
+    return tensor
+
+
+plain = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5) | st.binary(max_size=5)
+)
+nested = st.recursive(
+    tensors() | plain,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.tuples(inner)
+        | st.tuples(inner, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@unhurried
+@given(tensors())
+def test_tensors_round_trip(tensor: torch.Tensor) -> None:
+    assert same(wire.loads(wire.dumps(tensor)), tensor)
+
+
+@settings(unhurried, max_examples=40)
+@given(nested)
+def test_containers_round_trip(value: object) -> None:
+    assert same(wire.loads(wire.dumps(value)), value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
+def test_every_dtype_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    tensor = torch.arange(math.prod(shape)).reshape(shape).to(dtype)
+    assert same(wire.loads(wire.dumps(tensor)), tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool], ids=str)
+def test_what_arrives_is_writable_and_nobody_elses(dtype: torch.dtype) -> None:
+    sent = torch.zeros(3, dtype=dtype)
+    arrived = wire.loads(wire.dumps(sent))
+    arrived[0] = 1
+    assert arrived.tolist() == [1, 0, 0]
+    assert sent.tolist() == [0, 0, 0]
+
+
+def test_what_was_sent_may_change_afterwards() -> None:
+    """The bytes are a copy: multiprocessing would send a reference to the sender's memory."""
+    sent = torch.ones(3)
+    content = wire.dumps(sent)
+    sent.zero_()
+    assert wire.loads(content).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_one_tensor_sent_twice_is_one_tensor() -> None:
+    tensor = torch.ones(2)
+    first, second = wire.loads(wire.dumps([tensor, tensor]))
+    assert first is second
+    assert first.tolist() == [1.0, 1.0]
+
+
+def test_a_view_brings_its_own_elements_only() -> None:
+    content = wire.dumps(torch.ones(1_000_000)[:2])
+    assert len(content) < 1000
+    assert wire.loads(content).tolist() == [1.0, 1.0]
+
+
+def test_a_view_that_requires_gradients_brings_its_own_elements_only() -> None:
+    assert len(wire.dumps(torch.ones(1_000_000, requires_grad=True)[:2].detach().requires_grad_())) < 1000
+
+
+def test_a_lazily_negated_tensor() -> None:
+    imaginary = torch.tensor([1 + 2j]).conj().imag
+    assert wire.loads(wire.dumps(imaginary)).tolist() == [-2.0]
+
+
+def test_parameters_stay_parameters() -> None:
+    parameter = torch.nn.Parameter(torch.tensor([1.0, -0.0]))
+    arrived = wire.loads(wire.dumps({"weight": parameter}))["weight"]
+    assert type(arrived) is torch.nn.Parameter
+    assert arrived.requires_grad is True
+    assert bytes_of(arrived) == bytes_of(parameter)
+
+
+def test_traces_and_outcomes_arrive() -> None:
+    trace = Trace(Case(seed=5), {"0000/x": torch.tensor([1.5], dtype=torch.bfloat16)})
+    arrived = wire.loads(wire.dumps(Returned(trace)))
+    assert type(arrived) is Returned
+    assert arrived.value.case == Case(seed=5)
+    assert same(arrived.value.tensors, trace.tensors)
+    assert wire.loads(wire.dumps(Raised("ValueError", "no", "tb"))) == Raised("ValueError", "no", "tb")
+
+
+def test_functions_travel_by_name() -> None:
+    assert wire.loads(wire.dumps(wire.dumps)) is wire.dumps
+
+
+def test_what_cannot_be_sent_is_refused() -> None:
+    with pytest.raises((pickle.PicklingError, AttributeError), match=r"^Can't (pickle|get) .*<lambda>"):
+        wire.dumps({"function": lambda: None})
+
+
+def test_other_pickles_are_not_affected() -> None:
+    """The plain-array form is this module's own: elsewhere tensors are pickled as torch does it."""
+    assert wire.Pickler.dispatch_table[torch.Tensor] is wire._reduce
+    assert torch.Tensor not in copyreg.dispatch_table
+    assert b"reference.world.wire" not in pickle.dumps(torch.ones(2))
+    assert b"reference.world.wire" in wire.dumps(torch.ones(2))
+
+
+def test_arrays_are_sent_as_they_are() -> None:
+    array = np.arange(4, dtype=np.int16)[::2]
+    arrived = wire.loads(wire.dumps(array))
+    assert (arrived.dtype, arrived.tolist()) == (np.dtype(np.int16), [0, 2])

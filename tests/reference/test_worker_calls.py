@@ -1,0 +1,57 @@
+"""Calls of asynchronous workers: each counts once, in the order of arrival; the silent are named."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from reference.rpc.worker_calls import MissingWorker, WorkerCalls
+from reference.training.worker_order import PULL, PUSH
+
+
+def test_a_call_that_arrives_twice_is_counted_once() -> None:
+    calls = WorkerCalls(["worker1", "worker2"], 2, 60)
+    events = [(PULL, "worker2", 1), (PULL, "worker2", 1), (PULL, "worker1", 1), (PUSH, "worker2", 1)]
+    assert [calls.count(*event) for event in events] == [True, False, True, True]
+    assert calls.order == [(PULL, 1), (PULL, 0), (PUSH, 1)]
+    assert calls.pushed == {"worker1": 0, "worker2": 1}
+
+
+def test_an_unknown_worker_is_refused() -> None:
+    calls = WorkerCalls(["worker1"], 1, 60)
+    with pytest.raises(ValueError, match="worker2"):
+        calls.count(PUSH, "worker2", 1)
+    assert calls.order == []
+
+
+def test_the_wait_ends_with_the_last_push() -> None:
+    calls = WorkerCalls(["worker1", "worker2"], 2, 60)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(calls.wait_for_all)
+        for worker in ("worker1", "worker2"):
+            assert not waiting.done()
+            for number in (1, 2):
+                calls.count(PULL, worker, number)
+                calls.count(PUSH, worker, number)
+        waiting.result(20)
+
+
+def test_only_the_silent_are_named() -> None:
+    calls = WorkerCalls(["worker1", "worker2", "worker3"], 2, 1.5)
+    for worker in ("worker1", "worker2"):
+        calls.count(PUSH, worker, 1)
+    calls.count(PUSH, "worker2", 2)  # has sent everything, so it may be silent
+    now = time.monotonic()
+    calls.liveness.last.update(worker1=now, worker2=now - 9, worker3=now - 2)
+    with pytest.raises(MissingWorker) as caught:
+        calls.wait_for_all()
+    assert str(caught.value) == "nothing for 1.5 s from worker3 (sent 0 of 2)"
+
+
+def test_a_worker_that_falls_silent_ends_the_wait_by_itself() -> None:
+    calls = WorkerCalls(["worker1"], 2, 0.05)
+    calls.count(PUSH, "worker1", 1)
+    with pytest.raises(MissingWorker, match=r"^nothing for 0\.05 s from worker1 \(sent 1 of 2\)$"):
+        calls.wait_for_all()

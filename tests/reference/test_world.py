@@ -1,0 +1,600 @@
+"""Worlds: every way a role can end, and that nothing is left whatever happens to the launcher."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import Pipe, get_context
+from pathlib import Path
+
+import pytest
+import torch
+
+from faults.run.process_tree import ends_by, is_running
+from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
+from reference.roles import Roles
+from reference.system.temporary_folders import PREFIXES
+from reference.world import World, WorldError, launch, run_rank
+from reference.world.role_handle import STACKS_SECONDS, RoleHandle
+from tests.support import roles_plain
+from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+PEER_LOST = "reference.outcome.PeerLost"
+KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _transports, _channels"
+
+
+def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
+    """A world of three: ``a`` plays, the others have nothing to do but to shut down with it."""
+    with launch({"a": play, "b": roles_plain.nothing, "c": roles_plain.nothing}, deadline=deadline) as world:
+        return dict(world.wait())
+
+
+def lost(text: str) -> Raised:
+    return Raised(PEER_LOST, text)
+
+
+def without_traceback(outcome: object) -> Raised:
+    assert isinstance(outcome, Raised), outcome
+    assert outcome.traceback
+    return Raised(outcome.type, outcome.message)
+
+
+def test_returned() -> None:
+    with launch({"a": roles_plain.name, "b": roles_plain.next_one}) as world:
+        assert world.wait() == {"a": Returned("a"), "b": Returned("a")}
+
+
+def test_raised_says_type_message_and_remote_traceback() -> None:
+    outcomes = outcomes_with(roles_plain.unlucky)
+    raised = outcomes["a"]
+    assert isinstance(raised, Raised)
+    assert (raised.type, raised.message) == ("tests.support.roles_plain.Unlucky", "today")
+    assert 'raise Unlucky("today")' in raised.traceback
+    for survivor in ("b", "c"):
+        assert without_traceback(outcomes[survivor]) == lost("a raised tests.support.roles_plain.Unlucky: today")
+
+
+@pytest.mark.parametrize(
+    ("play", "outcome", "text"),
+    [
+        (roles_plain.exit_3, Exited(3), "a exited with status 3"),
+        (roles_plain.exit_0, Exited(0), "a exited with status 0"),
+        (roles_plain.exit_with_text, Exited(1), "a exited with status 1"),
+        (roles_plain.leave_4, Exited(4), "a exited with status 4"),
+        (roles_plain.leave_0, Exited(0), "a exited with status 0"),
+        (roles_plain.kill_oneself, Killed(signal.SIGKILL), "a was killed by SIGKILL"),
+        (roles_plain.crash, Killed(signal.SIGSEGV), "a was killed by SIGSEGV"),
+    ],
+)
+def test_ends_are_told_apart_and_survivors_hear_of_them(play: Callable[[], object], outcome: object, text: str) -> None:
+    outcomes = outcomes_with(play)
+    assert outcomes["a"] == outcome
+    assert without_traceback(outcomes["b"]) == lost(text)
+    assert without_traceback(outcomes["c"]) == lost(text)
+
+
+def test_survivor_was_in_shutdown_when_it_heard() -> None:
+    """Or on the way there, or just out of it: it is lost only once the survivor's own function is done."""
+    with launch({"a": roles_plain.kill_oneself_when_b_is_done, "b": roles_plain.be_done}, deadline=10) as world:
+        survivor = world.wait()["b"]
+    assert isinstance(survivor, Raised)
+    assert without_traceback(survivor) == lost("a was killed by SIGKILL")  # not torch's own `eof`, which may come too
+    assert any(place in survivor.traceback for place in ("rpc.shutdown()", "link.enter", "with _peers_blamed"))
+
+
+def test_a_world_without_its_dead_ends_long_before_its_deadline() -> None:
+    start = time.monotonic()
+    outcomes_with(roles_plain.kill_oneself, deadline=100)
+    assert time.monotonic() - start < 10
+
+
+def test_overdue_with_the_stacks_of_all_threads() -> None:
+    start = time.monotonic()
+    outcomes = outcomes_with(roles_plain.wait_for_ever, deadline=1.5)
+    assert time.monotonic() - start < 1.5 + 2 + 1
+    overdue = outcomes["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in wait_for_ever" in overdue.stacks
+    assert "in _second_thread" in overdue.stacks
+    assert without_traceback(outcomes["b"]) == lost("a was overdue")
+
+
+def test_overdue_while_holding_the_gil() -> None:
+    overdue = outcomes_with(roles_plain.hold_the_gil, deadline=1.5)["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in hold_the_gil" in overdue.stacks
+
+
+def test_overdue_while_stopped() -> None:
+    with launch(["a", "b"], deadline=1.5) as world:
+        world.call("a", roles_plain.nothing)
+        os.kill(world.pids["a"], signal.SIGSTOP)
+        overdue = world.wait()["a"]
+    assert isinstance(overdue, Overdue)
+    assert "in _serve" in overdue.stacks
+
+
+@pytest.mark.long
+def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
+    start = time.monotonic()
+    with launch({"a": roles_plain.be_deaf}, deadline=1.0) as world:
+        overdue = world.wait()["a"]
+        assert 1.0 + STACKS_SECONDS <= time.monotonic() - start < 1.0 + STACKS_SECONDS + 5
+    assert isinstance(overdue, Overdue)
+    assert re.fullmatch(r"\(no complete stacks; kernel state: S \(sleeping\)\)\n", overdue.stacks), overdue.stacks
+
+
+def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp_path: Path) -> None:
+    """The launcher would keep a core busy, where a debugger or the kernel holds on to the role."""
+    process = get_context("forkserver").Process(target=roles_plain.wait_for_ever)
+    ours, theirs = Pipe()
+    try:
+        process.start()
+        handle = RoleHandle("a", process, ours, tmp_path / "a.stacks")
+        handle.overdue()
+        asked = handle.deadline()
+        handle.overdue()
+        killed = handle.deadline()
+        assert asked is not None
+        assert killed is not None
+        assert killed > asked
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+        theirs.close()
+
+
+def test_overdue_by_a_thread_that_never_ends() -> None:
+    with launch({"a": roles_plain.never_finish}, deadline=1.5) as world:
+        overdue = world.wait()["a"]
+    assert isinstance(overdue, Overdue)
+    assert "_shutdown" in overdue.stacks
+
+
+def test_all_overdue_when_all_hang() -> None:
+    with launch({"a": roles_plain.wait_for_ever, "b": roles_plain.wait_for_ever}, deadline=1.5) as world:
+        assert {type(outcome) for outcome in world.wait().values()} == {Overdue}
+
+
+def test_a_value_that_cannot_be_sent_is_an_exception_of_its_role() -> None:
+    raised = outcomes_with(roles_plain.unsendable)["a"]
+    assert without_traceback(raised) == Raised("TypeError", "cannot pickle '_thread.lock' object")
+
+
+def test_a_value_that_cannot_be_read_here_is_an_exception_of_its_role() -> None:
+    with launch({"a": roles_plain.unreadable}) as world:
+        outcome = world.wait()["a"]
+    assert isinstance(outcome, Raised)
+    assert outcome.type == "TypeError"
+    assert "missing 1 required positional argument: 'b'" in outcome.message
+    with launch(["a"]) as world:
+        with pytest.raises(RoleFailed, match=r"^a raised TypeError: .*missing 1 required positional argument: 'b'$"):
+            world.call("a", roles_plain.unreadable)
+        assert world.call("a", roles_plain.add, 1, 1) == 2
+
+
+def test_an_exception_without_text() -> None:
+    raised = outcomes_with(roles_plain.mute)["a"]
+    assert without_traceback(raised) == Raised(
+        "tests.support.roles_plain.Mute", "(its text cannot be made: ValueError)"
+    )
+
+
+def test_a_role_that_stops_in_the_middle_of_its_report_is_overdue_all_the_same() -> None:
+    start = time.monotonic()
+    with launch({"a": roles_plain.stop_in_mid_send, "b": roles_plain.nothing}, deadline=1.5) as world:
+        outcomes = world.wait()
+    assert time.monotonic() - start < 1.5 + 6 + 1
+    assert isinstance(outcomes["a"], Overdue)
+
+
+def test_closing_after_an_interrupted_wait_waits_itself() -> None:
+    """An interrupted Thread.join takes a running thread for ended (Python 3.11)."""
+    with launch({"a": roles_plain.wait_for_ever}) as world:
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            world.wait()
+        timer.join()
+    assert world.outcomes == {"a": Killed(signal.SIGKILL)}
+
+
+def test_a_death_is_seen_within_50_ms() -> None:
+    """The promise, as the median of seven, from when the kernel tells of the death.
+
+    Less the time in which the kernel runs others: instead of this thread, which hears of the death too, and of the two
+    through which the launcher does, the forkserver that reaps the role and the world's own.
+    """
+    delays = []
+    for _ in range(7):
+        with launch(["a", "b"]) as world:
+            world.call("a", roles_plain.nothing)
+            pid, here = world.pids["a"], os.getpid()
+            (thread,) = [each.native_id or 0 for each in threading.enumerate() if each.name == "world"]
+            through = [(parent_of(pid) or 0, parent_of(pid) or 0), (here, thread)]
+            others = -sum(kept_waiting(*each) for each in through)
+            died = -kept_waiting(here, threading.get_native_id())
+            os.kill(pid, signal.SIGKILL)
+            assert ends_by(pid, time.monotonic() + 30)
+            died = time.monotonic() - (died + kept_waiting(here, threading.get_native_id()))
+            with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+                world.call("a", roles_plain.nothing)
+            others += sum(kept_waiting(*each) for each in through)
+            delays.append(world.ended["a"] - died - others)
+    assert statistics.median(delays) < 0.05, delays
+
+
+@pytest.mark.long
+def test_64_roles() -> None:
+    names = [f"role{index}" for index in range(64)]
+    with launch(dict.fromkeys(names, roles_plain.next_one), deadline=100) as world:
+        outcomes = world.wait()
+    assert outcomes == {name: Returned(names[(index + 1) % 64]) for index, name in enumerate(names)}
+
+
+class TestCalls:
+    def test_values_and_arguments(self) -> None:
+        with launch(["a", "b"]) as world:
+            assert world.call("a", roles_plain.add, 2, 3) == 5
+            assert world.call("a", roles_plain.name_of, "b") == "b"
+            assert world.wait() == {"a": Returned(None), "b": Returned(None)}
+
+    def test_ranks_follow_the_order_of_the_names(self) -> None:
+        with launch(["c", "a", "b"]) as world:
+            assert [world.call(name, roles_plain.rank) for name in ("a", "b", "c")] == [1, 2, 0]
+
+    def test_an_exception_leaves_the_role_in_service(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(RoleFailed, match=r"^a raised tests\.support\.roles_plain\.Unlucky: today$") as caught:
+                world.call("a", roles_plain.unlucky)
+            assert isinstance(caught.value.outcome, Raised)
+            assert world.call("a", roles_plain.add, 1, 1) == 2
+
+    def test_a_call_that_misses_its_deadline_ends_its_role(self) -> None:
+        with launch(["a", "b"], deadline=15) as world:
+            with pytest.raises(RoleFailed, match=r"^a was overdue$") as caught:
+                world.call("a", roles_plain.wait_for_ever, deadline=1)
+            assert isinstance(caught.value.outcome, Overdue)
+            assert "in wait_for_ever" in caught.value.outcome.stacks
+            assert world.call("b", roles_plain.name) == "b"
+
+    def test_a_call_to_a_dead_role_fails_at_once(self) -> None:
+        with launch(["a", "b"]) as world:
+            for _ in range(2):
+                with pytest.raises(RoleFailed, match=r"^a exited with status 4$"):
+                    world.call("a", roles_plain.leave_4)
+
+    def test_after_the_shutdown_no_call_is_taken(self) -> None:
+        with launch(["a"]) as world:
+            world.wait()
+            with pytest.raises(WorldError, match=r"^a has shut down$"):
+                world.call("a", roles_plain.add, 1, 1)
+
+    def test_run_plays_all_at_once(self) -> None:
+        with launch(["a", "b", "c"]) as world:
+            for _ in range(3):
+                outcomes = world.run({"a": roles_plain.name, "b": roles_plain.unlucky})
+                assert outcomes["a"] == Returned("a")
+                assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "today")
+
+    def test_a_value_that_cannot_be_sent(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(RoleFailed, match=r"^a raised TypeError: cannot pickle '_thread\.lock' object$"):
+                world.call("a", roles_plain.unsendable)
+            assert world.call("a", roles_plain.add, 1, 1) == 2
+
+    def test_large_values_both_ways(self) -> None:
+        with launch(["a"]) as world:
+            value = world.call("a", roles_plain.big, 2_000_000)
+            assert torch.equal(value, torch.arange(2_000_000, dtype=torch.float64))
+
+    def test_bad_calls(self) -> None:
+        with launch(["a"]) as world:
+            with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a$"):
+                world.call("z", roles_plain.nothing)
+            with pytest.raises(WorldError, match=r"^the call to a: cannot be sent to another process \("):
+                world.call("a", lambda: None)
+        with (
+            launch({"a": roles_plain.nothing}) as world,
+            pytest.raises(WorldError, match="plays a function of its own"),
+        ):
+            world.call("a", roles_plain.nothing)
+
+
+class TestNothingIsLeft:
+    def test_after_an_exception_in_the_block(self) -> None:
+        with (
+            pytest.raises(roles_plain.Unlucky),
+            launch({"a": roles_plain.wait_for_ever, "b": roles_plain.nothing}) as world,
+        ):
+            raise roles_plain.Unlucky
+        assert left_after(set(world.pids.values()), 5) == set()
+
+    def test_after_leaving_without_waiting(self) -> None:
+        with launch({"a": roles_plain.wait_for_ever}) as world:
+            assert is_running(world.pids["a"])
+        assert world.outcomes == {"a": Killed(signal.SIGKILL)}
+        assert left_after(set(world.pids.values()), 5) == set()
+        assert not world.folder.exists()
+
+    def test_of_a_world_that_nobody_closes(self) -> None:
+        world: World | None = launch({"a": roles_plain.wait_for_ever})
+        assert world is not None
+        pids, folder = set(world.pids.values()), world.folder
+        world = None
+        gc.collect()
+        assert left_after(pids, 5) == set()
+        assert not folder.exists()
+
+    def test_of_what_a_role_itself_had_started(self) -> None:
+        with launch(["a", "b"]) as world:
+            child = world.call("a", roles_plain.start_a_child)
+            assert is_running(child)
+            assert world.wait()["a"] == Returned(None)
+        assert left_after({child}, 5) == set()
+
+    @pytest.mark.long
+    @pytest.mark.kills_launcher
+    def test_when_the_launching_process_is_killed(self) -> None:
+        """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
+        with launcher() as (process, roles):
+            everybody = descendants_of(process.pid)
+            assert len(roles) == 3
+            assert roles < everybody
+            process.kill()
+            process.wait(10)
+            assert left_after(everybody | roles, 10) == set()
+
+    @pytest.mark.long
+    def test_of_the_folders_of_a_killed_process_when_the_next_one_launches(self) -> None:
+        before = set(Path(tempfile.gettempdir()).iterdir())
+        with launcher() as (process, roles):
+            process.kill()
+            process.wait(10)
+            assert left_after(roles, 10) == set()
+        assert {name.partition("-")[0] for name in _new_folders(before)} == {"world", "pymp"}
+        with launcher() as (process, roles):
+            assert len(roles) == 3
+            process.send_signal(signal.SIGINT)
+            process.wait(10)
+        assert _new_folders(before) == set()
+
+    @pytest.mark.long
+    @pytest.mark.kills_launcher
+    def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
+        with launcher() as (process, roles):
+            os.kill(min(roles), signal.SIGSTOP)
+            process.kill()
+            process.wait(10)
+            assert left_after(roles, 10) == set()
+
+    @pytest.mark.long
+    @pytest.mark.kills_launcher
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
+        with launcher() as (process, roles):
+            everybody = descendants_of(process.pid) | roles
+            process.send_signal(number)
+            process.wait(10)
+            assert process.returncode == -number
+            assert left_after(everybody, 10) == set()
+
+    @pytest.mark.long
+    def test_by_a_forkserver_that_is_killed(self) -> None:
+        with launcher() as (process, roles):
+            servers = [pid for pid in children_of(process.pid) if roles & children_of(pid)]
+            assert len(servers) == 1
+            os.kill(servers[0], signal.SIGKILL)
+            assert left_after(roles, 10) == set()
+            assert process.wait(20) == 0
+
+
+def _new_folders(before: set[Path]) -> set[str]:
+    names = {each.name for each in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    return {name for name in names if name.startswith(PREFIXES)}
+
+
+class launcher:  # noqa: N801 (used like a function)
+    """A process that has launched a world of three: (process, pids of its roles)."""
+
+    def __init__(self) -> None:
+        # Its temporary files to this test's folder: what it cannot remove when it is killed, pytest will.
+        environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.launcher"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def __enter__(self) -> tuple[subprocess.Popen[str], set[int]]:
+        assert self.process.stdout is not None
+        return self.process, {int(pid) for pid in self.process.stdout.readline().split()}
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+class TestLogs:
+    def test_everything_a_process_writes(self) -> None:
+        with launch({"a": roles_plain.speak, "b": roles_plain.nothing}) as world:
+            world.wait()
+            inside = world.log("a")
+        for text in ("said to stdout", "said to stderr", "said by the process", "said as a warning"):
+            assert text in inside
+        assert "said" not in world.log("b")
+
+    def test_the_log_of_every_role_outlives_the_world(self) -> None:
+        with launch({"a": roles_plain.speak, "b": roles_plain.speak}) as world:
+            world.wait()
+            inside = {role: world.log(role) for role in world.pids}
+        assert {role: world.log(role) for role in "ab"} == inside
+        assert all("said to stdout" in log for log in inside.values())
+
+    def test_no_deprecation_warning_of_upstream(self) -> None:
+        with launch({"a": roles_plain.nothing, "b": roles_plain.nothing}) as world:
+            world.wait()
+            assert world.log("a") == ""
+
+    def test_the_tail_is_kept(self) -> None:
+        with launch({"a": roles_plain.speak_at_length}) as world:
+            world.wait()
+        assert world.log("a").endswith("end\n")
+        assert len(world.log("a")) == 1 << 16
+
+    def test_a_folder_that_was_given_stays_and_can_be_used_again(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            with launch({"a": roles_plain.speak, "b": roles_plain.name}, folder=tmp_path) as world:
+                assert world.wait()["b"] == Returned("b")
+            assert (tmp_path / "a.log").read_text().count("said to stdout") == 1
+
+    @pytest.mark.parametrize("own", ["a.log", "a.stacks", "rendezvous"])
+    def test_a_file_of_the_users_own_is_never_removed(self, own: str, tmp_path: Path) -> None:
+        (tmp_path / own).write_text("mine")
+        with pytest.raises(WorldError, match=f"has {own}, which no world has written: wanted a folder without it$"):
+            launch(["a"], folder=tmp_path)
+        assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [(own, "mine")]
+
+    def test_a_folder_that_cannot_be_a_worlds_is_refused_in_one_line(self, tmp_path: Path) -> None:
+        (tmp_path / "rendezvous").mkdir()
+        (tmp_path / "b.log").touch()
+        (tmp_path / "b.stacks").touch()
+        with pytest.raises(WorldError, match=r"cannot be a world's: Is a directory$"):
+            launch(["a"], folder=tmp_path)
+
+
+class TestDoors:
+    def test_before_runs_in_each_process_before_rpc(self) -> None:
+        with launch({"a": roles_plain.remembered, "b": roles_plain.remembered}, before=roles_plain.remember) as world:
+            assert world.wait() == {"a": Returned(["a False"]), "b": Returned(["b False"])}
+
+    def test_a_before_that_raises_ends_everybody(self) -> None:
+        with launch(
+            {"a": roles_plain.nothing, "b": roles_plain.nothing}, before=roles_plain.refuse_b, deadline=100
+        ) as world:
+            start = time.monotonic()
+            outcomes = world.wait()
+        assert time.monotonic() - start < 10
+        assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "before")
+        assert without_traceback(outcomes["a"]) == lost("b raised tests.support.roles_plain.Unlucky: before")
+
+    def test_options_reach_the_agent(self) -> None:
+        with launch({"a": roles_plain.rpc_timeout}, options={"rpc_timeout": 7.5}) as world:
+            assert world.wait() == {"a": Returned(7.5)}
+
+    def test_options_of_one_role_reach_that_role_only(self) -> None:
+        roles = Roles(
+            {"a": roles_plain.rpc_timeout, "b": roles_plain.rpc_timeout},
+            {"rpc_timeout": 7.5},
+            {"b": {"rpc_timeout": 8}},
+        )
+        with launch(roles) as world:
+            assert world.wait() == {"a": Returned(7.5), "b": Returned(8.0)}
+
+    def test_another_backend(self) -> None:
+        roles = {"a": roles_plain.backend_in_use, "b": roles_plain.next_one}
+        backend = {"num_worker_threads": 4, "messages_to_fail": [], "messages_to_delay": {}, "num_fail_sends": 0}
+        before = roles_plain.use_the_faulty_agent
+        with launch(roles, before=before, backend="FAULTY_TENSORPIPE", options=backend) as world:
+            assert world.wait() == {"a": Returned("FaultyTensorPipeAgent"), "b": Returned("a")}
+
+    def test_progress_that_raises_ends_the_world(self) -> None:
+        from reference.parameter_server import Case, roles
+
+        def fail(role: str, record: dict[str, object]) -> None:
+            raise roles_plain.Unlucky("progress")
+
+        with launch(roles(Case(steps=2)), on_progress=fail) as world:
+            with pytest.raises(WorldError, match=r"^the world's supervisor failed: progress$"):
+                world.wait()
+            assert left_after(set(world.pids.values()), 5) == set()
+
+    def test_launched_from_a_thread_that_ends(self) -> None:
+        """The parent-death signal follows threads; roles must not die with the thread that launched them."""
+        worlds: list[World] = []
+        thread = threading.Thread(target=lambda: worlds.append(launch(["a", "b"])))
+        thread.start()
+        thread.join()
+        with worlds[0] as world:
+            assert world.call("a", roles_plain.name_of, "b") == "b"
+
+
+class TestProcesses:
+    def test_nothing_listens_beyond_loopback(self) -> None:
+        with launch(["a", "b"]) as world:
+            world.call("a", roles_plain.name_of, "b")
+            addresses = world.call("a", roles_plain.listening_addresses)
+        assert addresses
+        assert set(addresses) <= {"127.0.0.1", "::1"}
+
+    def test_random_states_differ_by_role_and_repeat_by_name(self) -> None:
+        draws = []
+        for _ in range(2):
+            with launch({"a": roles_plain.draw, "b": roles_plain.draw}) as world:
+                outcomes = world.wait()
+            draws.append({name: o.value for name, o in outcomes.items() if isinstance(o, Returned)})
+        assert draws[0] == draws[1]
+        assert all(x != y for x, y in zip(draws[0]["a"], draws[0]["b"], strict=True))
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_threads_of_an_operator(self, threads: int) -> None:
+        with launch({"a": roles_plain.threads}, threads=threads) as world:
+            assert world.wait() == {"a": Returned((threads, "1"))}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"roles": {}}, "a world needs at least one role, got none"),
+        ({"roles": ["a", "a"]}, "role names must differ, got a, a"),
+        ({"roles": ["a b"]}, "a role's name is 1 to 127 letters, digits, '_', ':' or '-', got 'a b'"),
+        ({"roles": ["a"], "deadline": 0}, "a deadline is a positive number of seconds, at most 1e+06, got 0"),
+        ({"roles": ["a"], "threads": 0}, "threads must be at least 1, got 0"),
+        (
+            {"roles": ["a"], "options": {"rpc_timeout": 0}},
+            "rpc_timeout must be a positive number of seconds, got 0",
+        ),
+        ({"roles": {"a": 3}}, "a: wanted a function, got 3"),
+        ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
+        ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
+        ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
+        ({"roles": ["a"], "options": {"frob": 1, "init_method": "x"}}, f"no RPC option 'frob', 'init_method', {KNOWN}"),
+        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"no RPC option 7, {KNOWN}"),
+    ],
+)
+def test_bad_arguments_start_nothing(
+    arguments: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    with pytest.raises(WorldError) as caught:
+        launch(**arguments)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
+        launch({"a": lambda: None})
+
+
+def test_run_rank_needs_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(WorldError, match=r"^not started by torchrun: RANK is None, wanted a number$"):
+        run_rank({"a": roles_plain.nothing})

@@ -1,0 +1,70 @@
+"""Worlds of idle roles, for tests: up before anything happens, hurt by signals, and what their roles returned."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from reference.outcome import Outcome, Overdue, Raised, Returned
+from reference.world import World, launch, start
+from tests.support import roles_plain
+from tests.support.processes import left_after
+from tests.support.roles_rrefs import Seen, counts
+
+# How the error of a dead peer begins; which one depends on the moment.
+GONE = ("EPIPE: broken pipe (", "EOF: end of file (", "ECONNRESET: connection reset by peer (", "pipe closed (")
+LATE = "RPCErr:1:RPC ran for more than set timeout ("
+NOT_STARTED = "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first."
+# RPC counts its timeouts in whole milliseconds, rounded down: one may end so much too early (seconds).
+EARLY = 0.001
+# What happens at once, with room for a busy machine (seconds); RPC's own limit would be 60.
+AT_ONCE = 2.0
+
+# torch imports it for its first error with a traceback, which takes each role a second or two.
+start.also_preloaded.append("torch._dynamo")
+
+
+@contextmanager
+def idle(names: str = "abc", deadline: float = 60, options: Mapping[str, Any] | None = None) -> Iterator[World]:
+    """Idle roles, a letter each, whose RPC is up."""
+    with launch(list(names), options=options, deadline=deadline) as world:
+        for name in names:
+            world.call(name, roles_plain.nothing)
+        yield world
+
+
+def kill(world: World, role: str) -> None:
+    """And wait for its end."""
+    os.kill(world.pids[role], signal.SIGKILL)
+    assert left_after({world.pids[role]}, 10) == set()
+
+
+def of(outcomes: Mapping[str, Outcome], role: str) -> Seen:
+    """What a role returned of one piece of work."""
+    outcome = outcomes[role]
+    assert isinstance(outcome, Returned), outcome
+    assert isinstance(outcome.value, Seen)
+    return outcome.value
+
+
+def overdue_in(outcome: Outcome, function: str) -> bool:
+    return isinstance(outcome, Overdue) and f"in {function}\n" in outcome.stacks
+
+
+def lost(outcome: Outcome) -> str:
+    """What `PeerLost` says."""
+    assert isinstance(outcome, Raised), outcome
+    assert outcome.type == "reference.outcome.PeerLost"
+    return outcome.message
+
+
+def keeps(world: World, role: str, *wanted: int) -> None:
+    """Until ``role`` keeps so many (owner RRefs, forks, own pending ones), at most 10 s; asked without a pause."""
+    due, found = time.monotonic() + 10, world.call(role, counts)
+    while found != wanted and time.monotonic() < due:
+        found = world.call(role, counts)
+    assert found == wanted, f"{role} keeps {found} after 10 s, wanted {wanted}"

@@ -1,0 +1,98 @@
+"""Worlds on a network of their own, for tests: with a plan, and with what the ledger says afterwards."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.inject.network import network
+from faults.inject.network.hosts import enter_namespace
+from faults.inject.network.network import Network
+from faults.ledger import Event, ledger
+from faults.plan import Plan
+from reference.world import World, launch
+from tests.support import roles_network
+
+# From linux/rtnetlink.h.
+_RTMGRP_LINK = 1
+_RTM_DELLINK = 17
+
+
+def require() -> None:
+    """Skips where networks are not permitted, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""
+    lacking = network.missing()
+    if lacking and os.environ.get("REFERENCE_REQUIRE_HOSTS"):
+        pytest.fail(f"no network: {lacking}")
+    if lacking:
+        pytest.skip(f"needs a network: {lacking}")
+
+
+@contextmanager
+def hurt(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
+    """Idle roles on a network of their own, a letter each, with the plan. The receipts are there when this is left."""
+    folder.mkdir(exist_ok=True)
+    (folder / "plan.json").write_text(Plan.parse(plan).to_json())
+    names, before = list(roles), partial(roles_network.enter_network, folder)
+    with Network(names, folder) as made, launch(names, before=before, options={**made.options, **options}) as world:
+        for role in roles:
+            world.call(role, roles_network.name)  # RPC is up
+        yield world
+
+
+def events(folder: Path, *kinds: str) -> list[Event]:
+    return ledger.read(folder).of(*kinds)
+
+
+def told(folder: Path, *kinds: str) -> list[tuple[str, str, int]]:
+    """(role, event, number of the fault) in the order of time."""
+    wanted = kinds or ("planned", "fired", "effective", "healed")
+    return [(each.role, each.event, each.details["fault"]) for each in events(folder, *wanted)]
+
+
+class Watch:
+    """The interfaces of a namespace, and the kernel's notice of each one's end. Keeps the namespace there."""
+
+    def __init__(self, namespace: str) -> None:
+        # A socket stays in the network in which it was made.
+        thread = threading.Thread(target=self._open, args=(namespace,))
+        thread.start()
+        thread.join()
+
+    def _open(self, namespace: str) -> None:
+        enter_namespace(namespace)
+        self._notices = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
+        self._notices.bind((0, _RTMGRP_LINK))
+        self.interfaces = {name: index for index, name in socket.if_nameindex()}
+
+    def left_after(self, names: set[str], seconds: float) -> set[str]:
+        """Those of ``names`` that are still there after at most so many seconds without a notice."""
+        left = {self.interfaces[name]: name for name in names}
+        self._notices.settimeout(seconds)
+        with suppress(TimeoutError):
+            while left:
+                for kind, index in _notices(self._notices.recv(1 << 16)):
+                    if kind == _RTM_DELLINK:
+                        left.pop(index, None)
+        return set(left.values())
+
+    def close(self) -> None:
+        self._notices.close()
+
+
+def _notices(message: bytes) -> Iterator[tuple[int, int]]:
+    """(what, which interface), of each struct nlmsghdr with its struct ifinfomsg; not what only concerns the bridge."""
+    while len(message) >= 32:
+        size, kind = struct.unpack_from("=IH", message)
+        family, index = struct.unpack_from("=B3xi", message, 16)
+        if family == socket.AF_UNSPEC:
+            yield kind, index
+        message = message[(size + 3) // 4 * 4 :]

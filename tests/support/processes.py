@@ -1,0 +1,47 @@
+"""Which processes there are, and waiting for their end by event."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from faults.run.process_tree import ends_by
+
+
+def parent_of(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def children_of(pid: int) -> set[int]:
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return {each for each in pids if parent_of(each) == pid}
+
+
+def descendants_of(pid: int) -> set[int]:
+    children = children_of(pid)
+    return children.union(*(descendants_of(child) for child in children))
+
+
+def left_after(pids: set[int], seconds: float) -> set[int]:
+    """Those of ``pids`` that still run after at most ``seconds``, each."""
+    return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
+
+
+def kept_waiting(pid: int, thread: int) -> float:
+    """Seconds in which this thread of a process could have run, and the kernel ran others instead."""
+    return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
+
+
+def end(pids: Iterable[int]) -> None:
+    """End what a test has started, and may find still running."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

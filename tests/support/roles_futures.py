@@ -1,0 +1,576 @@
+"""What roles do in the tests of futures: calls whose answer comes when the test says, and how each future ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.futures import Future, collect_all, wait_all
+
+from tests.support import roles_plain
+from tests.support.future_trees import Branch, Leaf, Tree, leaves, nodes
+
+# Longer than anything here takes; a wait that lasts so long (seconds) is a failure.
+LONG = 20.0
+
+
+@dataclass(frozen=True)
+class End:
+    """How a wait ended: the value and its type's name, or the error's type and text; and the seconds it took."""
+
+    value: Any
+    kind: str
+    error: str
+    text: str
+    seconds: float
+
+    @property
+    def short(self) -> tuple[Any, str]:
+        """The value or the error's text, and the type of it."""
+        return (self.text, self.error) if self.error else (self.value, self.kind)
+
+
+def end(wait: Callable[[], Any]) -> End:
+    start = time.monotonic()
+    try:
+        value = wait()
+    except Exception as error:
+        return End(None, "", type(error).__name__, str(error), time.monotonic() - start)
+    return End(value, type(value).__name__, "", "", time.monotonic() - start)
+
+
+def failing(error: Exception) -> Callable[[object], Any]:
+    """A callback that raises."""
+
+    def fail(_: object) -> Any:
+        raise error
+
+    return fail
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def refuse(text: str) -> None:
+    raise ValueError(text)
+
+
+def refuse_key(text: str) -> None:
+    raise KeyError(text)
+
+
+# Answers of this role that somebody else gives: by number.
+
+_open: dict[int, Future[Any]] = {}
+_doors: dict[int, threading.Event] = {}
+_lock = threading.Lock()
+_waiting = threading.Semaphore(0)
+
+
+def _answer(number: int) -> Future[Any]:
+    with _lock:
+        return _open.setdefault(number, Future())
+
+
+def _door(number: int) -> threading.Event:
+    with _lock:
+        return _doors.setdefault(number, threading.Event())
+
+
+@rpc.functions.async_execution
+def answered(number: int, fails: bool) -> Future[Any]:
+    """Answered when somebody calls `give`; a failure is raised in `then`, which passes errors on."""
+    later = _answer(number)
+    return later.then(failing(ValueError(f"leaf {number}"))) if fails else later
+
+
+def waits(number: int, fails: bool) -> int:
+    """A thread of this role waits until somebody calls `give`."""
+    _waiting.release()
+    if not _door(number).wait(LONG):
+        raise TimeoutError(f"nobody gave {number}")
+    if fails:
+        raise ValueError(f"leaf {number}")
+    return number
+
+
+def give(number: int) -> None:
+    """Runs where `answered` or `waits` does: lets it end."""
+    _door(number).set()
+    _answer(number).set_result(number)
+
+
+def await_waiting(count: int) -> bool:
+    """Until so many calls of `waits` have come here since the last time."""
+    return all(_waiting.acquire(timeout=LONG) for _ in range(count))
+
+
+def waits_through(to: str, number: int, timeout: float) -> int:
+    """A nested call: a thread of this role waits for a thread of another."""
+    value: int = rpc.rpc_sync(to, waits, args=(number, False), timeout=timeout)
+    return value
+
+
+@rpc.functions.async_execution
+def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
+    """The same, and no thread of this role waits."""
+    future: Future[int] = rpc.rpc_async(to, waits, args=(number, False), timeout=timeout)
+    return future
+
+
+def start_nested(function: Any, count: int, timeout: float, patience: float) -> None:
+    """Ask ``b`` so often for what waits at ``c``; `take_nested` waits for the answers.
+
+    ``timeout``, ``patience``: seconds of b's calls to c, and of these.
+    """
+    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=patience) for _ in range(count)]
+
+
+def take_nested() -> list[End]:
+    return [end(each.wait) for each in _kept]
+
+
+def forget() -> None:
+    with _lock:
+        _open.clear()
+        _doors.clear()
+
+
+# Random fan-in: a tree of futures, whose leaves are completed one by one.
+
+
+@dataclass(frozen=True)
+class Observed:
+    """``done``: at first and after each completion, which nodes are, in the tree's order; ``ends``: of all, at last."""
+
+    done: list[list[bool]]
+    ends: list[End]
+
+
+def grow(tree: Tree, to: str) -> Observed:
+    """Make the futures of a tree, complete its leaves by their turn, and look at all nodes after each."""
+    rpc.rpc_sync(to, forget)
+    made: dict[int, Future[Any]] = {}
+    _grown(tree, to, made)
+    ready = {leaf.number: threading.Event() for leaf in leaves(tree)}
+    for number, event in ready.items():  # last, so that all that hangs on the leaf has run when it is set
+        made[number].add_done_callback(lambda _, event=event: event.set())
+    order = [node.number for node in nodes(tree)]
+    done = [[made[number].done() for number in order]]
+    for leaf in sorted(leaves(tree), key=lambda each: each.turn):
+        _complete(leaf, to, made)
+        assert ready[leaf.number].wait(LONG)
+        done.append([made[number].done() for number in order])
+    return Observed(done, [end(lambda n=number: _plain(made[n].wait())) for number in order])
+
+
+def _grown(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
+    made[tree.number] = future = _future(tree, to, made)
+    return future
+
+
+def _future(tree: Tree, to: str, made: dict[int, Future[Any]]) -> Future[Any]:
+    if isinstance(tree, Branch):
+        below = [_grown(child, to, made) for child in tree.children]
+        return collect_all(below) if tree.kind == "all" else below[0].then(_callback(tree))
+    if tree.source == "here":
+        return Future()
+    called = answered if tree.source == "answered" else waits
+    return rpc.rpc_async(to, called, args=(tree.number, tree.fails), timeout=LONG)
+
+
+def _callback(tree: Branch) -> Callable[[Any], Any]:
+    if tree.kind == "raise":
+        return failing(ValueError(f"branch {tree.number}"))
+    return lambda below: [_plain(below.value())]
+
+
+def _plain(value: Any) -> Any:
+    """`collect_all` gives futures: what these hold."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return _plain(value.wait()) if isinstance(value, torch._C.Future) else value
+
+
+def _complete(leaf: Leaf, to: str, made: dict[int, Future[Any]]) -> None:
+    if leaf.source != "here":
+        rpc.rpc_sync(to, give, args=(leaf.number,))
+    elif leaf.fails:
+        made[leaf.number].set_exception(ValueError(f"leaf {leaf.number}"))
+    else:
+        made[leaf.number].set_result(leaf.number)
+
+
+# Chains.
+
+
+def chain(length: int, to: str = "") -> Any:
+    """So many `then`, each adding 1, on a future of this role, or on that of a call."""
+    first: Future[Any] = rpc.rpc_async(to, add, args=(0, 0)) if to else Future()
+    last = first
+    for _ in range(length):
+        last = last.then(lambda done: done.value() + 1)
+    if not to:
+        first.set_result(0)
+    return last.wait()
+
+
+def long_chain(length: int, at_once: int) -> int:
+    """`chain_in_rounds` in a thread whose stack has the usual 8 MiB, whatever this machine's limits are."""
+    before, found = threading.stack_size(8 << 20), []
+    try:
+        thread = threading.Thread(target=lambda: found.append(chain_in_rounds(length, at_once)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    return found[0]
+
+
+def chain_in_rounds(length: int, at_once: int) -> int:
+    """The same as `chain`, by futures that are complete before the next `then`: never deeper than ``at_once``."""
+    value = 0
+    while value < length:
+        value += chain(min(at_once, length - value))
+    return value
+
+
+def chain_of_calls(length: int, to: str) -> Any:
+    """Each callback makes a call of its own, in the thread that completed the one before."""
+    last: Future[Any] = rpc.rpc_async(to, add, args=(0, 0))
+    for _ in range(length):
+        last = last.then(lambda done: rpc.rpc_sync(to, add, args=(done.value(), 1)))
+    return last.wait()
+
+
+def failing_chain(length: int, at: int) -> tuple[int, End]:
+    """How many callbacks of a chain ran with a value if one raises, and what its end gives."""
+    ran: list[int] = []
+
+    def step(number: int, done: Any) -> None:
+        done.value()
+        if number == at:
+            raise ValueError("broken")
+        ran.append(number)
+
+    first: Future[Any] = Future()
+    last: Future[Any] = first
+    for number in range(length):
+        last = last.then(lambda done, number=number: step(number, done))
+    first.set_result(None)
+    return len(ran), end(last.wait)
+
+
+# Fan-in of calls.
+
+
+def fan_in(way: str, calls: Sequence[str], to: str) -> End:
+    """`collect_all` or `wait_all` of calls: ``ok`` gives its place, ``no`` raises, ``never`` times out after 1 s."""
+
+    def call(place: int, kind: str) -> Future[Any]:
+        if kind == "ok":
+            return rpc.rpc_async(to, add, args=(place, 0))
+        if kind == "never":
+            return rpc.rpc_async(to, never, args=(False,), timeout=1.0)
+        return rpc.rpc_async(to, refuse, args=(f"call {place}",))
+
+    def gather() -> Any:
+        futures = [call(place, kind) for place, kind in enumerate(calls)]
+        return wait_all(futures) if way == "wait_all" else _plain(collect_all(futures).wait())
+
+    return end(gather)
+
+
+# A callback and a lock: the thread that sets the result runs it, whatever that thread holds.
+
+
+def callback_under_lock(reentrant: bool) -> bool | None:
+    """Set a result under a lock; the callback wants it too. Whether it got it within 0.2 s."""
+    lock: Any = threading.RLock() if reentrant else threading.Lock()
+    got: list[bool] = []
+    future: Future[Any] = Future()
+
+    def take(_: object) -> None:
+        got.append(lock.acquire(timeout=0.2))
+        if got[-1]:
+            lock.release()
+
+    future.add_done_callback(take)
+    with lock:
+        future.set_result(None)
+    return got[0]
+
+
+def callback_outside_lock() -> bool:
+    """The reference's way: decide under the lock, complete after it."""
+    lock = threading.Lock()
+    got: list[bool] = []
+    with lock:
+        future: Future[Any] = Future()
+        future.add_done_callback(lambda _: got.append(lock.acquire(timeout=LONG)))
+        result = 1
+    future.set_result(result)
+    return got[0]
+
+
+# What @async_execution functions answer.
+
+
+@rpc.functions.async_execution
+def sets_exception(later: bool) -> Future[Any]:
+    future: Future[Any] = Future()
+    if later:
+        timer = threading.Timer(0.05, future.set_exception, (ValueError("set"),))
+        timer.daemon = True
+        timer.start()
+    else:
+        future.set_exception(ValueError("set"))
+    return future
+
+
+@rpc.functions.async_execution
+def sets_exception_then_reads() -> Future[Any]:
+    """The repair: through `then`, which reads the value."""
+    future: Future[Any] = Future()
+    future.set_exception(ValueError("set"))
+    return future.then(lambda done: done.value())
+
+
+@rpc.functions.async_execution
+def raises_in_then() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(None)
+    return future.then(failing(ValueError("raised")))
+
+
+@rpc.functions.async_execution
+def raises_at_once() -> Future[Any]:
+    raise ValueError("at once")
+
+
+@rpc.functions.async_execution
+def corrupted() -> Future[Any]:
+    """An answer first, then an exception on the same future."""
+    future: Future[Any] = Future()
+    future.set_result(1)
+    end(lambda: future.set_exception(ValueError("late")))
+    return future
+
+
+@rpc.functions.async_execution
+def a_future_of_a_future() -> Future[Any]:
+    inner: Future[Any] = Future()
+    inner.set_result(1)
+    outer: Future[Any] = Future()
+    outer.set_result(inner)
+    return outer
+
+
+@rpc.functions.async_execution
+def an_unsendable_value() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(threading.Lock())
+    return future
+
+
+@rpc.functions.async_execution
+def a_fan_in() -> Future[Any]:
+    """Futures in the answer, which cannot travel."""
+    future: Future[Any] = Future()
+    future.set_result(1)
+    return collect_all([future, future])  # type: ignore[return-value]
+
+
+@rpc.functions.async_execution
+def a_fan_in_of_values() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(1)
+    return collect_all([future, future]).then(lambda done: [each.value() for each in done.value()])
+
+
+@rpc.functions.async_execution
+def forwards(to: str, text: str = "") -> Future[Any]:
+    """Answers with the future of a further call: of a sum, or of an error."""
+    return rpc.rpc_async(to, refuse, args=(text,)) if text else rpc.rpc_async(to, add, args=(1, 2))
+
+
+def returns_a_future() -> Future[Any]:
+    return Future()
+
+
+_kept: list[Any] = []
+
+
+@rpc.functions.async_execution
+def never(keep: bool) -> Future[Any]:
+    future: Future[Any] = Future()
+    if keep:
+        _kept.append(future)
+    return future
+
+
+def call(function: Any, to: str, *args: Any, timeout: float = LONG) -> End:
+    return end(lambda: rpc.rpc_async(to, function, args=args, timeout=timeout).wait())
+
+
+def call_briefly(to: str) -> End:
+    return call(add, to, 1, 2, timeout=0.5)
+
+
+def fetch(function: Any, to: str, *args: Any) -> End:
+    return end(lambda: rpc.remote(to, function, args=args).to_here(LONG))
+
+
+def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, list[End]]:
+    """A call that is never answered, and three others while it is under way."""
+    others: list[End] = []
+
+    def ask() -> Any:
+        pending = rpc.rpc_async(to, never, args=(keep,), timeout=timeout)
+        others.extend(call(add, to, number, 1) for number in range(3))
+        assert not pending.done()  # they were answered before
+        return pending.wait()
+
+    return end(ask), others
+
+
+def leave_unanswered(keep: bool, awaited: bool, timeout: float) -> float:
+    """Calls `b`, and goes to the shutdown with the call still open, or after its timeout: when (`time.monotonic`)."""
+    pending = rpc.rpc_async("b", never, args=(keep,), timeout=timeout)
+    if awaited:
+        end(pending.wait)
+    return time.monotonic()
+
+
+def send_a_future(to: str) -> End:
+    return end(lambda: rpc.rpc_sync(to, roles_plain.nothing, args=(Future(),)))
+
+
+def overtaken(to: str) -> tuple[End, End, End]:
+    """Complete the future of a call before its answer comes: the value, the answer's fate, a later call."""
+    rpc.rpc_sync(to, forget)
+    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
+    future.set_result("mine")
+    rpc.rpc_sync(to, give, args=(1,))
+    return end(future.wait), end(lambda: future.set_result("again")), call(add, to, 1, 2)
+
+
+def early_value(to: str) -> tuple[bool, End, End, bool]:
+    """Of a call that is under way: done, value; when it has ended: its value, done."""
+    rpc.rpc_sync(to, forget)
+    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
+    before, early = future.done(), end(future.value)
+    rpc.rpc_sync(to, give, args=(1,))
+    return before, early, end(future.wait), future.done()
+
+
+def calls_in_callbacks(to: str) -> dict[str, End]:
+    """A call in a callback: waited for there, to this role itself, and answered with its future."""
+    name = rpc.get_worker_info().name
+    ways: dict[str, Callable[[Any], Any]] = {
+        "sync": lambda done: rpc.rpc_sync(to, add, args=(done.value(), 10)),
+        "to itself": lambda done: rpc.rpc_sync(name, add, args=(done.value(), 10)),
+        "remote": lambda done: rpc.remote(to, add, args=(done.value(), 10)).to_here(LONG),
+        "async": lambda done: rpc.rpc_async(to, add, args=(done.value(), 10)),
+    }
+    found = {}
+    for way, callback in ways.items():
+        future: Future[Any] = rpc.rpc_async(to, add, args=(1, 2)).then(callback)
+        found[way] = end(lambda future=future: _plain(future.wait()))
+    return found
+
+
+def callback_raises_beside_others(to: str) -> tuple[list[int], End, End]:
+    """Callbacks on one call's future, the second of three raising: which ran, the call's end, a later call."""
+    rpc.rpc_sync(to, forget)
+    ran: list[int] = []
+    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
+    future.add_done_callback(lambda _: ran.append(1))
+    future.add_done_callback(failing(ValueError("swallowed")))
+    future.add_done_callback(lambda _: ran.append(3))
+    last = future.then(lambda _: None)
+    rpc.rpc_sync(to, give, args=(1,))
+    last.wait()
+    return ran, end(future.wait), call(add, to, 1, 2)
+
+
+def never_set_after_an_error(to: str, caught: bool) -> bool:
+    """A callback of a failed call completes another future: whether it was, once the callback has run."""
+    rpc.rpc_sync(to, forget)
+    other: Future[Any] = Future()
+
+    def hand_on(done: Any) -> None:
+        try:
+            other.set_result(done.value())
+        except ValueError as error:
+            if not caught:
+                raise
+            other.set_result(error)
+
+    failed = rpc.rpc_async(to, waits, args=(1, True), timeout=LONG)
+    failed.add_done_callback(hand_on)
+    ran = threading.Event()
+    failed.add_done_callback(lambda _: ran.set())
+    rpc.rpc_sync(to, give, args=(1,))
+    assert ran.wait(LONG)
+    return other.done()
+
+
+def threads_of_callbacks(to: str) -> tuple[bool, bool]:
+    """Whether a callback runs in the caller's thread: added while the call is under way, and added afterwards."""
+    rpc.rpc_sync(to, forget)
+    mine = threading.get_ident()
+    future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
+    before = future.then(lambda _: threading.get_ident())
+    rpc.rpc_sync(to, give, args=(1,))
+    in_mine: bool = before.wait() == mine
+    return in_mine, future.then(lambda _: threading.get_ident()).wait() == mine
+
+
+# Other surprises of the facts.
+
+
+def nested_contexts() -> tuple[End, bool]:
+    """A context in a context; and whether one after the other works."""
+
+    def nest() -> None:
+        with dist_autograd.context(), dist_autograd.context():
+            pass
+
+    nested = end(nest)
+    with dist_autograd.context() as context:
+        return nested, context >= 0
+
+
+def note(folder: str, text: str) -> None:
+    """What ran here, where the test finds it also when this role has ended."""
+    (Path(folder) / text).touch()
+
+
+def note_through(to: str, folder: str, text: str) -> None:
+    """A nested call: notes on a third role."""
+    rpc.rpc_sync(to, note, args=(folder, text))
+
+
+class Noting:
+    def __init__(self, folder: str, text: str) -> None:
+        note(folder, text)
+
+
+def start_and_leave(folder: str, count: int) -> None:
+    """Calls that nobody awaits, references that nobody keeps, calls that make calls; then to the shutdown.
+
+    ``count``: of each; nested calls need fewer than `c` has threads (`test_async_execution.TestNestedCalls`).
+    """
+    for number in range(count):
+        rpc.rpc_async("b", note, args=(folder, f"call {number}"))
+        rpc.remote("b", Noting, args=(folder, f"reference {number}"))
+        rpc.rpc_async("c", note_through, args=("b", folder, f"nested {number}"))

@@ -1,0 +1,87 @@
+"""Roles that do not answer: stuck in torch's start, or stopped."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch.distributed.rpc as rpc
+
+from tests.support import roles_plain
+
+# Address space beyond what a role has when it begins to start RPC: gloo's threads have their stacks in it, the agent's
+# sixteen have not (8 MiB each).
+ROOM = 110 << 20
+
+
+def be_short_of_threads(role: str) -> None:
+    """As under ``ulimit -v``: torch cannot make all threads of its agent, and waits in their pool's destructor for
+    ever, with Python's lock."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM,) * 2)
+
+
+def _instead_of_its_agent(act: Callable[[], object]) -> None:
+    """In this process; all roles have met by then."""
+    rpc.TensorPipeAgent = lambda *arguments, **named: act()  # type: ignore[misc, assignment]
+
+
+def _hold_the_lock(place: Path) -> None:
+    (place / "held").touch()
+    roles_plain.hold_the_gil()
+
+
+def _die_when_it_is_held(place: Path) -> None:
+    due = time.monotonic() + 30
+    while not (place / "held").exists():
+        assert time.monotonic() < due
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def a_is_stuck(place: Path, role: str) -> None:
+    """In its agent's constructor, with Python's lock."""
+    if role == "a":
+        _instead_of_its_agent(partial(_hold_the_lock, place))
+
+
+def a_is_stuck_and_b_dies(place: Path, role: str) -> None:
+    a_is_stuck(place, role)
+    if role == "b":
+        _instead_of_its_agent(partial(_die_when_it_is_held, place))
+
+
+def waits_in_its_start(role: str) -> None:
+    """For ever, with Python's lock free."""
+    _instead_of_its_agent(wait_for_ever)
+
+
+def a_waits_in_its_start(role: str) -> None:
+    if role == "a":
+        waits_in_its_start(role)
+
+
+def a_takes_its_time(seconds: int, role: str) -> None:
+    """Before it starts RPC, with Python's lock."""
+    if role == "a":
+        ctypes.PyDLL(None).sleep(seconds)
+
+
+def stop() -> None:
+    """This role's process, as by somebody's SIGSTOP."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+def fail() -> None:
+    raise roles_plain.Unlucky("today")

@@ -1,0 +1,213 @@
+"""What roles play in the tests of a network's faults: how they enter it, and what they see of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed.rpc as rpc
+
+from faults.inject.announcer import Announcer
+from faults.inject.network import network
+from faults.ledger import Ledger
+from faults.plan import Plan
+
+_IN_MODIFY = 2  # sys/inotify.h
+
+_announcers: list[Announcer] = []
+_undo: list[object] = []
+
+
+def enter_network(folder: Path, role: str) -> None:
+    """For ``launch(before=partial(enter_network, folder))``: into the network, with the plan of the folder."""
+    network.enter(folder, role)
+    plan = Plan.from_json((folder / "plan.json").read_text())
+    announcer = Announcer(role)
+    _announcers.append(announcer)
+    _undo.append(network.prepare(plan, role, folder, Ledger(folder, role), announcer))
+
+
+def announce(step: int) -> float:
+    """This role is at this step. Returns how long its actions took (seconds)."""
+    start = time.monotonic()
+    _announcers[0].announce("step", step)
+    return time.monotonic() - start
+
+
+def undo() -> None:
+    _undo[0]()  # type: ignore[operator]
+
+
+class Unlucky(Exception):
+    pass
+
+
+def name() -> str:
+    return rpc.get_worker_info().name
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Of one call: the value, or the error's type and text; and how long it took (seconds)."""
+
+    value: object
+    error: str
+    text: str
+    seconds: float
+
+
+def call(peer: str, timeout: float, size: int = 0) -> Answer:
+    """Ask a peer for its name, or for how many bytes it was sent."""
+    start = time.monotonic()
+    try:
+        if size:
+            value = rpc.rpc_sync(peer, length, (torch.zeros(size, dtype=torch.uint8),), timeout=timeout)
+        else:
+            value = rpc.rpc_sync(peer, name, timeout=timeout)
+    except Exception as error:
+        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
+    return Answer(value, "", "", time.monotonic() - start)
+
+
+def length(tensor: torch.Tensor) -> int:
+    return tensor.numel()
+
+
+def calls(peer: str, count: int, timeout: float) -> list[Answer]:
+    return [call(peer, timeout) for _ in range(count)]
+
+
+def calls_until_late(peer: str, most: int, late: float) -> list[Answer]:
+    """Until three took longer than ``late`` seconds."""
+    answers: list[Answer] = []
+    while len(answers) < most and sum(each.seconds > late for each in answers) < 3:
+        answers.append(call(peer, 60.0))
+    return answers
+
+
+def call_twice(peers: list[str]) -> list[object]:
+    """Answers of a healthy network."""
+    return [rpc.rpc_sync(peer, length, (torch.zeros(size),)) for peer in peers for size in (1, 1000)]
+
+
+_counted: list[str] = []
+
+
+def count(caller: str) -> int:
+    _counted.append(caller)
+    return len(_counted)
+
+
+def count_at(peer: str, timeout: float) -> Answer:
+    """Call something that the peer counts."""
+    start = time.monotonic()
+    try:
+        value = rpc.rpc_sync(peer, count, (name(),), timeout=timeout)
+    except Exception as error:
+        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
+    return Answer(value, "", "", time.monotonic() - start)
+
+
+def counted() -> int:
+    """How often `count` executed here."""
+    return len(_counted)
+
+
+_go = threading.Event()
+_entered = threading.Event()
+_pending: list[rpc.Future[None]] = []
+
+
+def stay() -> None:
+    """A call that goes on until `let_go`."""
+    _entered.set()
+    _go.wait(30)
+
+
+def let_go() -> None:
+    _go.set()
+
+
+def await_entered() -> bool:
+    return _entered.wait(10)
+
+
+def start_stay(peer: str) -> None:
+    _pending.append(rpc.rpc_async(peer, stay, timeout=20))
+
+
+def end_of_stay() -> Answer:
+    """How the call that `start_stay` began ended, and how long that took from now."""
+    start = time.monotonic()
+    try:
+        _pending.pop().wait()
+    except Exception as error:
+        return Answer(None, type(error).__name__, str(error), time.monotonic() - start)
+    return Answer("done", "", "", time.monotonic() - start)
+
+
+def await_line(path: Path, text: str) -> None:
+    """Wait until a file that others append to has this text: by the kernel's notice, at most 20 s."""
+    library = ctypes.CDLL(None, use_errno=True)
+    notices = library.inotify_init()
+    assert notices >= 0
+    try:
+        assert library.inotify_add_watch(notices, str(path).encode(), _IN_MODIFY) >= 0
+        due = time.monotonic() + 20
+        while text not in path.read_text():
+            assert select.select([notices], [], [], max(0.0, due - time.monotonic()))[0], f"no {text} in {path}"
+            os.read(notices, 4096)
+    finally:
+        os.close(notices)
+
+
+def networks_of_threads() -> dict[str, set[str]]:
+    """Network namespace to the names of this process's threads that are in it."""
+    found: dict[str, set[str]] = {}
+    for task in Path("/proc/self/task").iterdir():
+        found.setdefault(str((task / "ns/net").readlink()), set()).add(f"{(task / 'comm').read_text().strip()}")
+    return found
+
+
+def sockets_of_new_thread() -> list[str]:
+    """The interfaces that a socket sees which a thread makes that is started now."""
+    seen: list[str] = []
+
+    def look() -> None:
+        with socket.socket() as each:
+            each.bind(("0.0.0.0", 0))
+            seen.extend(name for _, name in socket.if_nameindex())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    return sorted(seen)
+
+
+def own_network() -> str:
+    return str(Path("/proc/self/ns/net").readlink())
+
+
+def interfaces_told() -> list[str | None]:
+    return [os.environ.get(name) for name in ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")]
+
+
+def bytes_sent() -> int:
+    """Through the interface, as its own counter says."""
+    rows = Path("/proc/thread-self/net/dev").read_text().splitlines()
+    row = next(each for each in rows if each.strip().startswith("eth0:"))
+    return int(row.split()[9])
+
+
+def listening() -> set[str]:
+    """Addresses of this network's listening sockets."""
+    rows = Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
+    raw = [bytes.fromhex(row.split()[1].split(":")[0]) for row in rows if row.split()[3] == "0A"]
+    return {socket.inet_ntoa(each[::-1]) for each in raw}

@@ -1,0 +1,266 @@
+"""What roles play in the tests. At the top of a module, since it is sent to other processes by name."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.rpc as rpc
+
+from reference.trace.progress import log_step
+
+_before: list[str] = []
+
+
+def nothing() -> None:
+    pass
+
+
+def name() -> str:
+    return rpc.get_worker_info().name
+
+
+def rank() -> int:
+    return rpc.get_worker_info().id
+
+
+def name_of(peer: str) -> str:
+    return rpc.rpc_sync(peer, name)
+
+
+def next_one() -> str:
+    """Call the role after this one, and the first after the last."""
+    info = rpc.get_worker_info()
+    everybody = sorted(rpc.api._get_current_rpc_agent().get_worker_infos(), key=lambda each: each.id)
+    return name_of(everybody[(info.id + 1) % len(everybody)].name)
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+class Unlucky(Exception):
+    pass
+
+
+def unlucky() -> None:
+    raise Unlucky("today")
+
+
+def exit_3() -> None:
+    sys.exit(3)
+
+
+def exit_0() -> None:
+    sys.exit(0)
+
+
+def exit_with_text() -> None:
+    sys.exit("no more")
+
+
+def leave_4() -> None:
+    os._exit(4)
+
+
+def leave_0() -> None:
+    os._exit(0)
+
+
+def be_deaf() -> None:
+    """To the launcher's question for stacks, and never done."""
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    threading.Event().wait()
+
+
+_done = threading.Event()
+
+
+def be_done() -> None:
+    """The last thing this role does before the common shutdown."""
+    _done.set()
+
+
+def await_done() -> bool:
+    """Runs on a role that plays `be_done`."""
+    return _done.wait(30)
+
+
+def kill_oneself_when_b_is_done() -> None:
+    assert rpc.rpc_sync("b", await_done)
+    kill_oneself()
+
+
+def kill_oneself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash() -> None:
+    ctypes.string_at(0)
+
+
+class Made(Exception):
+    """Cannot be made again from its one argument: pickled here, it cannot be read there."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a}{b}")
+
+
+def unreadable() -> Made:
+    return Made(1, 2)
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def mute() -> None:
+    raise Mute
+
+
+def stop_in_mid_send() -> bytes:
+    """The value is large, and its sender stops when it has sent the beginning."""
+    send = Connection._send  # type: ignore[attr-defined]
+
+    def only_the_beginning(self: Connection, data: Any) -> None:
+        if len(data) < 1_000_000:
+            return send(self, data)
+        send(self, data[:1000])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return threading.Event().wait()
+
+    Connection._send = only_the_beginning  # type: ignore[attr-defined]
+    return bytes(2_000_000)
+
+
+def unsendable() -> Any:
+    return threading.Lock()
+
+
+def wait_for_ever() -> None:
+    threading.Thread(target=_second_thread, daemon=True).start()
+    threading.Event().wait()
+
+
+def announce_and_wait() -> None:
+    """Tell the launcher's ``on_progress`` that every role is up, then never end."""
+    log_step(1, 1, 0.0)
+    wait_for_ever()
+
+
+def _second_thread() -> None:
+    threading.Event().wait()
+
+
+def hold_the_gil() -> None:
+    """Sleep in C without letting any other Python thread run."""
+    ctypes.PyDLL(None).sleep(1000)
+
+
+def call_for_ever(peer: str) -> None:
+    rpc.rpc_sync(peer, wait_for_ever, timeout=0)
+
+
+def never_finish() -> None:
+    """Returns at once, and leaves a thread that Python waits for at its end."""
+    threading.Thread(target=_second_thread, daemon=False).start()
+
+
+def speak() -> None:
+    print("said to stdout")
+    print("said to stderr", file=sys.stderr)
+    os.write(1, b"said by the process\n")
+    warnings.warn("said as a warning", stacklevel=1)
+
+
+def speak_at_length() -> None:
+    print("x" * 200_000 + "end")
+
+
+def start_a_child() -> int:
+    return subprocess.Popen(["sleep", "1000"]).pid
+
+
+def remember(role: str) -> None:
+    """A ``before``: must run before RPC does."""
+    _before.append(f"{role} {rpc.api._is_current_rpc_agent_set()}")
+
+
+def remembered() -> list[str]:
+    return _before
+
+
+def refuse_b(role: str) -> None:
+    if role == "b":
+        raise Unlucky("before")
+
+
+def use_the_faulty_agent(role: str) -> None:
+    import torch.distributed.rpc._testing  # noqa: F401
+
+
+def backend_in_use() -> str:
+    return type(rpc.api._get_current_rpc_agent()).__name__
+
+
+def rpc_timeout() -> float:
+    return rpc.get_rpc_timeout()
+
+
+def draw() -> tuple[float, float, int]:
+    import random
+
+    import numpy
+
+    return torch.rand(1).item(), random.random(), int(numpy.random.randint(2**31))
+
+
+def threads() -> tuple[int, str]:
+    return torch.get_num_threads(), os.environ["OMP_NUM_THREADS"]
+
+
+def listening_addresses() -> list[str]:
+    """Where this process listens, from the kernel's own table."""
+    inodes = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(descriptor.readlink())
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    addresses = []
+    for table, family, width in (("tcp", socket.AF_INET, 4), ("tcp6", socket.AF_INET6, 16)):
+        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                packed = bytes.fromhex(fields[1].split(":")[0])
+                words = [packed[at : at + 4][::-1] for at in range(0, width, 4)]
+                addresses.append(socket.inet_ntop(family, b"".join(words)))
+    return addresses
+
+
+def big(count: int) -> torch.Tensor:
+    return torch.arange(count, dtype=torch.float64)
+
+
+class Unopened:
+    """Sent as a call of ``function``, which the process that opens it executes."""
+
+    def __init__(self, function: Callable[..., object], *args: object) -> None:
+        self.call = function, args
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return self.call

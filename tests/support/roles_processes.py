@@ -1,0 +1,49 @@
+"""What roles play in the tests of process and message faults, and the ``before`` that hurts them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch.distributed.rpc as rpc
+
+from faults import hook
+from faults.plan import Plan
+from reference.trace.progress import log_step
+from tests.support import roles_plain
+
+
+def planned(folder: Path, text: str) -> Callable[[str], None]:
+    """A ``before`` for this plan, in a folder that is made for it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "plan.json").write_text(Plan.parse(text).to_json())
+    return partial(hook.install, folder)
+
+
+def step(number: int = 1) -> None:
+    log_step(number, number, 0.0)
+
+
+def timed_step(number: int = 1) -> float:
+    begin = time.monotonic()
+    step(number)
+    return time.monotonic() - begin
+
+
+def undo() -> float:
+    begin = time.monotonic()
+    hook.remove()
+    return time.monotonic() - begin
+
+
+def call(peer: str) -> tuple[str, float]:
+    """Who answered, and the seconds that it took."""
+    begin = time.monotonic()
+    return rpc.rpc_sync(peer, roles_plain.name), time.monotonic() - begin
+
+
+def call_and_kill_oneself(number: int = 1) -> None:
+    step(number)
+    roles_plain.kill_oneself()

@@ -1,0 +1,432 @@
+"""What roles do in the tests of faults: a shop whose functions are called in every way RPC knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc.internal import _InternalRPCPickler
+from torch.futures import Future
+
+from faults import hook
+from faults.inject.call import delivery
+from faults.plan.moment import Moment
+from reference.trace.progress import log_step
+
+HERE = f"{__name__}:"
+
+# How often each function ran in this process: the callee's own count.
+ran: Counter[str] = Counter()
+order: list[str] = []
+kept: list[Any] = []
+_lock = threading.Lock()
+
+
+def _run(name: str) -> None:
+    with _lock:
+        ran[name] += 1
+
+
+def counts() -> dict[str, int]:
+    """How often each function has run here since the last `forget`."""
+    return dict(ran)
+
+
+def executions() -> list[str]:
+    """Whose `arrive` ran here, in that order."""
+    return list(order)
+
+
+def forget() -> None:
+    """Count from nothing again."""
+    ran.clear()
+    order.clear()
+    kept.clear()
+
+
+def activate(folder: str, role: str) -> None:
+    """Put a plan to work on an idle role; its own counts begin again too."""
+    forget()
+    hook.activate(folder, role)
+
+
+def await_ends() -> None:
+    """Until the end of every call of this role is written: that comes a moment after its caller has its answer."""
+    desk = delivery.CalleeState.open
+    assert desk is not None
+    due = time.monotonic() + 10
+    while True:
+        events = Counter(json.loads(line)["event"] for line in desk.ledger.path.read_text().splitlines())
+        if events["invoke"] == events["ok"] + events["fail"] + events["info"]:
+            return
+        assert time.monotonic() < due, events
+        threading.Event().wait(0.002)
+
+
+def deactivate() -> None:
+    await_ends()
+    hook.deactivate()
+
+
+def nothing() -> None:
+    pass
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+# What is called. Each works on numbers and on tensors, with the derivative 2x + 1.
+
+
+def function(x: Any) -> Any:
+    _run("function")
+    return x * x + x
+
+
+def _later(name: str, x: Any) -> Future[Any]:
+    """Completed by a thread of its own, as an answer that several calls wait for is."""
+    _run(name)
+    future: Future[Any] = Future()
+    future.set_result(x)
+    return future.then(lambda done: done.value() * done.value() + done.value())
+
+
+@rpc.functions.async_execution
+def asynchronous(x: Any) -> Future[Any]:
+    return _later("asynchronous", x)
+
+
+class Till:
+    """Lives on the callee."""
+
+    def method(self, x: Any) -> Any:
+        _run("Till.method")
+        return x * x + x
+
+    @staticmethod
+    def static(x: Any) -> Any:
+        _run("Till.static")
+        return x * x + x
+
+    @classmethod
+    def of_class(cls, x: Any) -> Any:
+        _run("Till.of_class")
+        return x * x + x
+
+    @staticmethod
+    @rpc.functions.async_execution
+    def static_asynchronous(x: Any) -> Future[Any]:
+        return _later("Till.static_asynchronous", x)
+
+    @rpc.functions.async_execution
+    def method_asynchronous(self, x: Any) -> Future[Any]:
+        return _later("Till.method_asynchronous", x)
+
+
+def _call_method(method: Any, rref: Any, *args: Any) -> Any:
+    """The helper of the tutorials."""
+    return method(rref.local_value(), *args)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One form of call. ``name``: what is called, within this module; ``make``: (to, x, timeout) to its answer."""
+
+    name: str
+    make: Callable[[str, Any, float], Any]
+
+    @property
+    def site(self) -> str:
+        return HERE + self.name
+
+
+def _sync(name: str, called: Callable[..., Any]) -> Way:
+    return Way(name, lambda to, x, timeout: rpc.rpc_sync(to, called, args=(x,), timeout=timeout))
+
+
+def _till(to: str) -> Any:
+    """Its class is known when it returns: else an asynchronous proxy's call leaves from another thread, in which
+    torch has forgotten the caller's autograd context, and gradients go missing."""
+    till = rpc.remote(to, Till)
+    till._get_type(blocking=False).wait()  # a blocking one would break the proxies: they want this very future
+    return till
+
+
+# RRefs whose `remote` has failed: where its timeout has passed, dropping one corrupts the heap (torch 2.13).
+undropped: list[Any] = []
+
+
+def _fetched(rref: Any, timeout: float) -> Any:
+    try:
+        return rref.to_here(timeout)
+    except Exception:
+        undropped.append(rref)
+        raise
+
+
+WAYS: Mapping[str, Way] = {
+    "rpc_sync": _sync("function", function),
+    "rpc_async": Way("function", lambda to, x, t: rpc.rpc_async(to, function, args=(x,), timeout=t).wait()),
+    "remote": Way("function", lambda to, x, t: _fetched(rpc.remote(to, function, args=(x,), timeout=t), t)),
+    "static": _sync("Till.static", Till.static),
+    "of_class": _sync("Till.of_class", Till.of_class),
+    "asynchronous": _sync("asynchronous", asynchronous),
+    "static_asynchronous": _sync("Till.static_asynchronous", Till.static_asynchronous),
+    "proxy": Way("Till.method", lambda to, x, t: _till(to).rpc_sync(timeout=t).method(x)),
+    "proxy_async": Way("Till.method", lambda to, x, t: _till(to).rpc_async(timeout=t).method(x).wait()),
+    "proxy_remote": Way("Till.method", lambda to, x, t: _fetched(_till(to).remote(timeout=t).method(x), t)),
+    "proxy_asynchronous": Way(
+        "Till.method_asynchronous", lambda to, x, t: _till(to).rpc_sync(timeout=t).method_asynchronous(x)
+    ),
+    "helper": Way(
+        "Till.method",
+        lambda to, x, t: rpc.rpc_sync(to, _call_method, args=(Till.method, _till(to), x), timeout=t),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one call ended for its caller: a value, or an error's type and text; and the seconds it took."""
+
+    value: Any
+    error: str
+    text: str
+    seconds: float
+
+
+def answer(call: Callable[[], Any]) -> Answer:
+    start = time.monotonic()
+    try:
+        value, error, text = call(), "", ""
+    except Exception as raised:
+        value, error, text = None, type(raised).__name__, str(raised)
+    return Answer(value, error, text, time.monotonic() - start)
+
+
+def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:
+    """One call in one way; runs on the caller."""
+    return WAYS[way].make(to, x, timeout)
+
+
+def calls(way: str, to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[Answer]:
+    """So many calls in one way, one after the other, of 1, 2, ...: each gives the square plus the number.
+
+    Only those in ``short`` have the ``timeout``, if it says which; the others have time.
+    """
+
+    def one(x: int) -> Answer:
+        return answer(lambda: call(way, to, x, timeout if x in short or not short else 10.0))
+
+    return [one(x) for x in range(1, count + 1)]
+
+
+def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]:
+    """Of the square plus itself, by distributed autograd: each call's within a context of its own."""
+    found = []
+    for number in range(1, count + 1):
+        x = (torch.arange(3, dtype=torch.float64) / 4 + number).requires_grad_()
+        with dist_autograd.context() as context:
+            dist_autograd.backward(context, [call(way, to, x, timeout).sum()])
+            found.append(dist_autograd.get_gradients(context)[x])
+    return found
+
+
+# Functions that go wrong by themselves.
+
+
+def refuse(kind: str) -> None:
+    raise {"TypeError": TypeError, "ValueError": ValueError, "KeyError": KeyError}.get(kind, RuntimeError)("no sale")
+
+
+@rpc.functions.async_execution
+def refuse_later() -> Future[Any]:
+    def fail(_: object) -> None:
+        raise ValueError("no sale")
+
+    future: Future[Any] = Future()
+    future.set_result(None)
+    return future.then(fail)
+
+
+@rpc.functions.async_execution
+def not_a_future() -> int:
+    return 3
+
+
+def arrive(name: str) -> str:
+    with _lock:
+        order.append(name)
+    return name
+
+
+@rpc.functions.async_execution
+def arrive_later(name: str) -> Future[str]:
+    future: Future[str] = Future()
+    future.set_result(arrive(name))
+    return future
+
+
+def arrive_and_refuse(name: str) -> str:
+    arrive(name)
+    raise ValueError(name)
+
+
+ARRIVALS: Mapping[str, Callable[..., Any]] = {each.__name__: each for each in (arrive, arrive_later, arrive_and_refuse)}
+
+
+def send_arrival(function: str, to: str) -> None:
+    """Begin a call whose answer `take_answer` waits for."""
+    name = rpc.get_worker_info().name
+    kept.append(rpc.rpc_async(to, ARRIVALS[function], args=(name,), timeout=20))
+
+
+def take_answer() -> Answer:
+    return answer(kept.pop().wait)
+
+
+def await_arrivals(count: int) -> bool:
+    """Runs on the callee: until so many calls of the first `Order` have arrived."""
+    desk = delivery.CalleeState.open
+    assert desk is not None
+    turns = desk.turns
+
+    def arrived() -> bool:
+        return sum(len(group.arrived) for group in turns._groups.values()) >= count
+
+    with turns._changed:
+        return turns._changed.wait_for(arrived, 10)
+
+
+def seconds_of_another_call(function: str, to: str) -> float:
+    """How long a second call takes that is sent right after one of ``function``."""
+    hurt = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
+    start = time.monotonic()
+    rpc.rpc_sync(to, process_id)
+    seconds = time.monotonic() - start
+    answer(hurt.wait)
+    return seconds
+
+
+def refused(kind: str, to: str) -> Answer:
+    """A call that goes wrong by itself."""
+    wrong = {"later": refuse_later, "not_a_future": not_a_future}
+    if kind in wrong:
+        return answer(lambda: rpc.rpc_sync(to, wrong[kind]))
+    return answer(lambda: rpc.rpc_sync(to, refuse, args=(kind,)))
+
+
+def send_a_lock(to: str) -> Answer:
+    return answer(lambda: rpc.rpc_sync(to, function, args=(threading.Lock(),)))
+
+
+def scripted(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+with warnings.catch_warnings():
+    # Where a role imports this module, torch 2.15 would write the warning to the role's log, which a test reads.
+    warnings.filterwarnings("ignore", message=".torch.jit.script. is")
+    scripted = torch.jit.script(scripted)
+
+
+THINGS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
+    "str.upper": (str.upper, ("x",)),
+    "operator": (torch.add, (torch.ones(2), 1)),
+    "partial": (partial(function, 1), ()),
+    "script": (scripted, (torch.ones(2),)),
+}
+
+
+def call_something(name: str, to: str) -> Answer:
+    """One of what else can be called than a function or a method."""
+    called, args = THINGS[name]
+    return answer(lambda: rpc.rpc_sync(to, called, args=args))
+
+
+class _Pickler(_InternalRPCPickler):
+    """A user's own."""
+
+
+def with_own_pickler(to: str) -> list[Answer]:
+    """Calls of `function`: the second with another pickler, then two more as ever."""
+
+    def one() -> Answer:
+        return answer(lambda: rpc.rpc_sync(to, function, args=(1,)))
+
+    first = one()
+    with rpc.api._use_rpc_pickler(_Pickler()):
+        second = one()
+    return [first, second, one(), one()]
+
+
+def call_and_wait() -> None:
+    answer(lambda: call("rpc_sync", "b", 1, 1.0))
+
+
+def call_and_leave() -> None:
+    rpc.rpc_async("b", function, args=(1,), timeout=1.0)
+
+
+def call_briefly() -> None:
+    answer(lambda: call("rpc_sync", "b", 1, 0.2))
+
+
+def refer_to_oneself() -> None:
+    rpc.remote(rpc.get_worker_info().name, function, args=(1,), timeout=0.2).to_here(0.2)
+
+
+def three_calls() -> None:
+    assert [each.value for each in calls("rpc_sync", "b", 3)] == [2, 6, 12]
+
+
+def leak_a_context() -> None:
+    context = dist_autograd.context()
+    context.__enter__()
+    kept.append(context)
+    rpc.rpc_sync("b", function, args=(torch.ones(2, requires_grad=True),))
+
+
+def keep_a_reference() -> None:
+    kept.append(rpc.remote("b", Till))
+    assert kept[0].rpc_sync().method(1) == 2
+
+
+def keep_a_cycle() -> None:
+    till = rpc.remote("b", Till)
+    assert till.rpc_sync().method(1) == 2
+    cycle: list[Any] = [till]
+    cycle.append(cycle)
+
+
+def steps_and_calls() -> None:
+    for number in (1, 2):
+        log_step(number, 2, 0.0)
+        rpc.rpc_sync("b", function, args=(number,))
+
+
+def listen(folder: str, role: str) -> None:
+    """A ``before``: write down each moment as it is announced, through the door that faults of a process take."""
+    prepare = hook.processes.prepare
+
+    def prepare_and_listen(plan: Any, role: str, place: Any, ledger: Any, announcer: Any) -> Any:
+        call = f"call:{HERE}function"
+        for text in ("up", "step:1", "step:2", f"{call}#1", f"{call}#2", "shutdown"):
+            moment = Moment.parse(f"{text}@{role}")
+            announcer.subscribe(moment, partial(ledger.write, "announced", moment=str(moment)))
+        return prepare(plan, role, place, ledger, announcer)
+
+    hook.processes.prepare = prepare_and_listen  # type: ignore[assignment]
+    hook.install(folder, role)

@@ -1,0 +1,173 @@
+"""What roles play in the tests of the shutdown: torch's own, called by the role itself, with work in flight or without.
+
+The leader of a shutdown is the role with the smallest name, whom every other one tells that it is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+import torch
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api
+from torch.futures import Future
+
+from reference.trace.progress import log_step
+from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
+from tests.support import roles_rrefs
+from tests.support.roles_plain import Unlucky, kill_oneself
+from tests.support.roles_rrefs import Seen, seen
+
+_gate = threading.Event()
+_entered = threading.Semaphore(0)
+_left = threading.Semaphore(0)
+_executed: list[int] = []
+_futures: list[Future[Any]] = []
+
+
+def shutdown(**arguments: Any) -> Seen:
+    """torch's ``rpc.shutdown``, which the hook may have replaced."""
+    return seen(lambda: rpc.shutdown(**arguments))
+
+
+def await_followers(*names: str) -> None:
+    """Runs on the leader: until these wait for it in a shutdown, each at most 10 s."""
+    for name in names:
+        due = time.monotonic() + 10
+        while not rpc.rpc_sync(name, waits_for_leader):
+            assert time.monotonic() < due, f"{name} is not in a shutdown"
+
+
+def waits_for_leader() -> bool:
+    """Runs on a follower: whether its main thread has been answered that it is counted, and waits for the rest."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    names = [each.name for each in traceback.extract_stack(frame)]
+    return "_all_gather" in names and names[-1] == "wait" and "rpc_sync" not in names
+
+
+def die_when_they_wait(*names: str) -> None:
+    await_followers(*names)
+    kill_oneself()
+
+
+def raise_in_a_shutdown_first() -> None:
+    """The published form: the shutdown in a ``finally``, which hides the error as long as it waits."""
+    try:
+        raise Unlucky("today")
+    finally:
+        rpc.shutdown()
+
+
+def step() -> None:
+    """A moment for the plan's faults."""
+    logging.getLogger("reference").setLevel(logging.INFO)
+    log_step(1, 1, 0.0)
+
+
+# Work that is in flight.
+
+
+def work(number: int) -> int:
+    """Not before `open_gate`, at most 20 s."""
+    _entered.release()
+    assert _gate.wait(20)
+    _executed.append(number)
+    _left.release()
+    return number
+
+
+def work_and_call(number: int, peer: str) -> int:
+    """Not before `open_gate`, and then another call."""
+    work(number)
+    value: int = rpc.rpc_sync(peer, note, (number,))
+    return value
+
+
+def note(number: int) -> int:
+    _executed.append(number)
+    return number
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def never() -> Future[None]:
+    _entered.release()
+    return Future()
+
+
+def executed() -> list[int]:
+    return sorted(_executed)
+
+
+def await_entered(count: int) -> bool:
+    return all(_entered.acquire(timeout=10) for _ in range(count))
+
+
+def finish(count: int) -> list[int]:
+    """Let so many that have entered go, and wait for the end of each."""
+    _gate.set()
+    assert all(_left.acquire(timeout=10) for _ in range(count))
+    return executed()
+
+
+def send_and_shutdown(peer: str, count: int) -> Seen:
+    """So many calls that nobody waits for."""
+    for number in range(count):
+        rpc.rpc_async(peer, work, (number,))
+    return shutdown()
+
+
+def send_nested_and_shutdown(peer: str, then: str, count: int) -> Seen:
+    for number in range(count):
+        rpc.rpc_async(peer, work_and_call, (number, then))
+    return shutdown()
+
+
+def open_gate_when_they_wait(*names: str) -> tuple[list[int], Seen]:
+    """On the leader: (what had been executed when all others already waited, the shutdown)."""
+    await_followers(*names)
+    before = executed()
+    _gate.set()
+    return before, shutdown()
+
+
+def keep(peer: str, count: int) -> None:
+    for number in range(count):
+        _futures.append(rpc.rpc_async(peer, work, (number,)))
+
+
+def kept() -> list[Seen | None]:
+    """How the calls that `keep` began have ended; None: not yet."""
+    return [seen(each.value) if each.done() else None for each in _futures]
+
+
+def call_never(peer: str) -> None:
+    """A call that is never answered, and that nobody waits for."""
+    rpc.rpc_async(peer, never)
+
+
+def create_and_drop(owner: str, count: int) -> None:
+    """RRefs that are dropped before their owner can have confirmed them."""
+    for number in range(count):
+        rpc.remote(owner, roles_rrefs.make, (number,))
+
+
+# RPC once more, in the same process.
+
+
+def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Seen:
+    """``generation``: what all roles agree to be the number of this start."""
+    if generation is not None:
+        rpc._init_counter = generation  # type: ignore[attr-defined]
+        api._all_gather_sequence_id.clear()
+        api._all_gather_sequence_id_to_states.clear()
+    options = {**LOCAL_OPTIONS, "rpc_timeout": timeout}
+    return seen(lambda: start_agent(name, rank, size, f"file://{place}", None, options))
+
+
+def ask(peer: str) -> Seen:
+    return seen(lambda: rpc.rpc_sync(peer, torch.add, (torch.ones(1), 1), timeout=10).item())

@@ -1,0 +1,169 @@
+"""Subjects for runs and sweeps: a till that pays at a shop, right, or with one defect each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+from faults.run.subject import Subject
+from reference.outcome import Outcome, Returned
+
+PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
+AMOUNTS = (1, 10, 100)
+
+# Seconds until a till gives up a call.
+TIMEOUT = 1.0
+
+_paid: list[int] = []
+_kept: list[object] = []
+
+
+def pay(amount: int) -> None:
+    _paid.append(amount)
+
+
+def total() -> int:
+    return sum(_paid)
+
+
+def shop() -> None:
+    """Serves."""
+
+
+def _pay(amount: int) -> None:
+    rpc.rpc_sync("shop", pay, args=(amount,), timeout=TIMEOUT)
+
+
+def _total() -> int:
+    return int(rpc.rpc_sync("shop", total, timeout=TIMEOUT))
+
+
+def careful() -> int:
+    """Any payment that fails ends it."""
+    for amount in AMOUNTS:
+        _pay(amount)
+    return _total()
+
+
+def strictly_pay(amount: int) -> None:
+    assert amount not in _paid, amount
+    _paid.append(amount)
+
+
+def strict() -> int:
+    """The shop takes no amount twice, and says so by an error of its own."""
+    for amount in AMOUNTS:
+        rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
+        if amount == 10:
+            rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
+    return _total()
+
+
+def careless() -> int:
+    """Loses a payment that fails, and says nothing."""
+    for amount in AMOUNTS:
+        with suppress(RuntimeError):
+            _pay(amount)
+    return _total()
+
+
+def retrying() -> int:
+    """Pays again what failed, though it may have been paid."""
+    for amount in AMOUNTS:
+        try:
+            _pay(amount)
+        except RuntimeError:
+            _pay(amount)
+    return _total()
+
+
+def stubborn() -> int:
+    """Waits for ever for what was not answered."""
+    try:
+        return careful()
+    except RuntimeError:
+        threading.Event().wait()
+        raise
+
+
+def clumsy() -> int:
+    """Makes a mistake where a call fails."""
+    try:
+        return careful()
+    except RuntimeError:
+        return int(None.grad)  # type: ignore[attr-defined]
+
+
+class ShopClosed(Exception):
+    """What a till makes of a call that fails."""
+
+
+def telling() -> int:
+    """Says in its own words that a call has failed."""
+    try:
+        return careful()
+    except RuntimeError as error:
+        raise ShopClosed("no sale today") from error
+
+
+def mortal() -> int:
+    """Kills itself where a call fails."""
+    try:
+        return careful()
+    except RuntimeError:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise
+
+
+def touchy() -> int:
+    """Cannot stand an answer that takes as long as a sweep's delay."""
+    rpc.rpc_sync("shop", total)  # the first call connects
+    for amount in AMOUNTS:
+        start = time.monotonic()
+        _pay(amount)
+        if time.monotonic() - start >= 0.2:
+            raise TimeoutError("too slow")
+    return _total()
+
+
+def untidy() -> int:
+    """Leaves a process, in a session of its own."""
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    return careful()
+
+
+def forgetful() -> int:
+    """Never releases its autograd context."""
+    dist_autograd._new_context()  # type: ignore[attr-defined]
+    return careful()
+
+
+def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
+    """What a till returned, against what it has to be."""
+    values = [o.value for name, o in outcomes.items() if name.startswith("till") and isinstance(o, Returned)]
+    if not values:
+        return None
+    return ("equal" if values[0] == sum(AMOUNTS) else "wrong"), f"{values[0]} in the till"
+
+
+def half() -> int:
+    """One of two tills."""
+    _pay(1)
+    _pay(10)
+    return _total()
+
+
+def two_tills() -> Subject:
+    return Subject("two tills", {"shop": shop, "till1": half, "till2": half}, TIMEOUT)
+
+
+def subject(till: Callable[[], object]) -> Subject:
+    return Subject(till.__name__, {"shop": shop, "till": till}, TIMEOUT, judged)

@@ -1,0 +1,23 @@
+"""Twins as tests ask them: without the proof that they are exact, and with workers by turns."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+import torch
+
+from reference import load, parameter_server
+from reference.trace import Case, Trace
+
+
+def unproven(case: Case, replay: Trace | None = None) -> Trace:
+    """The twin without its proof."""
+    twin: Callable[..., Trace] = inspect.unwrap(load(case.tutorial()).train_locally)
+    return twin(case, replay)
+
+
+def turns(case: parameter_server.Case) -> Trace:
+    """Workers by turns, for the twin to replay."""
+    order = [(kind, worker) for _ in range(case.steps) for worker in range(case.workers) for kind in (0, 1)]
+    return Trace(case, {"order/events": torch.tensor(order)})

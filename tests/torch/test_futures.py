@@ -1,0 +1,256 @@
+"""One future of torch.futures: completed once, twice, wrongly; its callbacks, and where they run. torch 2.13.0."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from torch.futures import Future
+
+from reference.world import World, launch
+from tests.support import roles_futures as plays
+from tests.support.roles_futures import end, failing
+
+TWICE = (
+    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed once.",
+    "RuntimeError",
+)
+NO_PICKLE = ("Can not pickle torch.futures.Future", "RuntimeError")
+IN_CALLBACK = "Got the following error when running the callback: "
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with launch(["a", "b"], deadline=150) as world:
+        yield world
+
+
+def completed(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def failed(error: Exception) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
+class TestCompletion:
+    def test_a_second_result_is_refused_and_the_first_stays(self) -> None:
+        future = completed(1)
+        assert end(lambda: future.set_result(2)).short == TWICE
+        assert (future.done(), future.wait(), future.value()) == (True, 1, 1)
+
+    @pytest.mark.parametrize("second", ["result", "exception"])
+    def test_after_an_exception_a_second_completion_is_refused_and_the_exception_stays(self, second: str) -> None:
+        """The control of the next test: this order is safe."""
+        future = failed(ValueError("first"))
+        again = {"result": lambda: future.set_result(1), "exception": lambda: future.set_exception(KeyError("second"))}
+        assert end(again[second]).short == TWICE
+        assert [end(read).short for read in (future.wait, future.value)] == [("first", "ValueError")] * 2
+
+    def test_an_exception_after_a_result_is_refused_and_spoils_the_result(self) -> None:
+        """torch 2.13.0: `set_exception` says how to read the value before it finds that there is one, and the value
+        that was right is raised from then on."""
+        future = completed(1)
+        assert end(lambda: future.set_exception(ValueError("late"))).short == TWICE
+        spoilt = ("exceptions must derive from BaseException", "TypeError")
+        assert [end(read).short for read in (future.wait, future.value)] == [spoilt] * 2
+        assert future.done()
+
+    @pytest.mark.xfail(strict=True, raises=TypeError, reason="torch 2.13: set_exception after set_result corrupts")
+    def test_a_refused_exception_leaves_the_result_alone(self) -> None:
+        """What would be sane."""
+        future = completed(1)
+        end(lambda: future.set_exception(ValueError("late")))
+        assert future.wait() == 1
+
+    def test_an_exception_as_a_result_is_a_value(self) -> None:
+        assert repr(completed(ValueError("no more")).wait()) == "ValueError('no more')"
+
+    def test_what_is_no_exception_is_refused_and_the_future_stays_open(self) -> None:
+        future: Future[Any] = Future()
+        assert end(lambda: future.set_exception(3)).short == (
+            "3 is of type <class 'int'>, not an Exception.",
+            "AssertionError",
+        )
+        assert not future.done()
+        future.set_result(1)
+        assert future.wait() == 1
+
+    def test_a_value_too_early(self) -> None:
+        """torch 2.13.0: an internal assertion that asks for a bug report; afterwards all is as it was."""
+        future: Future[Any] = Future()
+        early = end(future.value)
+        assert early.error == "RuntimeError"
+        assert re.match(r"completed\(\) INTERNAL ASSERT FAILED at .*ivalue_inl\.h\":\d+, please report", early.text)
+        assert not future.done()
+        future.set_result(1)
+        assert (future.done(), future.value()) == (True, 1)
+
+    @pytest.mark.parametrize("future", [Future(), completed(1)], ids=["open", "completed"])
+    @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
+    def test_pickles_and_copies_are_refused(self, way: Callable[[Any], Any], future: Future[Any]) -> None:
+        assert end(lambda: way(future)).short == NO_PICKLE
+        assert pickle.loads(pickle.dumps([1])) == [1]
+
+
+class TestCallbacks:
+    def test_run_in_the_order_of_their_registration(self) -> None:
+        """torch 2.13.0 does; its manual does not promise it."""
+        future: Future[Any] = Future()
+        ran: list[int] = []
+        for number in range(6):
+            add = future.then if number % 2 else future.add_done_callback
+            add(lambda _, number=number: ran.append(number))
+        assert ran == []
+        future.set_result(None)
+        assert ran == list(range(6))
+
+    def test_run_in_the_thread_that_completes_the_future_and_later_ones_in_their_own(self) -> None:
+        future: Future[Any] = Future()
+        ran: list[int] = []
+        future.add_done_callback(lambda _: ran.append(threading.get_ident()))
+        completing = threading.Thread(target=future.set_result, args=(None,))
+        completing.start()
+        completing.join(10)
+        future.add_done_callback(lambda _: ran.append(threading.get_ident()))
+        future.then(lambda _: ran.append(threading.get_ident()))
+        assert ran == [completing.ident, threading.get_ident(), threading.get_ident()]
+
+    def test_see_a_completed_future(self) -> None:
+        future: Future[Any] = Future()
+        seen = future.then(lambda done: (done.done(), done.wait(), done.value()))
+        future.set_result(4)
+        assert seen.wait() == (True, 4, 4)
+
+    @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+    def test_that_raise_are_swallowed_by_add_done_callback(self, late: bool, capfd: pytest.CaptureFixture[str]) -> None:
+        """torch 2.13.0: the other callbacks run, nobody is told but standard error. `then` keeps the error."""
+        future: Future[Any] = Future()
+        ran: list[int] = []
+        if late:
+            future.set_result(5)
+        future.add_done_callback(lambda _: ran.append(1))
+        future.add_done_callback(failing(ValueError("swallowed")))
+        future.add_done_callback(lambda _: ran.append(3))
+        if not late:
+            future.set_result(5)
+        assert (ran, future.wait()) == ([1, 3], 5)
+        assert capfd.readouterr().err.count(f"{IN_CALLBACK}ValueError: swallowed") == 1
+
+    @pytest.mark.parametrize("error", [ValueError("kept"), TypeError("kept"), KeyError("kept")], ids=repr)
+    def test_that_raise_in_then_fail_its_future_without_their_type(self, error: Exception) -> None:
+        """torch 2.13.0, upstream issue 51673. The future itself is unharmed."""
+        future = completed(5)
+        wrong = end(future.then(failing(error)).wait)
+        assert wrong.error == "RuntimeError"
+        assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: {error}\n")
+        assert future.wait() == 5
+
+    @pytest.mark.xfail(strict=True, raises=RuntimeError, reason="upstream issue 51673")
+    def test_keep_the_type_of_what_they_raise(self) -> None:
+        """What would be sane."""
+        caught = None
+        try:
+            completed(5).then(failing(ValueError("kept"))).wait()
+        except ValueError as error:
+            caught = str(error)
+        assert caught == "kept"
+
+    @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
+    def test_cannot_leave_the_program(self, error: Any) -> None:
+        """torch 2.13.0: even these become the RuntimeError of a future that perhaps nobody reads."""
+        wrong = end(completed(1).then(failing(error)).wait)
+        assert wrong.error == "RuntimeError"
+        assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: ")
+
+    def test_that_give_a_future_give_a_future_of_a_future(self) -> None:
+        """Other than `then` of promises elsewhere: the inner one is not waited for."""
+        inner: Future[Any] = Future()
+        outer = completed(1).then(lambda _: inner)
+        assert outer.done()
+        assert not outer.wait().done()
+        inner.set_result(9)
+        assert outer.wait().wait() == 9
+
+    @pytest.mark.parametrize(("reentrant", "got"), [(False, False), (True, True)])
+    def test_run_under_the_lock_of_who_completes_the_future(self, reentrant: bool, got: bool) -> None:
+        """torch 2.13.0, inline: a callback that waits for that lock waits for its own thread; here 0.2 s, else for
+        ever."""
+        assert plays.callback_under_lock(reentrant) is got
+
+    def test_completing_outside_the_lock_is_safe(self) -> None:
+        """As `batch_parameter_server` does."""
+        assert plays.callback_outside_lock()
+
+
+class TestOfCalls:
+    """Futures that `rpc_async` gives."""
+
+    def test_is_open_until_the_answer_is_there(self, world: World) -> None:
+        before, early, value, after = world.call("a", plays.early_value, "b")
+        assert (before, after) == (False, True)
+        assert early.error == "RuntimeError"
+        assert "INTERNAL ASSERT FAILED" in early.text
+        assert value.short == (1, "int")
+
+    def test_can_be_completed_by_the_caller_and_the_answer_is_lost_without_a_word(self, world: World) -> None:
+        """torch 2.13.0: the manual forbids it and nothing prevents it. The agent survives the answer."""
+        value, again, later = world.call("a", plays.overtaken, "b")
+        assert value.short == ("mine", "str")
+        assert again.short == TWICE
+        assert later.short == (3, "int")
+
+    def test_callbacks_run_in_a_thread_of_the_agent_and_late_ones_in_the_callers(self, world: World) -> None:
+        assert world.call("a", plays.threads_of_callbacks, "b") == (False, True)
+
+    def test_callbacks_may_make_calls(self, world: World) -> None:
+        """Also to the callback's own role, and also waiting for them: two roles, 16 threads each."""
+        found = world.call("a", plays.calls_in_callbacks, "b")
+        assert {way: each.short for way, each in found.items()} == dict.fromkeys(
+            ("sync", "to itself", "remote", "async"), (13, "int")
+        )
+
+    def test_a_callback_that_raises_hurts_neither_the_call_nor_the_others(self, world: World) -> None:
+        ran, value, later = world.call("a", plays.callback_raises_beside_others, "b")
+        assert ran == [1, 3]
+        assert (value.short, later.short) == ((1, "int"), (3, "int"))
+        assert world.log("a").count(f"{IN_CALLBACK}ValueError: swallowed") == 1
+
+    def test_a_callback_that_fails_to_read_an_error_completes_nothing(self, world: World) -> None:
+        """torch 2.13.0, upstream issues 52132 and 52166: who waits for the other future waits for ever. The control
+        catches the error."""
+        assert world.call("a", plays.never_set_after_an_error, "b", False) is False
+        assert world.call("a", plays.never_set_after_an_error, "b", True) is True
+
+    @pytest.mark.parametrize(
+        ("function", "wanted"),
+        [
+            (plays.refuse, ("ValueError", "ValueError: On WorkerInfo(id=1, name=b):\nValueError('no')\n")),
+            (plays.refuse_key, ("RuntimeError", "KeyError: 'On WorkerInfo(id=1, name=b):\\nKeyError(\\'no\\')\\n")),
+        ],
+        ids=["ValueError", "KeyError"],
+    )
+    def test_two_types_of_errors_come_through(
+        self, world: World, function: Callable[..., Any], wanted: tuple[str, str]
+    ) -> None:
+        got = world.call("a", plays.call, function, "b", "no")
+        assert got.error == wanted[0]
+        assert got.text.startswith(wanted[1])
+
+    def test_a_future_is_not_sent_as_an_argument(self, world: World) -> None:
+        """Refused by the caller's own pickler, before anything is sent."""
+        assert world.call("a", plays.send_a_future, "b").short == NO_PICKLE
+
+    def test_a_future_is_not_sent_as_an_answer(self, world: World) -> None:
+        """The callee's refusal travels."""
+        got = world.call("a", plays.call, plays.returns_a_future, "b")
+        assert (got.error, got.text.splitlines()[0]) == (NO_PICKLE[1], f"RuntimeError: {NO_PICKLE[0]}")

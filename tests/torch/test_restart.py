@@ -1,0 +1,115 @@
+"""RPC started again: in the same processes, after a crash, and who cannot come back; torch 2.13."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from functools import partial
+
+import pytest
+
+from reference.outcome import Killed, Outcome, Overdue, Returned
+from reference.world import World, launch
+from tests.support import roles_plain as simple
+from tests.support import roles_shutdown as plays
+from tests.support.idle import idle, kill, lost, of
+
+# How long something is watched that waits for ever; and RPC's own limit, which does not end it (seconds).
+WAIT = 2.0
+LIMIT = 0.5
+# A fresh world of three, with room for a busy machine (seconds).
+FRESH = 10
+
+
+def test_three_times_in_the_same_processes() -> None:
+    with idle("ab") as world:
+        for generation in range(3):
+            stopped = world.run(dict.fromkeys("ab", plays.shutdown))
+            assert [of(stopped, role).error for role in "ab"] == ["", ""]
+            place = str(world.folder / f"again{generation}")
+            started = world.run(
+                {"a": partial(plays.start, "a", 0, 2, place), "b": partial(plays.start, "b", 1, 2, place)}
+            )
+            assert [of(started, role).error for role in "ab"] == ["", ""]
+            assert world.call("a", plays.ask, "b").value == world.call("b", plays.ask, "a").value == 2.0
+        assert world.wait() == dict.fromkeys("ab", Returned(None))
+
+
+def test_twice_without_a_shutdown_is_refused() -> None:
+    with idle("a") as world:
+        again = world.call("a", plays.start, "a", 0, 1, str(world.folder / "again"))
+        assert (again.error, again.text) == ("RuntimeError", "RPC is already initialized")
+        assert world.wait() == {"a": Returned(None)}
+
+
+def test_a_process_keeps_its_rank_for_life() -> None:
+    """Distributed autograd is never taken down; the name may change."""
+    with idle("ab") as world:
+        world.run(dict.fromkeys("ab", plays.shutdown))
+        refused = world.call("b", plays.start, "b", 0, 1, str(world.folder / "other"))
+        text = "Container is already initialized with worker_id: 1, cannot initialize with different worker_id: 0"
+        assert (refused.error, refused.text) == ("RuntimeError", text)
+        assert world.call("a", plays.start, "z", 0, 1, str(world.folder / "alone")).error == ""
+        assert world.call("a", plays.ask, "z").value == 2.0
+
+
+def test_a_crashed_world_and_then_a_fresh_one() -> None:
+    roles = {"a": simple.next_one, "b": simple.next_one, "c": simple.next_one}
+    with launch(["a", "b", "c"]) as world:
+        world.call("b", simple.nothing)
+        kill(world, "b")
+        crashed = world.wait()
+    assert crashed["b"] == Killed(signal.SIGKILL)
+    assert {lost(crashed[role]) for role in "ac"} == {"b was killed by SIGKILL"}
+    start = time.monotonic()
+    with launch(roles, deadline=30) as world:
+        assert world.wait() == {"a": Returned("b"), "b": Returned("c"), "c": Returned("a")}
+    assert time.monotonic() - start < FRESH
+
+
+def survivor_and_restarted(world: World, fresh: World, generation: int | None) -> dict[str, Outcome]:
+    """``a`` has lived through one start more than ``b``, who was killed and is another process now."""
+    kill(world, "b")
+    for who, role in ((world, "a"), (fresh, "b")):
+        assert who.call(role, partial(plays.shutdown, graceful=False)).error == ""
+    assert world.call("a", plays.start, "a", 0, 1, str(world.folder / "alone")).error == ""
+    assert world.call("a", plays.shutdown).error == ""
+    place = str(world.folder / "together")
+    ends: dict[str, Outcome] = {}
+    timeout = 60 if generation else LIMIT
+    deadline = 30 if generation else WAIT
+
+    def restart(who: World, role: str, rank: int) -> None:
+        ends.update(who.run({role: partial(plays.start, role, rank, 2, place, generation, timeout)}, deadline=deadline))
+
+    other = threading.Thread(target=restart, args=(fresh, "b", 1))
+    other.start()
+    try:
+        restart(world, "a", 0)
+    finally:
+        other.join()
+    return ends
+
+
+def test_a_restarted_process_cannot_come_back() -> None:
+    """Both hang in `init_rpc`, also with a timeout: each counts its own starts, and waits under another number.
+
+    `world` starts a fresh one instead. With an agreed number, which is private, they meet.
+    """
+    with idle("ab") as world, idle("zb") as fresh:
+        hung = survivor_and_restarted(world, fresh, None)
+    assert {type(end) for end in hung.values()} == {Overdue}
+    assert all("in init_rpc" in end.stacks for end in hung.values() if isinstance(end, Overdue))
+    with idle("ab") as world, idle("zb") as fresh:
+        met = survivor_and_restarted(world, fresh, 7)
+        assert [of(met, role).error for role in "ab"] == ["", ""]
+        assert world.call("a", plays.ask, "b").value == 2.0
+        assert fresh.call("b", plays.ask, "a").value == 2.0
+
+
+@pytest.mark.xfail(reason="pytorch 40936: nobody can come back into a world of RPC", strict=True, raises=AssertionError)
+def test_a_restarted_process_comes_back() -> None:
+    with idle("ab") as world, idle("zb") as fresh:
+        met = survivor_and_restarted(world, fresh, None)
+    assert [of(met, role).error for role in "ab"] == ["", ""]

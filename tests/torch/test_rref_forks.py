@@ -1,0 +1,298 @@
+"""RRefs that travel: forks counted at their owner, also when owners and users die or messages are lost; torch 2.13."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.plan import Plan
+from faults.run.launch_scope import scope
+from reference.outcome import Returned
+from reference.world import World, launch
+from tests.support import roles_rrefs as plays
+from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, idle, keeps, kill
+
+# What a message is late by; and after how long RPC repeats one of its own that was lost (seconds).
+SECONDS = 0.5
+RETRY = 0.9
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """``b`` owns; nobody dies, and each test leaves nothing."""
+    with idle("abcd", deadline=600) as started:
+        yield started
+
+
+@pytest.fixture
+def clean(world: World) -> Iterator[World]:
+    yield world
+    for role in "abcd":
+        keeps(world, role, 0, 0, 0)
+
+
+def spread(world: World) -> None:
+    """``a`` has the RRef made, ``c`` has it from ``a`` and ``d`` from ``c``."""
+    world.call("a", plays.create, "k", "b", 7)
+    keeps(world, "b", 1, 1, 0)
+    assert world.call("a", plays.pass_on, "k", "c").error == ""
+    assert world.call("c", plays.pass_on, "k", "d").error == ""
+    keeps(world, "b", 1, 3, 0)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("acd")), ids="".join)
+def test_a_third_and_a_fourth_worker_and_every_order_of_dropping(clean: World, order: tuple[str, ...]) -> None:
+    spread(clean)
+    for number, role in enumerate(order):
+        assert [clean.call(each, plays.fetch, "k").value for each in order[number:]] == [7] * (3 - number)
+        clean.call(role, plays.drop, "k")
+        left = 2 - number
+        keeps(clean, "b", *((1, left, 0) if left else (0, 0, 0)))
+
+
+def test_back_to_the_owner(clean: World) -> None:
+    """It holds the object itself: that is no fork and is not counted, and it outlives every user."""
+    spread(clean)
+    assert clean.call("d", plays.use_by_owner, "k", "b").value == 7
+    keeps(clean, "b", 1, 3, 0)
+    assert clean.call("d", plays.pass_on, "k", "b").error == ""
+    for role in "acd":
+        clean.call(role, plays.drop, "k")
+    keeps(clean, "b", 0, 0, 0)
+    assert clean.call("b", plays.fetch, "k").value == 7
+    assert clean.call("b", plays.pass_on, "k", "a").error == ""
+    keeps(clean, "b", 1, 1, 0)
+    clean.call("b", plays.drop, "k")
+    assert clean.call("a", plays.fetch, "k").value == 7
+    clean.call("a", plays.drop, "k")
+
+
+def test_one_that_only_its_owner_knows_is_not_counted(clean: World) -> None:
+    clean.call("b", plays.create_own, "own", plays.Node(3))
+    keeps(clean, "b", 0, 0, 0)
+    assert clean.call("b", plays.pass_on, "own", "c").error == ""
+    keeps(clean, "b", 1, 1, 0)
+    clean.call("c", plays.drop, "own")
+    keeps(clean, "b", 0, 0, 0)
+    assert clean.call("b", plays.fetch, "own").value == 3
+    clean.call("b", plays.drop, "own")
+
+
+def test_passed_on_and_dropped_at_once(clean: World) -> None:
+    """The parent's fork stays until the child has its own."""
+    for number in range(10):
+        clean.call("a", plays.create, "k", "b", number)
+        clean.call("a", plays.pass_on_and_drop, "k", "c")
+        clean.call("c", plays.pass_on_and_drop, "k", "d")
+        assert clean.call("d", plays.fetch, "k").value == number
+        clean.call("d", plays.drop, "k")
+
+
+class TestCycle:
+    """Two objects of two owners that hold an RRef to each other: nobody else has one."""
+
+    def test_is_kept_for_good(self) -> None:
+        with idle() as world:
+            world.call("a", plays.create_chain, "b", "c")
+            for role in "abc":
+                keeps(world, role, 0, 0, 0)  # the healthy counterpart
+            world.call("a", plays.create_cycle, "b", "c")
+            for role in "bc":
+                keeps(world, role, 1, 1, 0)  # once what `a` itself had of them is given up
+            others(world)
+            assert [world.call(role, plays.counts) for role in "bc"] == [(1, 1, 0)] * 2
+
+    @pytest.mark.xfail(
+        reason="pytorch 27096: counting references does not free a cycle", strict=True, raises=AssertionError
+    )
+    def test_is_freed(self) -> None:
+        with idle() as world:
+            world.call("a", plays.create_cycle, "b", "c")
+            others(world)
+            assert [world.call(role, plays.counts) for role in "bc"] == [(0, 0, 0)] * 2
+
+
+def others(world: World) -> None:
+    """DelayedReplies RRefs of ``b`` and ``c`` come and go, and everybody collects garbage: what is left then, stays."""
+    for owner in "bc":
+        for role in "abc":
+            world.call(role, plays.collect)
+        kept, forks, _ = world.call(owner, plays.counts)
+        world.call("a", plays.create, "later", owner, 0)
+        keeps(world, owner, kept + 1, forks + 1, 0)
+        world.call("a", plays.drop, "later")
+        keeps(world, owner, kept, forks, 0)
+
+
+class TestDeadUser:
+    def test_its_fork_is_kept_for_good(self) -> None:
+        with idle() as world:
+            user_dies(world)
+            assert world.call("b", plays.counts) == (1, 1, 0)
+
+    @pytest.mark.xfail(
+        reason="pytorch 26379: an owner does not notice that a user died", strict=True, raises=AssertionError
+    )
+    def test_its_fork_is_given_up(self) -> None:
+        with idle() as world:
+            user_dies(world)
+            assert world.call("b", plays.counts) == (0, 0, 0)
+
+    def test_its_autograd_context_is_kept_for_good(self) -> None:
+        with idle() as world:
+            world.call("c", plays.open_context, "b")
+            kill(world, "c")
+            world.call("a", plays.open_context, "b")
+            contexts(world, "b", 2)
+            world.call("a", plays.leave_context)
+            contexts(world, "b", 1)
+
+    def test_others_go_on(self) -> None:
+        with idle("abcd") as world:
+            spread(world)
+            kill(world, "c")  # from whom `d` has it
+            assert [world.call(role, plays.fetch, "k").value for role in "ad"] == [7, 7]
+            for role in "ad":
+                world.call(role, plays.drop, "k")
+            keeps(world, "b", 1, 1, 0)
+
+
+def contexts(world: World, role: str, wanted: int) -> None:
+    """So many autograd contexts, at most 10 s from now."""
+    due = time.monotonic() + 10
+    while world.call(role, plays.contexts) != wanted:
+        assert time.monotonic() < due
+
+
+def user_dies(world: World) -> None:
+    """``c`` has the only fork of an object of ``b``'s, and is killed."""
+    world.call("a", plays.create, "k", "b", 7)
+    world.call("a", plays.pass_on_and_drop, "k", "c")
+    keeps(world, "b", 1, 1, 0)
+    kill(world, "c")
+    world.call("a", plays.create, "later", "b", 0)
+    keeps(world, "b", 2, 2, 0)
+    world.call("a", plays.drop, "later")
+    keeps_or_fewer(world)
+
+
+def keeps_or_fewer(world: World) -> None:
+    """Until the later one is gone, at most 10 s."""
+    due = time.monotonic() + 10
+    while world.call("b", plays.counts)[0] > 1:
+        assert time.monotonic() < due
+
+
+class TestDeadOwner:
+    def test_every_use_fails_at_once_and_again(self) -> None:
+        with idle() as world:
+            spread_to_c(world)
+            kill(world, "b")
+            for role in "ac":
+                for use, *args in ((plays.fetch,), (plays.add_by_proxy, 1), (plays.fetch,)):
+                    failed = world.call(role, use, "k", *args)
+                    assert (failed.error, failed.text.startswith(GONE)) == ("RuntimeError", True)
+                    assert failed.seconds < AT_ONCE
+                said = world.call(role, plays.identity, "k")
+                assert (said["owner_name"], said["confirmed"], said["is_owner"]) == ("b", True, False)
+            world.call("a", plays.drop, "k")
+            assert world.call("a", plays.ask, "c") == 2
+
+    def test_passing_it_on_blocks_until_the_timeout(self) -> None:
+        """Of who passes it on: the receiver waits for the owner's confirmation, never executes, and keeps one."""
+        with idle() as world:
+            world.call("a", plays.create, "k", "b", 7)
+            kill(world, "b")
+            late = world.call("a", plays.pass_on, "k", "c", SECONDS)
+            assert late.text.startswith(LATE)
+            assert SECONDS - EARLY <= late.seconds < SECONDS + AT_ONCE
+            assert not world.call("c", plays.holds, "k")
+            keeps(world, "c", 0, 0, 1)
+            assert world.call("a", plays.ask, "c") == 2
+
+    @pytest.mark.xfail(
+        reason="pytorch 40936: the receiver knows that the owner is dead, and waits for it",
+        strict=True,
+        raises=AssertionError,
+    )
+    def test_passing_it_on_fails_at_once(self) -> None:
+        with idle() as world:
+            world.call("a", plays.create, "k", "b", 7)
+            kill(world, "b")
+            assert world.call("a", plays.pass_on, "k", "c", SECONDS).text.startswith(GONE)
+
+    def test_creating_one_fails_or_fetching_it_does(self) -> None:
+        """Which of the two depends on the moment; where creating does not fail, one stays pending for good."""
+        with idle() as world:
+            kill(world, "b")
+            made = world.call("a", plays.create_with, "k", "b", plays.make, 1)
+            failed = made if made.error else world.call("a", plays.fetch, "k")
+            assert (failed.error, made.seconds < AT_ONCE, failed.seconds < AT_ONCE) == ("RuntimeError", True, True)
+            assert failed.text.startswith((*GONE, "connect: Connection refused ("))
+            if not made.error:
+                keeps(world, "a", 0, 0, 1)
+            assert world.call("a", plays.ask, "c") == 2
+
+
+def spread_to_c(world: World) -> None:
+    world.call("a", plays.create, "k", "b", 7)
+    assert world.call("a", plays.pass_on, "k", "c").error == ""
+    assert [world.call(role, plays.fetch, "k").value for role in "ac"] == [7, 7]
+
+
+LOSSES: tuple[Any, ...] = (
+    "Drop message=RREF_FORK_REQUEST times=1",
+    "Drop message=RREF_CHILD_ACCEPT times=1",
+    "Drop message=RREF_USER_DELETE times=1",
+    pytest.param(
+        "Drop message=RREF_FORK_REQUEST times=1; Drop message=RREF_CHILD_ACCEPT times=1; "
+        "Drop message=RREF_USER_DELETE times=1",
+        id="all-lost",
+        marks=pytest.mark.long,
+    ),
+    pytest.param(
+        f"Delay message=RREF_FORK_REQUEST seconds={SECONDS}; Drop message=RREF_CHILD_ACCEPT times=1; "
+        f"Delay message=RREF_USER_DELETE seconds={SECONDS}",
+        id="lost-and-late",
+        marks=pytest.mark.long,
+    ),
+)
+
+
+@pytest.mark.parametrize("text", LOSSES)
+def test_four_workers_whose_messages_are_lost_or_late_leave_nothing(tmp_path: Path, text: str) -> None:
+    """In every role, each is repeated or waited for: values are right, and the owner ends with none.
+
+    That each type bites alone is shown, beside a healthy run, in test_messages.py.
+    """
+    with scope(Plan.parse(text), tmp_path) as arguments, launch(list("abcd"), **arguments) as world:
+        world.call("a", plays.create, "k", "b", 7)
+        begin = time.monotonic()
+        world.call("a", plays.pass_on_and_drop, "k", "c")
+        world.call("c", plays.pass_on_and_drop, "k", "d")
+        assert world.call("d", plays.fetch, "k").value == 7
+        assert world.call("d", plays.use_by_owner, "k", "b").value == 7
+        world.call("d", plays.drop, "k")
+        keeps(world, "b", 0, 0, 0)
+        assert time.monotonic() - begin >= min(RETRY, SECONDS)  # it bit
+        for role in "acd":
+            keeps(world, role, 0, 0, 0)
+        assert world.wait() == dict.fromkeys("abcd", Returned(None))
+
+
+def test_a_receiver_whose_request_was_lost_executes_after_its_caller_gave_up(tmp_path: Path) -> None:
+    plan = Plan.parse("Drop message=RREF_FORK_REQUEST role=c times=1")
+    with scope(plan, tmp_path) as arguments, launch(list("abc"), **arguments) as world:
+        world.call("a", plays.create, "k", "b", 7)
+        assert world.call("a", plays.pass_on, "k", "c", 0.4).text.startswith(f"{LATE}400 ms)")
+        assert not world.call("c", plays.holds, "k")
+        assert world.call("c", plays.await_held, "k") >= 0.3
+        assert world.call("c", plays.fetch, "k").value == 7
+        for role in "ac":
+            world.call(role, plays.drop, "k")
+        keeps(world, "b", 0, 0, 0)

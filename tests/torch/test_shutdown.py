@@ -1,0 +1,264 @@
+"""The shutdown with somebody dead, stopped or cut off: torch's own, with a bound, beside what `world` does.
+
+torch 2.13. The leader is ``a``, the smallest name. Seconds are upper bounds with room for a busy machine; what waits
+for ever is `Overdue` at a deadline of `WAIT`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from faults.ledger import Event, ledger
+from faults.plan import Plan
+from faults.run.launch_scope import scope
+from reference.outcome import Killed, Overdue, Raised, Returned
+from reference.world import World, launch
+from tests.support import roles_plain as simple
+from tests.support import roles_shutdown as plays
+from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, NOT_STARTED, idle, kill, lost, of, overdue_in
+from tests.support.networks import require
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+# The limit that a shutdown is given, and RPC's own (seconds).
+LIMIT = 0.3
+RPC_LIMIT = 1.5
+# How long something is watched that waits for ever.
+WAIT = 1.0
+
+within = partial(plays.shutdown, timeout=LIMIT)
+
+
+def only(folder: Path, event: str) -> Event:
+    (found,) = ledger.read(folder).of(event)
+    return found
+
+
+def left(folder: Path) -> dict[str, float]:
+    """When each role had nobody to wait for any more."""
+    return {each.role: each.time for each in ledger.read(folder).of("left")}
+
+
+class TestHealthy:
+    def test_together_and_then_once_more(self) -> None:
+        """Once: the second is refused at once, in every role, with or without grace."""
+        with idle() as world:
+            first = world.run(dict.fromkeys("abc", plays.shutdown))
+            assert [of(first, role).error for role in "abc"] == ["", "", ""]
+            assert max(of(first, role).seconds for role in "abc") < AT_ONCE
+            for second in (plays.shutdown, partial(plays.shutdown, graceful=False)):
+                again = world.run(dict.fromkeys("abc", second))
+                assert {(of(again, role).error, of(again, role).text) for role in "abc"} == {
+                    ("RuntimeError", NOT_STARTED)
+                }
+
+    def test_a_role_that_shuts_down_itself_leaves_world_nothing_to_shut_down(self) -> None:
+        """Whose error is seen first is chance; it is nobody's silent success."""
+        with launch(dict.fromkeys("ab", plays.shutdown), deadline=30) as world:
+            outcomes = world.wait()
+        texts = {outcome.message for outcome in outcomes.values() if isinstance(outcome, Raised)}
+        assert texts <= {NOT_STARTED, *(f"{role} raised RuntimeError: {NOT_STARTED}" for role in "ab")}
+        assert NOT_STARTED in texts
+        assert len([outcome for outcome in outcomes.values() if isinstance(outcome, Raised)]) == 2
+
+    def test_without_grace_nobody_is_waited_for(self) -> None:
+        with idle() as world:
+            alone = world.run({"b": partial(plays.shutdown, graceful=False)})
+            assert (of(alone, "b").error, of(alone, "b").seconds < AT_ONCE) == ("", True)
+            assert world.call("a", plays.ask, "c").value == 2.0
+            refused = world.call("a", plays.ask, "b")
+            assert refused.text.startswith(GONE)
+            assert refused.seconds < AT_ONCE
+
+
+class TestDeadFollower:
+    def test_torch_waits_for_ever(self) -> None:
+        with idle() as world:
+            kill(world, "b")
+            start = time.monotonic()
+            outcomes = world.run(dict.fromkeys("ac", plays.shutdown), deadline=WAIT)
+            assert WAIT <= time.monotonic() - start < WAIT + 6
+        assert overdue_in(outcomes["a"], "_all_gather")
+        assert isinstance(outcomes["c"], Overdue)
+
+    @pytest.mark.xfail(
+        reason="pytorch 40936: RPC knows that the peer is dead, and waits for it", strict=True, raises=AssertionError
+    )
+    def test_torch_ends_with_an_error(self) -> None:
+        with idle() as world:
+            kill(world, "b")
+            outcomes = world.run(dict.fromkeys("ac", plays.shutdown), deadline=WAIT)
+        assert {role: of(outcomes, role).error for role in "ac"} == dict.fromkeys("ac", "RuntimeError")
+
+    @pytest.mark.long
+    def test_torch_with_a_limit(self) -> None:
+        """The leader after its limit; another follower after that and twice RPC's own, in a store's wait."""
+        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+            kill(world, "b")
+            outcomes = world.run(dict.fromkeys("ac", within))
+            assert world.call("a", plays.shutdown).text == NOT_STARTED  # gone all the same
+        leader, follower = of(outcomes, "a"), of(outcomes, "c")
+        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
+        assert leader.text.startswith(tuple(begin + gone for gone in GONE))
+        assert LIMIT - EARLY <= leader.seconds < LIMIT + AT_ONCE
+        assert (follower.error, follower.text) == ("RuntimeError", "Wait timeout")
+        assert LIMIT + RPC_LIMIT - 2 * EARLY <= follower.seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
+
+    def test_torch_without_grace(self) -> None:
+        with idle() as world:
+            kill(world, "b")
+            outcomes = world.run(dict.fromkeys("ac", partial(plays.shutdown, graceful=False)))
+        assert [(of(outcomes, role).error, of(outcomes, role).seconds < AT_ONCE) for role in "ac"] == [("", True)] * 2
+
+    def test_world(self) -> None:
+        with idle() as world:
+            kill(world, "b")
+            outcomes = world.wait()
+            late = max(world.ended.values()) - world.ended["b"]
+        assert outcomes["b"] == Killed(signal.SIGKILL)
+        assert {lost(outcomes[role]) for role in "ac"} == {"b was killed by SIGKILL"}
+        assert late < AT_ONCE
+
+
+class TestDeadLeader:
+    def test_torch_when_it_was_dead_before(self) -> None:
+        with idle() as world:
+            kill(world, "a")
+            outcomes = world.run(dict.fromkeys("bc", plays.shutdown))
+        for role in "bc":
+            assert of(outcomes, role).text.startswith(GONE)
+            assert of(outcomes, role).seconds < AT_ONCE
+
+    def test_torch_when_it_dies_while_others_wait(self) -> None:
+        with idle() as world:
+            play = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": plays.shutdown, "c": plays.shutdown}
+            outcomes = world.run(play, deadline=WAIT)
+        assert outcomes["a"] == Killed(signal.SIGKILL)
+        assert all(overdue_in(outcomes[role], "_all_gather") for role in "bc")
+
+    @pytest.mark.long
+    def test_torch_when_it_dies_while_others_wait_with_a_limit(self) -> None:
+        """They do not say that the leader is gone, and wait for a store besides."""
+        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+            outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
+        for role in "bc":
+            assert (of(outcomes, role).error, of(outcomes, role).text) == ("RuntimeError", "Wait timeout")
+            assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
+
+    def test_world(self) -> None:
+        roles = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": simple.nothing, "c": simple.nothing}
+        with launch(roles, deadline=30) as world:
+            outcomes = world.wait()
+            late = max(world.ended.values()) - world.ended["a"]
+        assert outcomes["a"] == Killed(signal.SIGKILL)
+        for role in "bc":
+            assert lost(outcomes[role]) == "a was killed by SIGKILL"
+            assert "rpc.shutdown()" in outcomes[role].traceback  # type: ignore[union-attr]
+        assert late < AT_ONCE
+
+
+class TestPaused:
+    def test_world_waits_for_a_pause_to_end(self, tmp_path: Path) -> None:
+        with (
+            scope(Plan.parse("Pause role=b at=shutdown@a seconds=0.7"), tmp_path) as arguments,
+            launch(dict.fromkeys("abc", simple.nothing), deadline=30, **arguments) as world,
+        ):
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
+        fired, resumed = (only(tmp_path, event) for event in ("fired", "resumed"))
+        assert resumed.details["why"] == "time"
+        assert resumed.time - fired.time >= 0.7
+        assert resumed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < resumed.time + 2
+
+    @pytest.mark.long
+    def test_torch_with_a_limit(self) -> None:
+        """The leader gives up after its limit, and once more that for the news of it."""
+        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+            os.kill(world.pids["b"], signal.SIGSTOP)
+            leader = of(world.run({"a": within, "c": within}), "a")
+        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
+        assert leader.text.startswith(begin + LATE)
+        assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
+
+    def test_world_ends_at_its_deadline(self) -> None:
+        start = time.monotonic()
+        with idle(deadline=2) as world:
+            os.kill(world.pids["b"], signal.SIGSTOP)
+            outcomes = world.wait()
+        assert 2 <= time.monotonic() - start < 2 + 6
+        assert isinstance(outcomes["b"], Overdue)
+        assert {lost(outcomes[role]) for role in "ac"} == {"b was overdue"}
+
+
+@pytest.mark.long
+class TestPartition:
+    @pytest.fixture(autouse=True)
+    def _possible(self) -> None:
+        require()
+
+    @contextmanager
+    def world(self, folder: Path, text: str, deadline: float) -> Iterator[World]:
+        """Idle roles on a network of their own, of which ``b`` is cut off when it says so."""
+        with (
+            scope(Plan.parse(text), folder, list("abc")) as arguments,
+            launch(list("abc"), deadline=deadline, **arguments) as world,
+        ):
+            for caller in "abc":
+                for callee in "abc":
+                    assert world.call(caller, plays.ask, callee).value == 2.0
+            world.call("b", plays.step)
+            yield world
+
+    CUT = "Partition role=b direction=both at=step:1@b"
+
+    def test_world_waits_for_it_to_heal(self, tmp_path: Path) -> None:
+        with self.world(tmp_path, f"{self.CUT} seconds=0.7", 30) as world:
+            assert world.wait() == dict.fromkeys("abc", Returned(None))
+        assert int(only(tmp_path, "effective").details["packets"]) > 0
+        healed = only(tmp_path, "healed")
+        assert healed.details["seconds"] >= 0.7
+        assert healed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < healed.time + 5
+
+    def test_world_ends_at_its_deadline(self, tmp_path: Path) -> None:
+        """Nobody is dead, and all wait."""
+        start = time.monotonic()
+        with self.world(tmp_path, self.CUT, 4) as world:
+            outcomes = world.wait()
+            assert 4 <= time.monotonic() - start < 4 + 6
+        assert {type(outcome) for outcome in outcomes.values()} == {Overdue}, outcomes
+
+    def test_torch_with_a_limit(self, tmp_path: Path) -> None:
+        with self.world(tmp_path, self.CUT, 60) as world:
+            outcomes = world.run(dict.fromkeys("ab", within))
+        leader, cut_off = of(outcomes, "a"), of(outcomes, "b")
+        begin = f"Followers ['b'] timed out in _all_gather after {LIMIT:.2f} seconds. The first exception is "
+        assert leader.text.startswith(begin + LATE)
+        assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
+        assert cut_off.text.startswith(LATE)
+        assert LIMIT - EARLY <= cut_off.seconds < LIMIT + AT_ONCE
+
+
+class TestFromAnException:
+    def test_a_shutdown_in_a_finally_hides_the_error_until_everybody_is_there(self) -> None:
+        with idle("ab") as world:
+            hidden = world.run({"a": plays.raise_in_a_shutdown_first}, deadline=WAIT)
+        assert overdue_in(hidden["a"], "raise_in_a_shutdown_first")
+        with idle("ab") as world:
+            shown = world.run({"a": plays.raise_in_a_shutdown_first, "b": plays.shutdown})
+        assert isinstance(shown["a"], Raised)
+        assert (shown["a"].type, shown["a"].message) == ("tests.support.roles_plain.Unlucky", "today")
+        assert of(shown, "b").error == ""
+
+    def test_world_tells_the_others_at_once(self) -> None:
+        with launch({"a": simple.unlucky, "b": simple.nothing}, deadline=30) as world:
+            outcomes = world.wait()
+            late = world.ended["b"] - world.ended["a"]
+        assert lost(outcomes["b"]) == "a raised tests.support.roles_plain.Unlucky: today"
+        assert late < AT_ONCE
