@@ -22,23 +22,23 @@ from faults.script import autostart
 from faults.testing.leaks import KINDS, Accounting
 from faults.testing.plan_marks import check_world, marks_of, of_option, wanted
 from faults.testing.plan_tally import Tally
-from faults.testing.running_test import Scene, place_for
+from faults.testing.running_test import RunningTest, place_for
 from reference.system.printable import one_line, printable, shown
 
 if TYPE_CHECKING:
-    from faults.testing.active_plan import Planned
+    from faults.testing.active_plan import ActivePlan
     from faults.testing.idle_world import Idle
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
 LEAKS = ("all", "fixtures", "off")
 DIGITS = 1000  # of a seed: Python reads no more than 4300
 MARKERS = (
-    "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.world.launch`",
+    "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.launch`",
     "plan(*texts, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
     f"leaves(*kinds): what this test may leave: {', '.join(KINDS)}",
 )
 
-_scene = pytest.StashKey[Scene]()
+_scene = pytest.StashKey[RunningTest]()
 _idles = pytest.StashKey[list[Any]]()  # of `Idle`
 _mark = pytest.StashKey[str]()
 _temporary = pytest.StashKey[str]()  # where temporary files go, so that another run's are not taken for this one's
@@ -117,7 +117,7 @@ def _one_line() -> Iterator[None]:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that is to be hurt has its plan made after all other fixtures, whether or not it names `plan`."""
-    item.stash[_scene] = Scene(isolated=item.config.getini("faults_isolated"))  # anew: a test may be run again
+    item.stash[_scene] = RunningTest(isolated=item.config.getini("faults_isolated"))  # anew: a test may be run again
     with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
         check_world(item)
@@ -181,7 +181,7 @@ def _hooked() -> bool:
     return hook is not None and bool(hook.present())
 
 
-def _other_worlds(scene: Scene) -> list[Any]:
+def _other_worlds(scene: RunningTest) -> list[Any]:
     """Of `Kept`: idle worlds that fixtures have launched without `idle_world`."""
     if "reference.world.world" not in sys.modules:
         return []
@@ -258,7 +258,7 @@ def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Calla
 
 
 @pytest.fixture
-def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Planned | None]:
+def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[ActivePlan | None]:
     """This test's plan, at work in its idle world."""
     planned = _make_plan(request.node, run_dir)
     if planned is None:
@@ -272,27 +272,27 @@ def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Plan
 
 
 @pytest.fixture
-def plan(_faults_plan: Planned | None) -> Planned:
+def plan(_faults_plan: ActivePlan | None) -> ActivePlan:
     """The plan of ``--faults-plan`` or of this test's marks, in its idle world or in the next fresh one."""
     if _faults_plan is None:
         raise Misuse('no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT', pytrace=False)
     return _faults_plan
 
 
-def _make_plan(item: pytest.Item, folder: Path) -> Planned | None:
+def _make_plan(item: pytest.Item, folder: Path) -> ActivePlan | None:
     """The plan that this test is to be put under, made once."""
     scene = item.stash[_scene]
     with _one_line():
         asked = wanted(item, item.config.option.faults_plan)
     if scene.plan is None and asked is not None:
-        from faults.testing.active_plan import Planned
+        from faults.testing.active_plan import ActivePlan
 
         scene.marks = marks_of(item)
-        scene.plan = Planned(asked.plan, folder, unseen=asked.unseen, guest=asked.guest)
+        scene.plan = ActivePlan(asked.plan, folder, unseen=asked.unseen, guest=asked.guest)
     return scene.plan
 
 
-def _begin(item: pytest.Item, planned: Planned) -> None:
+def _begin(item: pytest.Item, planned: ActivePlan) -> None:
     """Put it to work in the world of the fixture ``world``, unless the test does so itself."""
     from faults.testing.idle_world import Idle
 
@@ -387,7 +387,7 @@ def _complaint(item: pytest.Item) -> pytest.ExceptionInfo[BaseException] | None:
     return None
 
 
-def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:
+def _tell(item: pytest.Item, scene: RunningTest, report: pytest.TestReport) -> None:
     """What happened, in a failing test's report; and where its files are kept."""
     over = report.when == "teardown"
     report.sections += scene.sections(over=over)
@@ -395,7 +395,7 @@ def _tell(item: pytest.Item, scene: Scene, report: pytest.TestReport) -> None:
         report.sections.append(("faults: kept", _keep(scene, item, over)))
 
 
-def _keep(scene: Scene, item: pytest.Item, over: bool) -> str:
+def _keep(scene: RunningTest, item: pytest.Item, over: bool) -> str:
     """Where its files are, or will be when its worlds are over; or why they cannot be there."""
     try:
         scene.keep = place_for(item.config.option.faults_keep, item.nodeid)

@@ -1,4 +1,4 @@
-"""Parameters spread over several servers; trainers fetch and push them shard by shard.
+"""Train with parameters spread over several servers: trainers fetch and push them shard by shard.
 
 Source: seed 003 (training scenarios: one parameter server or several sharded ones hold the parameters, several
 trainers run the training loop). The talk says no more than that (S3.6): rounds, losses, data and models are those of
@@ -14,9 +14,8 @@ SGD looks at two tensors, so the bits are those of one server that holds everyth
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,12 +26,9 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference import batch_parameter_server
-from reference.batch_parameter_server import (
-    BatchUpdateParameterServer,
-    RoundFailed,
-    initial_model,
-    trainer_names,
-)
+from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
+from reference.roles import Roles, numbered
+from reference.rpc.liveness import FAREWELL_SECONDS, ParticipantFailed, gather
 from reference.system.error_text import cause_of
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
@@ -42,30 +38,10 @@ from reference.training.placement import only, partition
 
 Named = Mapping[str, torch.Tensor]
 
-# Seconds that ps1, when it fails, allows the other servers to hear of it.
-_FAREWELL = 2.0
 # Seconds that a round which failed on ps1 leaves to trainers: they wait 5 s longer for their servers' replies.
-_LAST_WORD = 6.0
+LAST_WORD_SECONDS = 6.0
 
-
-@dataclass(frozen=True)
-class Case(batch_parameter_server.Case):
-    """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
-
-    steps: int = number(3, "rounds: updates of the model", at_least=1)
-    servers: int = number(2, "servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
-    trainers: int = number(3, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(4, "images of a trainer's batch", at_least=2, at_most=65536)
-    accumulation: str = choice("rank", help="in which order a round's gradients are added")
-
-    def validate(self) -> None:
-        super().validate()
-        tensors = PARAMETERS[self.model]
-        self.require(self.servers <= tensors, "servers", f"at most {tensors}, the parameters of {self.model}")
-
-
-def server_names(case: Case) -> list[str]:
-    return [f"ps{index}" for index in range(1, case.servers + 1)]
+# --- the lesson: each server holds a part of the model, each trainer all of it ---
 
 
 class ParameterServerShard(BatchUpdateParameterServer):
@@ -86,9 +62,9 @@ class ParameterServerShard(BatchUpdateParameterServer):
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def push_and_fetch(
-        shard_rref: RRef[Any], trainer: str, grads: Named, buffers: Named
+        shard_rref: RRef[Any], trainer: str, number: int, grads: Named, buffers: Named
     ) -> torch.futures.Future[dict[str, torch.Tensor]]:
-        """Report one trainer's gradients and buffers of this shard; the reply is the shard after the round.
+        """Report one trainer's gradients and buffers of this shard for a round; the reply is the shard after it.
 
         Raises:
             ValueError: not the names of this shard's tensors.
@@ -98,12 +74,12 @@ class ParameterServerShard(BatchUpdateParameterServer):
         check_names(grads, dict(shard.model.named_parameters()))
         check_names(buffers, dict(shard.model.named_buffers()))
         report = list(grads.values()), list(buffers.values())
-        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, *report)
+        reply = BatchUpdateParameterServer.update_and_fetch_model(shard_rref, trainer, number, *report)
         return reply.then(_tensors_of)  # type: ignore[no-any-return]
 
     def recorded(self) -> dict[str, torch.Tensor]:
-        """What this shard puts into the trace."""
-        with self.lock:
+        """What this shard puts into the trace, once all rounds are over."""
+        with self.lock, closing(self.round):
             return dict(self.recorder.tensors)
 
 
@@ -137,7 +113,7 @@ class Trainer(batch_parameter_server.Trainer):
         for inputs, labels in self.get_next_batch():
             self.model.zero_grad()
             losses.append(self.gradients(self.model, inputs, labels))
-            self.push_and_fetch()
+            self.push_and_fetch(len(losses) - 1)
             log_step(len(losses), self.case.steps, float(losses[-1]))
         return losses
 
@@ -145,16 +121,14 @@ class Trainer(batch_parameter_server.Trainer):
         """Take every shard's tensors, asked for all at once."""
         self.load([rref.rpc_async(timeout=self.case.timeout).fetch() for rref in self.shard_rrefs])
 
-    def push_and_fetch(self) -> None:
-        """Send every shard its gradients and buffers, then take its tensors after the round."""
-        method = ParameterServerShard.push_and_fetch
-        limit = self.case.timeout + 5  # the server's own limit comes first, and says who is missing
-        self.load(
-            [
-                rpc.rpc_async(rref.owner(), method, args=(rref, self.name, *self.report(part)), timeout=limit)
-                for rref, part in zip(self.shard_rrefs, self.parts, strict=True)
-            ]
-        )
+    def push_and_fetch(self, number: int) -> None:
+        """Send every shard its gradients and buffers of a round, then take its tensors after the round."""
+        method, limit = ParameterServerShard.push_and_fetch, self.case.reply_timeout
+        replies = [
+            rpc.rpc_async(rref.owner(), method, args=(rref, self.name, number, *self.report(part)), timeout=limit)
+            for rref, part in zip(self.shard_rrefs, self.parts, strict=True)
+        ]
+        self.load(replies)
 
     def report(self, part: Sequence[str]) -> tuple[Named, Named]:
         """Gradients and buffers of one shard, by name, on the CPU."""
@@ -183,79 +157,57 @@ def reason_of(error: Exception) -> str:
     return inner[2:-2] if inner.startswith(("('", '("')) else inner.removeprefix(": ")
 
 
+# --- the roles ---
+
+
 def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> list[torch.Tensor]:
     """Runs on a trainer, called by ``ps1``."""
     return Trainer(case, name, shard_rrefs).train()
 
 
-@dataclass(frozen=True)
-class RunFirstPs:
-    """What role ``ps1`` runs.
+def run_first_ps(case: Case) -> Trace:
+    """Runs on ``ps1``: make all shards, train, and put every server's part of the trace together.
 
     Raises:
         RoundFailed: a trainer or a server was lost or is missing, or failed. Says which, as soon as it is known.
     """
-
-    case: Case
-
-    def __call__(self) -> Trace:
-        servers = server_names(self.case)
-        # The own one without a call: if that fails, local_value() waits for it for ever.
-        shard_rrefs = [RRef(ParameterServerShard(self.case, 0))]
-        for index, server in enumerate(servers[1:], start=1):
-            made = rpc.remote(server, ParameterServerShard, args=(self.case, index), timeout=self.case.timeout)
-            shard_rrefs.append(made)
-        try:
-            return self.train(dict(zip(servers, shard_rrefs, strict=True)))
-        except Exception as error:
-            end_rounds(shard_rrefs, str(error))
-            raise
-
-    def train(self, shard_rrefs: Mapping[str, RRef[Any]]) -> Trace:
-        """Start the trainers, wait for each, and put every server's part of the trace together."""
-        recorder = Recorder(self.case, {})
-        for name, losses in self.run_trainers(list(shard_rrefs.values())).items():
+    # The own one without a call: if that failed, local_value() would wait for it forever.
+    own = ParameterServerShard(case, 0)
+    with closing(own.round):
+        shard_rrefs = {"ps1": RRef(own)}
+        for index, server in enumerate(server_names(case)[1:], start=1):
+            made = rpc.remote(server, ParameterServerShard, args=(case, index), timeout=case.timeout)
+            shard_rrefs[server] = made
+        recorder = Recorder(case, {})
+        for name, losses in train(case, own, list(shard_rrefs.values())).items():
             for step, loss in enumerate(losses):
                 recorder.put(f"{step:04d}/loss", {name: loss})
-        parts = {server: rref.rpc_async(timeout=self.case.timeout).recorded() for server, rref in shard_rrefs.items()}
+        parts = {server: rref.rpc_async(timeout=case.timeout).recorded() for server, rref in shard_rrefs.items()}
         for server, part in parts.items():
             recorder.tensors.update(reply_of(server, part))
         return recorder.trace()
 
-    def run_trainers(self, shard_rrefs: list[RRef[Any]]) -> dict[str, list[torch.Tensor]]:
-        """Every trainer's losses."""
-        # Also ps1's own rounds: if every trainer is silent, nobody else says so.
-        server = shard_rrefs[0].local_value()
-        futures = {}
-        for name in trainer_names(self.case):
-            # Without a limit of its own: every round has one.
-            futures[name] = rpc.rpc_async(name, run_trainer, args=(shard_rrefs, self.case, name), timeout=0)
-            futures[name].add_done_callback(partial(_trainer_ended, server, name))
-        for _ in futures:
-            name = _next_ended(server.events)
-            try:
-                futures[name].value()
-            except Exception as error:
-                raise RoundFailed(f"{name} failed: {reason_of(error)}") from error
-        return {name: future.value() for name, future in futures.items()}
 
-
-def _trainer_ended(server: BatchUpdateParameterServer, name: str, _: object) -> None:
-    server.ended.add(name)
-    server.events.put(name)
-
-
-def _next_ended(events: queue.SimpleQueue[str | RoundFailed]) -> str:
-    """The next trainer to end. Raises ps1's `RoundFailed` if all are silent: else a trainer may know better who is."""
-    event = events.get()
-    if isinstance(event, str):
-        return event
-    failure = event
-    with suppress(queue.Empty):
-        while not isinstance(event, str):
-            event = events.get(timeout=_LAST_WORD)
-        return event
-    raise failure
+def train(case: Case, own: ParameterServerShard, shard_rrefs: list[RRef[Any]]) -> dict[str, list[torch.Tensor]]:
+    """Start every trainer; returns their losses. After a failure, all servers have told it to all trainers."""
+    futures = {
+        # Without a limit of its own: every round has one.
+        name: rpc.rpc_async(name, run_trainer, args=(shard_rrefs, case, name), timeout=0)
+        for name in trainer_names(case)
+    }
+    own.round.note_ends(futures)
+    try:
+        # ps1's own round ends the wait, too: if every trainer is silent, nobody else says so.
+        return gather(
+            futures,
+            partial(end_rounds, shard_rrefs),
+            failed=own.round.failed,
+            patience=LAST_WORD_SECONDS,  # a trainer may know better who is silent
+            stay=FAREWELL_SECONDS,
+            cause=reason_of,
+        )
+    except ParticipantFailed as error:
+        raise RoundFailed(error.reasons[0]) from error
 
 
 def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
@@ -263,7 +215,7 @@ def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
     told = []
     for rref in shard_rrefs:
         with suppress(Exception):  # a server that is gone: the reason says so
-            told.append(rpc.rpc_async(rref.owner(), fail, args=(rref, reason), timeout=_FAREWELL))
+            told.append(rpc.rpc_async(rref.owner(), fail, args=(rref, reason), timeout=FAREWELL_SECONDS))
     for future in told:
         with suppress(Exception):
             future.wait()
@@ -271,18 +223,39 @@ def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
 
 def fail(shard_rref: RRef[Any], reason: str) -> None:
     """Runs on each server."""
-    shard_rref.local_value().fail(reason)
+    shard_rref.local_value().round.fail(reason)
 
 
-def serve() -> None:
-    """What trainers and the other servers run: they answer until the common shutdown."""
+def roles(case: Case) -> Roles:
+    return Roles({"ps1": partial(run_first_ps, case)}, serving=[*server_names(case)[1:], *trainer_names(case)])
 
 
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    first: dict[str, Callable[[], object]] = {"ps1": RunFirstPs(case)}
-    return {**first, **dict.fromkeys([*server_names(case)[1:], *trainer_names(case)], serve)}
+# --- the case ---
+
+
+@dataclass(frozen=True)
+class Case(batch_parameter_server.Case):
+    """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
+
+    steps: int = number(3, "rounds: updates of the model", at_least=1)
+    servers: int = number(2, "servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
+    trainers: int = number(3, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
+    batch_size: int = number(4, "images of a trainer's batch", at_least=2, at_most=65536)
+    accumulation: str = choice("rank", help="in which order a round's gradients are added")
+
+    def validate(self) -> None:
+        super().validate()
+        tensors = PARAMETERS[self.model]
+        self.require(self.servers <= tensors, "servers", f"at most {tensors}, the parameters of {self.model}")
+
+
+def server_names(case: Case) -> list[str]:
+    return numbered("ps", case.servers)
+
+
+# --- the twin: the same in one process ---
 
 
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: plain training, as for one server that holds all parameters. It knows nothing of shards."""
+    """Train plainly, as one server that holds all parameters would. Knows nothing of shards."""
     return batch_parameter_server.train_locally(case, replay)

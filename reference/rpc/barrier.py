@@ -49,7 +49,7 @@ class Barrier(Generic[T]):
         self.ended: set[str] = set()
         self.failure: RoundFailed | None = None
         self.failed: torch.futures.Future[Failure] = torch.futures.Future()
-        self._why: Failure | None = None
+        self._silent: list[str] = []
         self._future: torch.futures.Future[T | RoundFailed] = torch.futures.Future()
         self._changed = threading.Condition()
         self._closed = False
@@ -94,7 +94,7 @@ class Barrier(Generic[T]):
     def fail(self, reason: str) -> RoundFailed:
         """End the wait of everybody in this round, and refuse every later report. Returns the first failure."""
         with self._changed:
-            return self._fail(Failure(reason))
+            return self._fail(reason)
 
     def gather(self, futures: Futures, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
         """Everybody's result, of calls that make the reports, in the order of ``futures``.
@@ -105,12 +105,16 @@ class Barrier(Generic[T]):
         Raises:
             RoundFailed: a call failed, or a round did. Names everybody who failed.
         """
-        for name, future in futures.items():
-            future.add_done_callback(partial(self._end, name))
+        self.note_ends(futures)
         try:
             return gather(futures, self.fail, failed=self.failed, stay=stay)
         except ParticipantFailed as error:
-            raise self.error.of(self.number, str(error)) from error
+            raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error
+
+    def note_ends(self, futures: Futures) -> None:
+        """After the last round, expect of everybody only that its call ends."""
+        for name, future in futures.items():
+            future.add_done_callback(partial(self._end, name))
 
     def missing(self) -> list[str]:
         """Who has not reported in this round; after the last round, who has not ended."""
@@ -142,9 +146,9 @@ class Barrier(Generic[T]):
         with self._changed:
             self.ended.add(name)
 
-    def _fail(self, why: Failure) -> RoundFailed:
+    def _fail(self, reason: str) -> RoundFailed:
         if self.failure is None:
-            self.failure, self._why = self.error.of(self.number, why.reason), why
+            self.failure = self.error.of(self.number, reason)
             self._changed.notify()
         return self.failure
 
@@ -155,12 +159,13 @@ class Barrier(Generic[T]):
                 if left > 0:
                     self._changed.wait(left)
                 elif missing := self.missing():
-                    self._fail(Failure(silence(self.timeout, missing), missing))
+                    self._fail(silence(self.timeout, missing))
+                    self._silent = missing
                 else:  # the last one is at work
                     self._due += self.timeout
-        if self.failure is not None and self._why is not None:
+        if self.failure is not None:
             self._future.set_result(self.failure)
-            self.failed.set_result(self._why)
+            self.failed.set_result(Failure(str(self.failure), self._silent))
 
 
 def _result_or_raise(future: torch.futures.Future[T | RoundFailed]) -> T:

@@ -20,7 +20,11 @@ FAREWELL_SECONDS = 2.0
 
 
 class ParticipantFailed(RuntimeError):
-    """A participant failed, or was silent for too long. Says who, and why."""
+    """A participant failed, or was silent for too long. Says who, and why, first to last in ``reasons``."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = reasons
 
 
 @dataclass(frozen=True)
@@ -41,25 +45,34 @@ def gather(
     on_failure: Callable[[str], object] | None = None,
     *,
     failed: torch.futures.Future[Failure] | None = None,
+    patience: float = 0.0,
     stay: float = 0.0,
+    cause: Callable[[Exception], str] = cause_of,
 ) -> dict[str, Any]:
     """Every participant's result, in the order of ``futures``. Has no limit of its own.
 
     Args:
         on_failure: called with the first failure's reason; it has to end the others' waits.
         failed: completed by somebody else who notices a failure, such as a `Barrier` that is not complete in time.
+        patience: seconds from then on in which a participant may fail, too, and so say more about the reason.
         stay: seconds to wait after a failure until the others, too, have ended, so have heard of it.
+        cause: what the error of a participant says.
 
     Raises:
         ParticipantFailed: a participant failed, or ``failed`` is completed. Names everybody who failed within ``stay``.
     """
-    calls = _Calls(futures)
+    calls = _Calls(futures, cause)
     if failed is None:
         failed = torch.futures.Future()
     failed.add_done_callback(calls.wake)
     while calls.running and not calls.failures and not failed.done():
         calls.next(None)
-    return calls.end(failed.value() if failed.done() else None, on_failure, stay)
+    if not failed.done():
+        return calls.end(None, on_failure, stay)
+    calls.wait(patience, lambda: bool(calls.failures))
+    better = calls.reasons() if patience else []
+    noticed = failed.value()
+    return calls.end(Failure([*better, noticed.reason][0], noticed.silent), on_failure, stay)
 
 
 class Liveness:
@@ -83,7 +96,7 @@ class Liveness:
         Raises:
             ParticipantFailed: at once when a participant fails, and when one was silent for ``timeout`` seconds.
         """
-        calls, failure = _Calls(futures), None
+        calls, failure = _Calls(futures, cause_of), None
         for name in futures:
             self.heartbeat(name)
         while calls.running and not calls.failures and failure is None:
@@ -107,8 +120,9 @@ class Liveness:
 class _Calls:
     """Calls of participants, and how those that have ended did end."""
 
-    def __init__(self, futures: Futures) -> None:
+    def __init__(self, futures: Futures, cause: Callable[[Exception], str]) -> None:
         self.futures = futures
+        self.cause = cause
         self.running = dict.fromkeys(futures)
         self.results: dict[str, Any] = {}
         self.failures: dict[str, Exception] = {}
@@ -138,23 +152,24 @@ class _Calls:
         """All results, if there was no failure."""
         if failure is None and not self.failures:
             return {name: self.results[name] for name in self.futures}
-        failure = failure or Failure(self._reasons()[0])
+        failure = failure or Failure(self.reasons()[0])
         if on_failure is not None:
             on_failure(failure.reason)
-        late = self._stay(stay, failure.silent)
-        others = [reason for reason in self._reasons() if failure.reason not in reason]  # not who passes it on
+        self.wait(stay, lambda: not self.running.keys() - failure.silent)
+        late = [name for name in self.running if name not in failure.silent]
+        others = [reason for reason in self.reasons() if failure.reason not in reason]  # not who passes it on
         reasons = [failure.reason, *others, *([silence(stay, late)] if stay and late else [])]
-        raise ParticipantFailed("; ".join(reasons)) from next(iter(self.failures.values()), None)
+        raise ParticipantFailed(*reasons) from next(iter(self.failures.values()), None)
 
-    def _stay(self, seconds: float, silent: Collection[str]) -> list[str]:
-        """Wait until the others have ended, too; who has not."""
+    def wait(self, seconds: float, enough: Callable[[], bool]) -> None:
+        """Let calls end until it is enough, or for some seconds."""
         until = time.monotonic() + seconds
-        while self.running.keys() - silent and (left := until - time.monotonic()) > 0:
+        while not enough() and (left := until - time.monotonic()) > 0:
             self.next(left)
-        return [name for name in self.running if name not in silent]
 
-    def _reasons(self) -> list[str]:
-        return [f"{name} failed: {cause_of(error)}" for name, error in self.failures.items()]
+    def reasons(self) -> list[str]:
+        """Why calls have failed so far, first to last."""
+        return [f"{name} failed: {self.cause(error)}" for name, error in self.failures.items()]
 
 
 def _put(ended: queue.SimpleQueue[str | None], name: str, future: torch.futures.Future[Any]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
@@ -18,6 +19,11 @@ def check_shapes(got: Tensors, wanted: Tensors) -> None:
     for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
         if tensor.shape != like.shape:
             raise ValueError(f"tensor {index} has shape {tuple(tensor.shape)}, wanted {tuple(like.shape)}")
+
+
+def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
+    """What a trainer sends: its model's gradients and buffers, on the CPU."""
+    return [p.grad.cpu() for p in model.parameters() if p.grad is not None], [b.cpu() for b in model.buffers()]
 
 
 def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -75,3 +81,57 @@ def keep_apart(model: nn.Module) -> None:
     """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.data = tensor.data.clone()
+
+
+class Reports:
+    """What trainers have reported in a round, until it is their turn."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.added = 0
+        self.grads: dict[str, Tensors] = {}
+        self.buffers: dict[str, Tensors] = {}
+
+    def hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
+        """Keep a report. Raises ValueError: other shapes than the model's; later another trainer's call would fail."""
+        check_shapes(grads, list(self.model.parameters()))
+        check_shapes(buffers, list(self.model.buffers()))
+        self.grads[trainer], self.buffers[trainer] = grads, buffers
+
+    def next_grads(self, order: Sequence[str]) -> Iterator[tuple[bool, Tensors]]:
+        """The held gradients that are next in ``order``, as far as it is complete; and whether they are the first."""
+        while self.added < len(order) and order[self.added] in self.grads:
+            self.added += 1
+            yield self.added == 1, self.grads.pop(order[self.added - 1])
+
+    def all_buffers(self, order: Sequence[str]) -> list[Tensors]:
+        """Everybody's buffers at the end of a round, in this order. The next round begins with nothing held."""
+        held, self.buffers, self.added = self.buffers, {}, 0
+        return [held[trainer] for trainer in order]
+
+
+class Snapshot:
+    """Hands a model out without copying it; before the model changes, `part` gives it tensors of its own."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.handed_out = False
+
+    def take(self) -> nn.Module:
+        """The model of now, for a reply: the transport reads its tensors later (S2.5)."""
+        self.handed_out = True
+        return hand_out(self.model)
+
+    def part(self) -> None:
+        """Leave the tensors of the last reply to the transport. Call it before anything changes them."""
+        if self.handed_out:
+            keep_apart(self.model)
+            self.handed_out = False
+
+    def part_soon(self, lock: threading.Lock) -> None:
+        """`part` under ``lock``, in a thread of its own: while trainers compute."""
+        threading.Thread(target=self._part_under, args=(lock,), daemon=True).start()
+
+    def _part_under(self, lock: threading.Lock) -> None:
+        with lock:
+            self.part()

@@ -191,8 +191,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "last-log-lost",
         "reference/world/world.py",
-        "for name in self._seats}\n        self._clean()",
-        "for name in list(self._seats)[:-1]}\n        self._clean()",
+        "for name in self._handles}\n        self._clean()",
+        "for name in list(self._handles)[:-1]}\n        self._clean()",
         ("tests/reference/test_world.py::TestLogs::test_the_log_of_every_role_outlives_the_world",),
         "the last role's log is lost when its world closes",
     ),

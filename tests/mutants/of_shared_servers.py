@@ -10,6 +10,7 @@ from tests.mutants.mutant import Mutant
 _TEST = "tests/reference/test_formulas_servers.py"
 _UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
 _STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
+_IMAGES = "reference/training/images.py"
 
 
 def _shared(
@@ -231,23 +232,23 @@ _ROUNDS = (
     ),
     _shared(
         "images-of-one-round",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.randn(shape, generator=generator(case.seed, self.name))",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.randn(shape, generator=generator(case.seed, name))",
         "a trainer's images do not change with the round",
     ),
     _shared(
         "images-of-a-batch-alike",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.randn(shape[1:], generator=self.draws).expand(shape)",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.randn(shape[1:], generator=draws).expand(shape)",
         "all images of a batch are one image",
     ),
     _shared(
         "images-of-noise-from-0-to-1",
-        *(_BATCH, _IN_MLP),
-        "inputs = torch.randn(shape, generator=self.draws)",
-        "inputs = torch.rand(shape, generator=self.draws)",
+        *(_IMAGES, _IN_MLP),
+        "inputs = torch.randn(shape, generator=draws)",
+        "inputs = torch.rand(shape, generator=draws)",
         "images are drawn from another distribution",
     ),
     _shared(
@@ -438,18 +439,18 @@ _BEYOND = (
     ),
     _shared(
         "trainers-name-cut",
-        *(_BATCH, f"{_BATCH}-many"),
-        "self.draws = generator(case.seed, name)",
-        "self.draws = generator(case.seed, name[:8])",
+        *(_IMAGES, f"{_BATCH}-many"),
+        "draws = generator(case.seed, name)",
+        "draws = generator(case.seed, name[:8])",
         "trainers 1, 10 and 11 draw the same images",
     ),
     _shared(
         "images-come-round-again",
-        *(_BATCH, f"{_BATCH}-many"),
-        "        for _ in range(case.steps):\n",
-        "        for step in range(case.steps):\n"
-        "            if step == 8:\n"
-        "                self.draws.manual_seed(self.draws.initial_seed())\n",
+        *(_IMAGES, f"{_BATCH}-many"),
+        "    for _ in range(case.steps):\n",
+        "    for step in range(case.steps):\n"
+        "        if step == 8:\n"
+        "            draws.manual_seed(draws.initial_seed())\n",
         "a trainer's draws begin anew in the ninth round",
     ),
     _shared(
@@ -475,9 +476,9 @@ _BEYOND = (
     ),
     _shared(
         "classes-in-a-byte",
-        *(_BATCH, "sharded_parameter_server-many"),
-        "(case.batch_size, 1), generator=self.draws)",
-        "(case.batch_size, 1), generator=self.draws) % 256",
+        *(_IMAGES, "sharded_parameter_server-many"),
+        "(shape[0], 1), generator=draws)",
+        "(shape[0], 1), generator=draws) % 256",
         "classes from 256 on are taken for others",
     ),
     _shared(
@@ -574,8 +575,8 @@ _BEYOND = (
     _shared(
         "last-buffers-left-out",
         *("batch_parameter_server", "sharded_parameter_server-ends"),
-        'if recorder.case.record == "every" or round_ == recorder.steps - 1:',
-        'if recorder.case.record == "every":',
+        "if recorder.wants(round_):",
+        "if recorder.every:",
         "where a trace keeps the ends alone, running statistics that nobody has averaged pass",
     ),
     _shared(

@@ -261,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "numbers-of-any-length",
-        "reference/world/world.py",
+        "reference/world/torchrun.py",
         "text.isdecimal() and len(text) < 10 else",
         "text.isdecimal() else",
         (f"{_HOSTILE}::test_no_number_of_torchrun_is_refused_in_one_line[0-WORLD_SIZE]",),
@@ -277,8 +277,8 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/batch_parameter_server.py",
-        "arrivals.dim() != 1 or sorted(order)",
+        "reference/training/replay.py",
+        "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),
         "a table of arrivals is taken for a list of them",

@@ -73,19 +73,12 @@ MUTANTS = (
     Mutant(
         "reply-before-update",
         _BATCH,
-        "        self.optimizer.step()\n"
-        "        record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])\n"
-        "        self.round += 1\n"
-        "        # A snapshot: the transport reads these tensors after the lock is gone (S2.5).\n"
-        "        self.handed_out = True\n"
-        "        return hand_out(self.model)",
-        "        old = copy.deepcopy(hand_out(self.model))\n"
-        "        self.optimizer.step()\n"
-        "        record(self.recorder, self.round, self.model, [self.trainers.index(t) for t in self.arrivals])\n"
-        "        self.round += 1\n"
-        "        return old",
+        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
+        "        old = copy.deepcopy(self.snapshot.take())\n"
+        "        average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))\n",
         (f"{_QUICK}[batch_parameter_server]",),
         "the reply is the model of before the update",
+        also=((_BATCH, "        return self.snapshot.take()", "        return old"),),
     ),
     Mutant(
         "torn-model",
@@ -97,7 +90,7 @@ MUTANTS = (
     ),
     Mutant(
         "shared-tensors",
-        _BATCH,
+        _UPDATE,
         "            keep_apart(self.model)\n",
         "            pass\n",
         (f"{_OF_BATCH}::test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early",),
@@ -106,11 +99,10 @@ MUTANTS = (
     Mutant(
         "replies-under-the-lock",
         _BATCH,
-        "                self._next_round()\n"
-        "        if result is not None:\n"
+        "        if last:\n"
         "            # Outside the lock: this serialises every waiting caller's reply in turn (S2.3, S2.4).\n"
-        "            fut.set_result(result)\n",
-        "                self._next_round()\n                fut.set_result(result)\n        if result is not None:\n",
+        "            self.round.complete(model)\n",
+        "        if last:\n            with self.lock:\n                self.round.complete(model)\n",
         (f"{_OF_BATCH}::test_replies_are_made_outside_the_lock",),
         "every reply is pickled while the lock is held",
     ),
@@ -141,26 +133,45 @@ MUTANTS = (
     Mutant(
         "added-as-they-come",
         _BATCH,
-        'return self.trainers if self.case.accumulation == "rank" else self.arrivals',
-        "return self.arrivals",
+        'return self.trainers if self.case.accumulation == "rank" else self.round.joined',
+        "return self.round.joined",
         (f"{_OF_BATCH}::TestOrders::test_rank_gives_the_bits_of_a_twin_that_knows_no_order",),
         "gradients are added as they come where rank order was promised",
     ),
     Mutant(
         "unexpected-error",
-        _BATCH,
-        "                raise event",
-        '                raise AssertionError("a round has failed")',
+        "reference/rpc/barrier.py",
+        '            raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error',
+        '            raise AssertionError("a round has failed") from None',
         ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
         "a failure that does not say what it comes from",
     ),
     Mutant(
         "failure-not-told",
-        _BATCH,
-        '        ps.fail(f"{name} failed: {cause_of(error)}")',
-        "        del error",
+        "reference/rpc/barrier.py",
+        "            return gather(futures, self.fail, failed",
+        "            return gather(futures, None, failed",
         (f"{_OF_BATCH}::test_a_killed_trainer_is_named_at_once",),
         "a trainer's death is known, and nobody is told whose it was",
+    ),
+    Mutant(
+        "gone-before-its-answers",
+        "reference/rpc/barrier.py",
+        "failed=self.failed, stay=stay)",
+        "failed=self.failed)",
+        ("tests/reference/test_barrier.py::TestDead::test_a_trainer_and_the_servers_last_answer_is_late",),
+        "a server ends by its error before the others have heard it",
+    ),
+    Mutant(
+        "round-not-said",
+        _BATCH,
+        "args=(self.ps_rref, self.name, round_, *report_of(m))",
+        "args=(self.ps_rref, self.name, None, *report_of(m))",
+        (
+            "tests/reference/test_barrier.py::TestDoubled"
+            "::test_as_the_last_of_a_round_the_second_is_refused_by_its_number_and_the_bits_are_the_twins[1]",
+        ),
+        "a report that arrives again after its round counts for the next one",
     ),
     Mutant(
         "doubled-update",
@@ -397,11 +408,11 @@ MUTANTS = (
         "who lets go of a model that DDP's hook still works on hangs",
     ),
     Mutant(
-        "steps-without-end",
+        "step-not-said",
         "reference/hybrid_ddp.py",
-        "        if self.step >= self.case.steps:",
-        "        if self.step > 10**6:",
-        ("tests/reference/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
-        "trainers that train twice make a trace of more steps than were asked for",
+        "args=(ps_rref, name, step, context_id)",
+        "args=(ps_rref, name, 0, context_id)",
+        (f"{_QUICK}[hybrid_ddp]",),
+        "reports carry the number of another step",
     ),
 )

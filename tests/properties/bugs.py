@@ -33,14 +33,14 @@ def lose_a_gradient(role: str) -> None:
 
 def hand_out_stale_parameters(role: str) -> None:
     """The model of before the round."""
-    right: Any = batch.BatchUpdateParameterServer._update
+    right: Any = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> Any:
         before = copy.deepcopy(batch.hand_out(self.model))
         right(self)
         return before
 
-    batch.BatchUpdateParameterServer._update = wrong  # type: ignore[method-assign]
+    batch.BatchUpdateParameterServer.update = wrong  # type: ignore[method-assign]
 
 
 def keep_no_momentum(role: str) -> None:
@@ -154,7 +154,7 @@ def swap_arrivals(role: str) -> None:
 
 def add_in_order_of_arrival(role: str) -> None:
     """Whatever the case says."""
-    batch.BatchUpdateParameterServer._order = lambda self: self.arrivals  # type: ignore[method-assign]
+    batch.BatchUpdateParameterServer.order = lambda self: self.round.joined  # type: ignore[method-assign]
 
 
 def forget_the_decoder(role: str) -> None:

@@ -11,8 +11,8 @@ import torch.distributed.rpc as rpc
 import reference.roles
 from reference.outcome import Returned
 from reference.roles import Roles, numbered, serve
+from reference.world import launch
 from reference.world.rpc_agent import chosen_options
-from reference.world.world import launch
 
 
 def test_numbered_roles_count_from_one() -> None:

@@ -137,7 +137,7 @@ def holdings(case: Case) -> list[list[str]]:
         return [list(rref.rpc_sync().fetch()) for rref in rrefs]
     finally:
         for rref in rrefs:
-            rref.rpc_sync().close()
+            rref.rpc_sync().recorded()
 
 
 def test_each_server_holds_its_part_and_no_more() -> None:
@@ -155,12 +155,12 @@ def misnamed(case: Case) -> list[str]:
     method: Any = ParameterServerShard.push_and_fetch
     ends = []
     for grads in (pushes[0], {}, pushes[1]):
-        future = rpc.rpc_async("ps1", method, args=(rref, "trainer1", grads, {}))
+        future = rpc.rpc_async("ps1", method, args=(rref, "trainer1", 0, grads, {}))
         try:
             ends.append(", ".join(future.wait()))
         except ValueError as error:
             ends.append(str(error))
-    rref.local_value().close()
+    rref.local_value().round.close()
     return ends
 
 
@@ -184,7 +184,7 @@ class Doomed:
         if role != self.role:
             return
         kind: Any = ParameterServerShard if role.startswith("ps") else Trainer
-        method = "_hold" if role.startswith("ps") else "gradients"
+        method = "accumulate" if role.startswith("ps") else "gradients"
         original, calls = getattr(kind, method), itertools.count()
         second = SMALL.trainers if role.startswith("ps") else 1
 
