@@ -260,8 +260,8 @@ MUTANTS = (
     Mutant(
         "leaked-context",
         "reference/dist_autograd.py",
-        "        return recorder.trace()\n\n    def train_in_context",
-        "        dist_autograd._new_context()\n        return recorder.trace()\n\n    def train_in_context",
+        "                turn.clear()\n    return recorder.trace()",
+        "                turn.clear()\n    dist_autograd._new_context()\n    return recorder.trace()",
         ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
