@@ -1,4 +1,4 @@
-"""The one door into a process: `install` before RPC starts, `remove` afterwards.
+"""Install a plan in a process, the only way for faults to enter one: `install` before RPC starts, `remove` afterwards.
 
     launch(roles, before=partial(install, folder))
 

@@ -1,4 +1,4 @@
-"""``list``, ``run``, ``prepare`` and ``check`` of ``python -m faults``: each returns its exit status."""
+"""Run ``list``, ``run``, ``prepare`` and ``check`` of ``python -m faults``; each returns its exit status."""
 
 from __future__ import annotations
 

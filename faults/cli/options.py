@@ -1,4 +1,4 @@
-"""The options of ``python -m faults``: names of tutorials, times, plans, and where a user's own command begins."""
+"""Read the options of ``python -m faults``: names of tutorials, times, plans, and where a user's own command begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a sweep is, and how long it will still take: a bar on a terminal, a line every few seconds elsewhere."""
+"""Show how far a sweep is and how long it will still take: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sweep`` of ``python -m faults``: every cell of a tutorial, as a table of verdicts."""
+"""Run ``sweep`` of ``python -m faults``: every cell of a tutorial, as a table of verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moments of one role, announced as they come; whoever waits for one acts before the role goes on."""
+"""Announce the moments of one role as they come; a subscriber acts before the role goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A function of RPC's replaced in every module that has it, under whatever name, and put back.
+"""Replace a function of RPC in every module that has it, under any name, and put it back.
 
 Programs say `from torch.distributed.rpc import init_rpc`, so one place is not enough. Thousands of modules are looked
 into once, when this is imported, which for roles is before they are forked: to look again in each would take it 15 ms

@@ -1,4 +1,4 @@
-"""Which sites a run has called: who, how often, and where they execute."""
+"""List the sites that a run has called: who called them, how often, and where they executed."""
 
 from __future__ import annotations
 

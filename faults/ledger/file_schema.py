@@ -1,4 +1,4 @@
-"""What the files of a run's folder may hold, by the types that those who wrote them use: a folder may be anybody's."""
+"""Check the files of a run's folder by the types that their writers use, because anybody may have written the folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run at a time in a folder: two would take each other's plan and ledgers, and kill each other's roles."""
+"""Allow one run at a time in a folder: two would take each other's plan and ledgers, and kill each other's roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: what really happened, one JSON line an event and role, in ``ROLE.jsonl`` of the run's folder.
+"""The ledger of one role: what really happened, one JSON line per event, in ``ROLE.jsonl`` of the run's folder.
 
 A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
 line is torn. Each line says which ``process`` has written it: several may play one role, also at once. Events:

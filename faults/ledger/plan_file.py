@@ -1,4 +1,4 @@
-"""The plan of a run, as the file ``plan.json`` in its folder."""
+"""Read the plan of a run from ``plan.json`` in its folder."""
 
 from __future__ import annotations
 

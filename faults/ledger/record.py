@@ -1,4 +1,4 @@
-"""A run's folder: everything that is needed to judge it, also later and elsewhere.
+"""The record of a run: everything in its folder that is needed to judge it, even later and elsewhere.
 
 ``plan.json``, one ledger and one log a role, and ``run.json``, which is written last: how every role ended and when,
 what the trace was worth, what was left on the machine, and the bound within which survivors had to end.

@@ -1,4 +1,4 @@
-"""A run's folder: which of its files a run has written, and how a new run takes the place of an earlier one.
+"""Tell which files of a folder belong to a run, and let a new run take the place of an earlier one.
 
 The files of an earlier run are set aside, and put back if the new run fails before one of its roles has begun a ledger.
 """

@@ -1,4 +1,4 @@
-"""How a plan is refused: one line, which names the field, what was got and what was wanted."""
+"""Refuse a plan in one line, which names the field, what was got and what was wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fault may say: its kinds, the places where each exists, and the fields with their types and limits."""
+"""The fields of a fault: its kinds, the places where each kind exists, and the types and limits of the fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments: points of a run that the run itself announces, so that a fault needs no clock."""
+"""Moments: points of a run that a role of the run announces, so that a fault needs no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults and plans: what is to go wrong, as frozen plain data. Imports no torch.
+"""Faults and plans: what goes wrong in a run, as frozen plain data. Imports no torch.
 
     Plan.parse("seed=7; Delay site=shop:Till.pay role=till1 nth=2 side=reply seconds=0.5; Crash role=ps at=step:3@ps")
 

@@ -1,4 +1,4 @@
-"""What a remote call calls, by name: ``module:qualified.name``. Imports no torch."""
+"""Name the function that a remote call calls: ``module:qualified.name``. Imports no torch."""
 
 from __future__ import annotations
 

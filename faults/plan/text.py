@@ -1,4 +1,4 @@
-"""The text form of faults: words as a shell would take them, one fault a line or between semicolons."""
+"""Read and write the text form of faults: words as in a shell, one fault per line or between semicolons."""
 
 from __future__ import annotations
 

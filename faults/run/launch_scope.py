@@ -1,4 +1,4 @@
-"""A plan's scope, in the launching process: its folder, and what `world.launch` is to be given."""
+"""Prepare a folder for a plan in the launching process, and the arguments of `world.launch` that put it to work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that a run leaves behind: whatever its roles have started, in whatever session, and not ended."""
+"""Find the processes that a run leaves behind: whatever its roles have started, in any session, and not ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which processes are a test run's, by their parents and by a mark that orphans keep; and how one is (Linux)."""
+"""Find the processes of a test run, by their parents and by a mark that orphans keep, and their states (Linux)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a subject under a plan: launched, hurt, seen to its end, written down, judged."""
+"""Run a subject under a plan: launch it, wait for its end, write the record, judge it."""
 
 from __future__ import annotations
 

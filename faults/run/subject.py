@@ -1,4 +1,4 @@
-"""What is run under plans: roles, and who says whether a trace is right. Meets a tutorial by its name only."""
+"""A subject: the roles that run under a plan, and the judgement of their trace. It meets a tutorial by its name only."""
 
 from __future__ import annotations
 

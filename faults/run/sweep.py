@@ -1,4 +1,5 @@
-"""A sweep: record the calls of a healthy run, then hurt it once for every site, kind, and first and last occurrence."""
+"""Sweep a subject: record the calls of a healthy run, then run it once for each site, kind, and first and last
+occurrence."""
 
 from __future__ import annotations
 

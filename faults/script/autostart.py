@@ -1,4 +1,4 @@
-"""Installs the plan of the folder that FAULTS_RUN names, in a process whose program knows nothing of faults.
+"""Install the plan of the folder that FAULTS_RUN names, in a process whose program knows nothing of faults.
 
 `torch_rpc_reference_startup` calls `start` at the start of Python where FAULTS_RUN is set. From then on `own_signals`
 writes down which processes this one ends, `exit_hooks` acts before every way out of it, and the plan is installed as

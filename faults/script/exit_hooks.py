@@ -1,4 +1,4 @@
-"""Ways out of a process that Python's `atexit` does not see, kept open for whoever wants to stand in them.
+"""Run hooks in every way out of a process that Python's `atexit` does not see.
 
 Imported at the start of Python, so that a program which keeps `os._exit` before it imports torch, such as by
 ``atexit.register(os._exit, 0)``, has kept what leads to ``doors``. So this needs nothing but the standard library.

@@ -1,4 +1,4 @@
-"""What a process of a script leaves about its own end, since its exit status is for its parent alone.
+"""Record how a process of a script ends, because only its parent sees its exit status.
 
 ``exit`` in its ledger: Python has ended in order, or `os._exit` or `os.execv` was called. Without it a signal has ended
 it. A file

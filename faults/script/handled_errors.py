@@ -1,4 +1,4 @@
-"""Whether a program handles an error, or only does something while the error passes: `sys.exc_info` shows both."""
+"""Tell whether a program handles an error or only does something while it passes: `sys.exc_info` shows both alike."""
 
 from __future__ import annotations
 

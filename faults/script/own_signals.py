@@ -1,4 +1,4 @@
-"""Which processes their own program has ended: a signal that nobody sent on purpose is a crash.
+"""Record which processes the program itself has ended: a signal that no process of it has sent is a crash.
 
 Whoever sends a signal from Python is seen by `watch`, in every process of a script, whether or not that one ever
 imports torch. SIGTERM and SIGKILL ask a process to end; any other signal, such as SIGHUP, only where its default action

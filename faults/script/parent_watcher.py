@@ -1,5 +1,5 @@
-"""A small process that ends a script with its launcher, even if that one is killed. Run by
-`tied_processes`, as a script of its own:
+"""A small process that ends a script with its launcher, even if the launcher is killed. `tied_processes` runs it as a
+script:
 
     python -I -S parent_watcher.py NAME
 

@@ -1,4 +1,4 @@
-"""A user's own RPC program under a plan, unchanged: any command whose processes are Python's.
+"""Run a user's own RPC program under a plan, unchanged: any command whose processes are Python's.
 
 The command is given FAULTS_RUN, which `autostart` reads in every process of it, and ``startup`` on PYTHONPATH, for
 where the package is not installed. Roles are what the program calls itself in `rpc.init_rpc`.

@@ -1,4 +1,4 @@
-"""Processes that must not outlive this one, even if it is killed: see `parent_watcher`."""
+"""Start processes that end with this one, even if it is killed (`parent_watcher`)."""
 
 from __future__ import annotations
 

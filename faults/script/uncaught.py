@@ -1,4 +1,4 @@
-"""Which exception ended a process of a program that knows nothing of faults: its exit status alone cannot tell RPC's
+"""Record which exception ended a process of a program that knows nothing of faults: an exit status cannot tell RPC's
 own error from a result that the program found wrong."""
 
 from __future__ import annotations

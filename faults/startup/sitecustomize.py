@@ -1,4 +1,4 @@
-"""Python runs this at the start of every process that has this folder on PYTHONPATH: see `faults.script.script`."""
+"""Start `autostart` in every process that has this folder on PYTHONPATH: Python runs this file first (`script.script`)."""
 
 import sys
 from importlib.machinery import PathFinder

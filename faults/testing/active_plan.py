@@ -1,4 +1,4 @@
-"""A plan in a test: put into one world, and asked afterwards whether all of it happened."""
+"""The plan of one test: put it into one world, and say afterwards which of its faults never happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report of a failing test says: its plan, timeline, logs and stacks, and where its files are kept."""
+"""Add to the report of a failing test its plan, timeline, logs and stacks, and where its files are kept."""
 
 from __future__ import annotations
 

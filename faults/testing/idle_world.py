@@ -1,4 +1,4 @@
-"""An idle world that several tests share: whole again before each, and held to what it kept for others after each."""
+"""Share an idle world between the tests of a module: whole before each test, held to its leaks after each."""
 
 from __future__ import annotations
 

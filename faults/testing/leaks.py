@@ -1,4 +1,4 @@
-"""What a test leaves behind in and around its own process: looked at before, and again afterwards.
+"""Compare what exists in and around a process before and after a test.
 
 RRefs and autograd contexts are the roles' own: `faults.testing.idle_world` asks for them.
 """

@@ -1,4 +1,4 @@
-"""What is to go wrong in a test, as its marks ``plan`` and the option ``--faults-plan`` say. Imports no torch."""
+"""Join the plan of a test from its marks ``plan`` and the option ``--faults-plan``. Imports no torch."""
 
 from __future__ import annotations
 

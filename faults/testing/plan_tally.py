@@ -1,4 +1,4 @@
-"""How many tests of a run were under a plan: told at its end, and a run that hurt nothing does not pass."""
+"""Count the tests that ran under a plan, and fail a run in which ``--faults-plan`` hurt no test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of tests stands on, for the head of its report. Takes some 50 ms besides the import of torch."""
+"""Say in the head of pytest's report what a run of tests stands on. Takes some 50 ms besides the import of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a role keeps for others: RRefs and autograd contexts. Counted in the role; at its end, into a file."""
+"""Count in a role the RRefs and autograd contexts that it keeps for others; at its end, into a file."""
 
 from __future__ import annotations
 

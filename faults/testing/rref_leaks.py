@@ -1,4 +1,4 @@
-"""What the roles of an idle world keep for others: before a test, and what is more afterwards."""
+"""Compare what the roles of an idle world keep for others before and after a test."""
 
 from __future__ import annotations
 

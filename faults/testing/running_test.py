@@ -1,4 +1,4 @@
-"""What belongs to one test: its plan, its worlds, its folder; and what of it a failing test prints."""
+"""The state of one running test: its plan, its worlds, its folder, and what a failure prints of them."""
 
 from __future__ import annotations
 

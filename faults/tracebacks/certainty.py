@@ -1,4 +1,4 @@
-"""What a caller may conclude from a call's error: that it did not happen, or only that it may have."""
+"""Tell from a call's error whether the call certainly did not happen, or may have happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error derives from, as a formatted traceback says it: its causes here, and those at the role it came from.
+"""Read from a formatted traceback what an error derives from: its causes here, and those at the role where it began.
 
 One error is a list of pieces, its own first. A cause that the program states (`raise ... from error`) is a piece, and
 so is one that is only being handled when another is raised by a ``raise`` statement of the program, also ``from None``,

@@ -1,4 +1,4 @@
-"""Exception groups in a formatted traceback: what they hold, apart from the traceback of the group itself."""
+"""Read exception groups in a formatted traceback: their members, apart from the traceback of the group itself."""
 
 from __future__ import annotations
 

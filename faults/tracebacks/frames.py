@@ -1,4 +1,4 @@
-"""The frames of a formatted traceback: where an error was raised, by whom, and whether a queue was waited for."""
+"""Read the frames of a formatted traceback: where an error was raised, by whom, and whether a queue was waited for."""
 
 from __future__ import annotations
 

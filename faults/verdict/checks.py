@@ -1,4 +1,4 @@
-"""What must always hold: pure functions over a run, each with one line that says what was seen and what was wanted.
+"""The checks of a run: pure functions, each with one line that says what was seen and what was wanted.
 
 A check *holds*, does *not*, or is *unknown* when the run's folder does not tell. The first check that does not hold
 names the verdict: a defect. Otherwise a run is ``equal`` (its trace is the twin's), ``returned`` (every role returned,

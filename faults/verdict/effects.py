@@ -1,4 +1,4 @@
-"""Had a fault that fired its effect, as a run's ledgers tell? All calls are looked through once, not once a fault."""
+"""Tell from the ledgers whether a fault that fired had its effect. All calls are read once, not once per fault."""
 
 from __future__ import annotations
 

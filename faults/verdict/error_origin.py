@@ -1,4 +1,4 @@
-"""Where an error comes from: which errors the faults of a plan excuse, once they have fired.
+"""Tell where an error comes from: which errors the faults of a plan excuse, once they have fired.
 
 | after | excused is |
 |---|---|

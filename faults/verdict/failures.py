@@ -1,4 +1,5 @@
-"""Who did not end as in a healthy run, and whether the plan excuses it: by its faults, or by another's excused end."""
+"""Name the roles that did not end as in a healthy run, and decide whether the plan, or another role's excused end,
+excuses them."""
 
 from __future__ import annotations
 

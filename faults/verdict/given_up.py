@@ -1,4 +1,4 @@
-"""Whether a program may have ended by an error of its own because it has given a call up that the plan has hurt.
+"""Decide whether a program may have ended by an error of its own because it gave up a call that the plan hurt.
 
 A loop that asks three times, and then raises ``ShopError("no answer")``, names no cause. Nobody can tell that from a
 program that has made up for the lost call, and has then found a mistake of its own: the end of both is unknown. A

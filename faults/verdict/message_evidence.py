@@ -1,4 +1,4 @@
-"""Proof that a fault of RPC's messages bit, from recorded calls: torch's faulty agent gives no receipt."""
+"""Find proof in recorded calls that a fault of RPC's messages bit, because torch's faulty agent gives no receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did the plan's faults happen, and bite? From the ledgers alone."""
+"""Prove from the ledgers alone that the faults of a plan happened and bit."""
 
 from __future__ import annotations
 

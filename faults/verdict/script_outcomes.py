@@ -1,4 +1,4 @@
-"""How each role of a script ended, as the ledgers tell it: nobody waits for its processes but the script itself.
+"""Tell from the ledgers how each role of a script ended, because only the script itself waits for its processes.
 
 A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
 one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the

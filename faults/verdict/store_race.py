@@ -1,4 +1,5 @@
-"""Whether a role's shutdown may have failed because the first rank had ended before: torch's own race, not the plan's.
+"""Decide whether a role's shutdown may have failed because the first rank had ended before: torch's own race, not the
+plan's.
 
 The first rank's process holds the store that all ranks count themselves in, until it ends. It may end as soon as all
 are counted; whoever has still to read the last count, as on a busy machine, has lost the store: `DistNetworkError`.

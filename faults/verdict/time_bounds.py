@@ -1,4 +1,4 @@
-"""How soon all roles have to end after a fault: twice the program's own timeout, and some seconds."""
+"""Compute how soon all roles have to end after a fault: twice the program's own timeout, and some seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``python -m reference`` and ``python -m faults`` do around their `main`: signals, and errors of the system."""
+"""Wrap the `main` of ``python -m reference`` and ``python -m faults``: signals, and errors of the system."""
 
 from __future__ import annotations
 

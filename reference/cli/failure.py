@@ -1,4 +1,4 @@
-"""Say of a run that failed which roles failed by themselves, how, and what they said last."""
+"""Print which roles of a failed run failed by themselves, how, and what they said last."""
 
 from __future__ import annotations
 

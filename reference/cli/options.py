@@ -1,4 +1,4 @@
-"""What both commands do with options: take them by their whole names, and refuse bad input in one line."""
+"""Take options by their whole names, and refuse bad input in one line, for both commands."""
 
 from __future__ import annotations
 

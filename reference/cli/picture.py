@@ -1,4 +1,4 @@
-"""A line plot in a file. The only place that imports matplotlib, and only when something is drawn."""
+"""Draw a line plot into a file. Only this file imports matplotlib, and only when something is drawn."""
 
 from __future__ import annotations
 

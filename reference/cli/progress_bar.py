@@ -1,4 +1,4 @@
-"""Progress for a person: a bar on a terminal, plain lines elsewhere."""
+"""Show the progress of a run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``run NAME``: train one tutorial here, or play the role of this rank under torchrun."""
+"""Run ``run NAME``: train one tutorial here, or play the role of this rank under torchrun."""
 
 from __future__ import annotations
 

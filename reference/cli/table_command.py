@@ -1,4 +1,4 @@
-"""``run NAME`` for a table of several runs, one world after the other, and its picture."""
+"""Run ``run NAME`` for a table of several runs, one world after the other, and draw its picture."""
 
 from __future__ import annotations
 

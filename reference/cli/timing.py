@@ -1,4 +1,4 @@
-"""One tutorial at several sizes, one world after the other: a table of times, and a picture.
+"""Time one tutorial at several sizes, one world after the other.
 
 `SWEEPS` says which tutorials have such a table, with which options of ``run``, and which cases these mean.
 """

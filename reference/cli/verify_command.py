@@ -1,4 +1,4 @@
-"""``verify``: every tutorial against its twin, as a table."""
+"""Run ``verify``: every tutorial against its twin, as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof that a twin's every operation is exact, so that every order of its sums, with FMA or without, gives its bits.
+"""Prove every operation of a twin exact, so that any order of its sums, with FMA or without, gives the same bits.
 
 Every number is a whole multiple of its tensor's unit, a power of two. A sum of terms is exact in every order if the sum
 of their sizes is below 2**53 units: every partial sum is then a whole number of units that float64 holds. `Exactly`

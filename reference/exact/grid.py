@@ -1,4 +1,4 @@
-"""Numbers as whole multiples of a power of two: how many bits a sum of them needs in whatever order it is added."""
+"""Numbers as whole multiples of a power of two: how many bits a sum of them needs in any order."""
 
 from __future__ import annotations
 

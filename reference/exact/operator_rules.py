@@ -1,4 +1,5 @@
-"""For each operation that an exact case may use, the terms of its sums. What is not in the table has no proof.
+"""A rule for each operation that an exact case may use: the terms of its sums. An operation without a rule has no
+proof.
 
 A product of a sum is the sum of its terms' products, so that who takes it as such, in one sum over all factors, adds
 the same terms in another order.

@@ -1,4 +1,4 @@
-"""Natural cases: is a run no farther from its float64 twin than rounding takes correct programs?
+"""The bound of natural cases: whether a run is no farther from its float64 twin than rounding takes correct programs.
 
 Twins that compute the same sums in other orders (`reordering`) tell how far that is. A correct run is one more of
 their kind, and may be as far off as all of them together, in two norms: the 2-norm of a tensor, and its largest

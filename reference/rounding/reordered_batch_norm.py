@@ -1,4 +1,4 @@
-"""Batch norm in another order: its images permuted and the places in them, or by its formulas, with plain sums.
+"""Compute batch norm in another order: images and places permuted, or by its formulas with plain sums.
 
 Torch adds up the statistics of float32 in float64, which others do not: by the formulas they are added up in float32.
 """

@@ -1,4 +1,4 @@
-"""Torch's operators that sum, computed in another order: each on operands whose summed index is permuted and split."""
+"""Compute torch's operators that sum in another order: the summed index of their operands is permuted and split."""
 
 from __future__ import annotations
 

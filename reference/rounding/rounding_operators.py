@@ -1,4 +1,4 @@
-"""Which of torch's operators round, element by element, and which do not. Those that sum are in `sums`."""
+"""List which of torch's operators round, element by element, and which do not. Those that sum are in `reordered_sums`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bound of a natural case notices of a run's result, and what rounding hides from it.
+"""Tell which errors in a run's result the bound of a natural case would notice, and which rounding hides.
 
 Where rounding grows from step to step, the bound may be so wide that wrong runs pass too. So its verdict says which
 tensors of the result it sees only roughly; and a run is neither right nor wrong if one of them may be rounding alone.

@@ -1,4 +1,4 @@
-"""Sums in another order: what every operator that sums is made of under `reordering.Reordered`."""
+"""Sums in another order: the pieces of every operator that sums under `reordering.Reordered`."""
 
 from __future__ import annotations
 

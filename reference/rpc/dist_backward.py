@@ -1,4 +1,4 @@
-"""A distributed backward pass that has ended when it is over, also when it failed."""
+"""Run a distributed backward pass that is over when it returns, even if it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that comes from many threads, done in one thread of its own in the order of its numbers."""
+"""Execute work that comes from many threads in one thread of its own, in the order of its numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model used by several micro-batches, so that its gradients always add up in the same order."""
+"""Use one model for several micro-batches, so that its gradients always add up in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trainer asks of a module on another role, called by `_remote_method`."""
+"""Functions that a trainer calls on a module of another role, by `_remote_method`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rendezvous of a process group over RPC: it needs no port, no address and no file of its own."""
+"""A store for the rendezvous of a process group over RPC: it needs no port, no address and no file of its own."""
 
 from __future__ import annotations
 

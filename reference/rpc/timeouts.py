@@ -1,4 +1,4 @@
-"""How long this process's remote calls wait, where no call says so itself."""
+"""Set how long the remote calls of this process wait, for calls that do not say so themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes this process has received and sent over TCP: counted by the kernel, not by us (Linux)."""
+"""Read how many bytes this process has received and sent over TCP, as the kernel counts them (Linux)."""
 
 from __future__ import annotations
 

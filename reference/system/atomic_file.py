@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all, where an earlier one may lie."""
+"""Write a file whole or not at all, even over an earlier one."""
 
 from __future__ import annotations
 

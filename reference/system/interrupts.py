@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP of a command: each ends it once, in order, and none while it starts a process.
+"""Handle Ctrl-C, SIGTERM and SIGHUP of a command: each ends it once, in order, and none while it starts a process.
 
 A command calls `leave_at_once`, imports what it needs, calls `listen`, works, and calls `over` when it has its status.
 """

@@ -1,4 +1,5 @@
-"""The network of isolated roles, at the launcher's side: one a launching process, which the kernel removes with it.
+"""The network of isolated roles, at the launcher's side: one for each launching process, and the kernel removes it with
+the process.
 
 `launch` has it made when the first isolated world starts, beside the forkserver's imports, which take longer.
 """

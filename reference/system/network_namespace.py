@@ -1,6 +1,6 @@
-"""A network that has only its own loopback: made and entered by system calls (Linux). Also a script of its own:
+"""Make and enter a network that has only its own loopback, by system calls (Linux). Also a script of its own:
 
-    python -I -S namespaces.py
+    python -I -S network_namespace.py
 
 It makes such a network and enters it as a role will. It prints the namespaces to enter, ``net`` or ``user net``, or
 ``no`` and why there can be none. They last until its standard input ends, or as long as somebody has them open.

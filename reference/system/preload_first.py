@@ -1,4 +1,4 @@
-"""What the forkserver imports first, before torch: its signals, its threads, its memory. Import this nowhere else."""
+"""Set the signals, threads and memory of the forkserver, before it imports torch. Import this nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One printable line: what people are shown of a text or a value that somebody else has written. Imports no torch.
+"""Make one printable line of a text or a value that somebody else has written. Imports no torch.
 
 A user's file can hold a control sequence of the terminal, half of a surrogate pair, which no output can encode, and
 fifty megabytes in one word. Errors name what they got all the same.

@@ -1,4 +1,4 @@
-"""Folders that only their user can read: of worlds and of runs."""
+"""Make folders that only their user can read, for worlds and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel says of a process (Linux)."""
+"""Read the state of a process from the kernel (Linux)."""
 
 from __future__ import annotations
 

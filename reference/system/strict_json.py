@@ -1,4 +1,4 @@
-"""JSON objects in which no name stands twice: of two values, readers would not agree which one counts."""
+"""Read JSON objects in which no name stands twice: of two values, readers would not agree which one counts."""
 
 from __future__ import annotations
 

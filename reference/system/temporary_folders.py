@@ -1,5 +1,5 @@
-"""Temporary folders of launching processes: each says by a lock whether its launcher lives, and the next one removes
-those of the dead."""
+"""Temporary folders of launching processes: each says by a lock whether its launcher lives, and the next launcher
+removes those of dead ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One log line a training step; whoever shows progress reads the record's ``step``, ``steps`` and ``loss``."""
+"""Log one line per training step; a progress bar reads the record's ``step``, ``steps`` and ``loss``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distance of two tensors in ULPs: how many representable numbers lie between their elements."""
+"""The distance of two tensors in ULPs: the number of representable numbers between their elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as tokens: its bytes, numbered by their rank among the different bytes it has."""
+"""A text as tokens: its bytes, numbered by their rank among the different bytes of the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one update does to a model: gradients summed and averaged, and the model handed out as a reply."""
+"""Sum and average gradients for one update of a model, and share the model as a reply."""
 
 from __future__ import annotations
 

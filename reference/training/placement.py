@@ -1,4 +1,4 @@
-"""Which server holds which of a model's tensors: a rule on names and sizes, the same in every process."""
+"""Place each tensor of a model on one of several servers: a rule on names and sizes, the same in every process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch's default generator, borrowed: parameters and dropout can draw from no other."""
+"""Seed torch's default generator for a block: parameters and dropout can draw from no other."""
 
 from __future__ import annotations
 

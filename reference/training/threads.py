@@ -1,4 +1,4 @@
-"""One thread an operator, for the twin as for the roles: the number of threads decides the order of sums."""
+"""Run operators single-threaded in roles and twin: the number of threads decides the order of sums."""
 
 from __future__ import annotations
 

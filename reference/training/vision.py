@@ -1,4 +1,4 @@
-"""torchvision's models, also where its compiled operators do not load. Nothing else imports torchvision.
+"""Import torchvision's models, even if its compiled operators do not load. Nothing else imports torchvision.
 
 A CPU build of torch next to torchvision's CUDA wheel cannot load torchvision's operators, and then
 ``import torchvision`` fails, although the models need none of them (docs/errata.md, 0.1 to 0.4).

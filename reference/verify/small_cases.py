@@ -1,4 +1,4 @@
-"""A case of each tutorial that takes a second or two, for who runs it many times: tests, and sweeps of faults."""
+"""A case of each tutorial that takes a second or two, for tests and for sweeps of faults."""
 
 from __future__ import annotations
 

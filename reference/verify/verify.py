@@ -1,4 +1,4 @@
-"""Does every tutorial do what its twin does? Runs both, and holds the traces against each other."""
+"""Run a tutorial and its twin, and compare their traces."""
 
 from __future__ import annotations
 

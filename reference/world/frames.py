@@ -1,4 +1,4 @@
-"""Messages out of a stream of bytes, as `multiprocessing.connection.Connection.send_bytes` frames them.
+"""Read messages out of a stream of bytes, as `multiprocessing.connection.Connection.send_bytes` frames them.
 
 Read piecewise: its own ``recv_bytes`` would wait for the rest of a message from a role that stopped in the middle.
 """

@@ -1,4 +1,4 @@
-"""Roles that are given up before their deadline: they do not answer, and the world can only wait for them.
+"""Give up roles before their deadline that do not answer while the world can only wait for them.
 
 | a role | is given up |
 |---|---|

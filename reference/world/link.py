@@ -1,4 +1,5 @@
-"""A role's line to its launcher: reports one way, work and bad news the other; and its own death with it."""
+"""The pipe between a role and its launcher: reports one way, work and bad news the other; a role ends with its
+launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On which network interface to listen when ranks are on several machines: the one that leads to the master."""
+"""Choose the network interface to listen on when ranks are on several machines: the one that leads to the master."""
 
 from __future__ import annotations
 

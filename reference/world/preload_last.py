@@ -1,4 +1,4 @@
-"""What the forkserver imports last of all. Import this nowhere else."""
+"""Freeze what the forkserver has imported, last of all. Import this nowhere else."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""What the forkserver imports so that every role starts with it. Import this nowhere else."""
+"""Import in the forkserver what every role needs. Import this nowhere else."""
 
 from __future__ import annotations
 

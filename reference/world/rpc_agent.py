@@ -1,4 +1,4 @@
-"""The RPC agent of this process: started quietly, with options as plain data."""
+"""Start the RPC agent of this process, without upstream's warnings, from options as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks without a launcher wait for each other before the common shutdown, and hear of those that die meanwhile.
+"""Let ranks without a launcher wait for each other before the common shutdown, and tell them if one dies meanwhile.
 
 ``rpc.shutdown()`` by itself waits for a dead peer until its limit. Here the first rank has one call open to every
 other, which fails when that one's process ends; and every rank that is done has one open to the first.

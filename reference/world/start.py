@@ -1,4 +1,4 @@
-"""Before a world is there: what `launch` refuses, the folder, and the fork of one role."""
+"""Check the arguments of `launch`, prepare the world's folder, and fork one role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of a role's process before its role begins: its launcher hears of them, and not of an exit status alone.
+"""Report errors of a role's process before its role begins, so that the launcher has more than an exit status.
 
 In each role multiprocessing first imports the launching script again. A script without `if __name__ == '__main__':`
 would launch there, and fails.

@@ -1,4 +1,4 @@
-"""The launcher's side of a world: one thread that sees every report, death and deadline when it happens."""
+"""Supervise a world from its launcher: one thread sees every report, death and deadline when it happens."""
 
 from __future__ import annotations
 

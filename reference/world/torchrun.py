@@ -1,4 +1,4 @@
-"""Play one role as one rank of torchrun: no launcher of ours, and no world."""
+"""Play one role as one rank of torchrun, which has no launcher and no world of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values on their way between a role and its launcher: pickles with tensors as plain arrays.
+"""Encode values on their way between a role and its launcher: pickles with tensors as plain arrays.
 
 multiprocessing would hand a tensor over as shared memory that its sender must outlive; a role must not.
 """

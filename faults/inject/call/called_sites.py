@@ -1,4 +1,4 @@
-"""The sites that a remote call is a call of, by what RPC is given to call."""
+"""Name the sites that a remote call is a call of, from what RPC is given to call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls over RPC, at the caller: counted, written down, and handed to `delivery` where a fault of the plan hits.
+"""Count and record every remote call at its caller, and hand it to `delivery` if a fault of the plan hits it.
 
 Every Python function called by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy passes three names of
 `torch.distributed.rpc.api`, which are replaced here, in this file only: the pickler and the two functions that send.

@@ -1,4 +1,4 @@
-"""Answers that are late: opened by a timer, and by nobody once RPC is gone."""
+"""Delayed replies: a timer sends each one, unless RPC has shut down first."""
 
 from __future__ import annotations
 

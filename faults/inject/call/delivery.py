@@ -1,4 +1,4 @@
-"""A call that faults hit, at the callee: what happens before it executes, and before it is answered."""
+"""Execute a call that faults hit, at the callee: what happens before it executes and before it is answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which calls a fault hits. Decided at the caller, by its own count, so that no thread's timing can change it."""
+"""Decide which calls a fault hits, at the caller by its own count, so that no thread's timing can change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of several roles that execute one after the other in a given order, whenever they arrive."""
+"""Execute calls of several roles one after the other in a given order, whenever they arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delay and Drop of RPC's own messages, by the faulty agent that torch has for its tests.
+"""Delay and drop RPC's own messages, by the faulty agent that torch has for its tests.
 
 This is the only file that touches that private interface (`torch.distributed.rpc._testing`). The agent works at the
 sender, knows the ten requests of `fields.MESSAGES`, and gives no receipt: `message_evidence` finds the proof.

@@ -1,4 +1,4 @@
-"""RPC without TensorPipe's shared-memory transport, for an agent whose options cannot choose its transports.
+"""Start RPC without TensorPipe's shared-memory transport, for an agent whose options cannot choose its transports.
 
 That one waits by spinning, in a thread that takes a whole core of every role, whatever the role does: it would slow
 all others, and what a plan measures. TensorPipe leaves it out where it cannot have shared memory, and a limit on the

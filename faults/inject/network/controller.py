@@ -1,4 +1,4 @@
-"""Who puts the network's faults in place, heals them, and reads their counters: a thread of the launching process.
+"""Put, heal and count the faults of the network, in a thread of the launching process.
 
 A role whose moment it is asks it through a socket in the folder and goes on when the fault is there. So a fault heals
 in its time also when the role that fired it has died, and each is put, read and lifted by one and the same hand.

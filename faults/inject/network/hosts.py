@@ -1,4 +1,4 @@
-"""Network namespaces without names, one a role and one for the switch that joins them.
+"""Make unnamed network namespaces: one for each role, and one for the switch that joins them.
 
 They are held by nothing but descriptors of this process (and by whoever is in one), so they end with it, however it
 ends: the kernel takes interfaces, rules and counters with them. No process is needed to hold them, nothing outside is

@@ -1,4 +1,4 @@
-"""Faults of the network: each role in a network namespace of its own, joined by a switch that can be hurt.
+"""Faults of the network: each role has a network namespace of its own, and a switch joins them.
 
     with Network(["ps", "trainer1"], folder) as network:
         with launch(roles, before=..., options=network.options) as world:   # `before` calls `enter`, then `prepare`

@@ -1,4 +1,4 @@
-"""What is said to ip, nft, tc and ss, as pure text, and what their counters say. Runs nothing."""
+"""Commands for ip, nft, tc and ss as plain text, and readers of their counters. Runs nothing."""
 
 from __future__ import annotations
 

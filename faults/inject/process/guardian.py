@@ -1,4 +1,4 @@
-"""A small process that stops another one and is sure to continue it. Run by `processes`, as a script of its own:
+"""A small process that stops another process and makes sure that it continues. `processes` runs it as a script:
 
     python -I -S guardian.py '{"hurt": FD, "firing": FD, "ledger": FD, "pid": PID, "seconds": S, "details": {...}}'
 

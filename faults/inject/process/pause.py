@@ -1,4 +1,4 @@
-"""One pause of a process: its guardian, seen from the role that fires."""
+"""One pause of a process: the role that fires starts its guardian and waits for it."""
 
 from __future__ import annotations
 

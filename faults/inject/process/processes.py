@@ -1,4 +1,4 @@
-"""Crash and Pause of a role at a moment that some role announces, by signals to its process (Linux).
+"""Crash or pause a role at a moment that some role announces, by signals to its process (Linux).
 
 The announcing role fires, in the thread that announces, and goes on when the effect has been seen. The hurt role may
 be itself.

@@ -1,4 +1,4 @@
-"""The process of a role, found and held so that no signal reaches another one (Linux)."""
+"""Find the process of a role, and hold it by a pidfd so that no signal reaches another process (Linux)."""
 
 from __future__ import annotations
 
