@@ -83,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser, sweep: Sweep) -> None:
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="where the table's picture goes (default: NAME.png, which is not replaced unasked)",
+        help="where the table's picture goes (default: NAME.png, not replaced unasked)",
     )
 
 

@@ -272,7 +272,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-tests-have-left-things",
-        "faults/pytest_plugin.py",
+        "faults/testing/leak_account.py",
         "    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):",
         "    if left:",
         ("tests/faults/test_pytest_plugin.py::test_a_run_that_is_interrupted_ends_as_pytests_own",),

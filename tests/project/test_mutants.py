@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,16 @@ def test_there_are_enough_and_each_has_its_name() -> None:
     assert [name for name, count in Counter(each.name for each in MUTANTS).items() if count > 1] == []
 
 
+@cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
 def test_a_killer_exists(test: str) -> None:
     """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
     file, *names = test.partition("[")[0].split("::")
-    scope: ast.Module | ast.ClassDef = ast.parse((ROOT / file).read_text())
+    scope: ast.Module | ast.ClassDef = parsed(file)
     for name in names:
         scope = next(each for each in scope.body if getattr(each, "name", None) == name)  # type: ignore[assignment]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import children_of, left_after
 from tests.side_by_side import NICER, main
+from tests.support.processes import children_of, left_after
 
 
 @pytest.fixture(autouse=True)
