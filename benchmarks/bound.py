@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from reference import load
-from reference.rounding.bound import Undecided, natural_bound
+from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.trace import Case, Trace, TraceError
 from reference.verify.verify import changes, twins_for
@@ -75,7 +75,7 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
     for seed in range(REORDERED, REORDERED + runs):
         run = reordered(train, case, plain, seed)
         try:
-            bound = natural_bound(run, twins, exact)
+            bound = rounding_bound(run, twins, exact)
         except Undecided:
             undecided += 1
             continue
@@ -86,7 +86,7 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
         undecided += bound.verdict == "unknown"
         worst = max(worst, bound.worst[1])
         wrong, name, part = spoiled(run, draws)
-        if bound.holds and natural_bound(*_only(name, wrong, twins, exact)).holds:
+        if bound.holds and rounding_bound(*_only(name, wrong, twins, exact)).holds:
             missed.append((name, part))
     say(
         f"{case.tutorial()} {changes(case)}: {alarms} false alarms, {undecided} undecided, {len(missed)} misses"

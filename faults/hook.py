@@ -23,11 +23,11 @@ from torch.distributed.rpc import api
 
 from faults.inject.announcer import Announcer, StepHandler
 from faults.inject.call.calls import Calls, default_timeout
-from faults.inject.call.delivery import Desk
+from faults.inject.call.delivery import CalleeState
 from faults.inject.message import messages
 from faults.inject.message.transports import without_shared_memory
 from faults.inject.network import network
-from faults.inject.patching import replace_everywhere
+from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.ledger import Ledger
 from faults.ledger.plan_file import read_plan
@@ -56,10 +56,10 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     if not plan.faults and not record:
         return
     _installed.callback(
-        replace_everywhere("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
+        patch_all_references("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
     )
     # Now, too: a program may take it by name before RPC starts.
-    _installed.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
+    _installed.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
 
 def remove() -> None:
@@ -153,7 +153,7 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     _on_shutdown.append(partial(_leave, announcer, ledger))
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
-        undo.callback(replace_everywhere("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
+        undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
 
@@ -177,6 +177,6 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)
-    if Desk.open is not None:
-        Desk.open.later.close(give=False)
+    if CalleeState.open is not None:
+        CalleeState.open.later.close(give=False)
     original()

@@ -76,7 +76,7 @@ _DRAWS = 9
 
 
 @dataclass(frozen=True)
-class _Scene:
+class _Program:
     """What a fault can meet: who calls which site how often, the roles, and how long things take."""
 
     calls: Mapping[str, Mapping[str, int]]
@@ -180,7 +180,7 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
     return Plan(tuple(distinct.values()), seed if chance else 0)
 
 
-def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Scene:
+def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Program:
     for name, given, wanted in (("roles", roles, "several names"), ("sites", sites, "several sites")):
         if isinstance(given, str):
             raise PlanError(f"{name!r} must be {wanted}, got the text {given!r}")
@@ -196,10 +196,10 @@ def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: 
     durations = sorted({check_value("seconds", "seconds", each) for each in seconds})
     if not durations:
         raise PlanError("'seconds' must be one or more durations, got none")
-    return _Scene({site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations))
+    return _Program({site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations))
 
 
-def _shapes(scene: _Scene, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
+def _shapes(scene: _Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
     """What is asked for and possible, the gentlest first."""
     asked, put = (None if each is None else tuple(each) for each in (kinds, places))
     for each, known, what in ((asked, KINDS, "kind"), (put, PLACES, "place")):
@@ -219,7 +219,7 @@ def _shapes(scene: _Scene, kinds: Iterable[str] | None, places: Iterable[str] | 
 
 
 @st.composite
-def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Scene) -> Fault:
+def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Program) -> Fault:
     """Makes equally many draws for every shape: for Hypothesis fewer draws are simpler, whatever they mean."""
     left = _DRAWS
 
@@ -248,7 +248,7 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Scene) ->
     return Fault(kind=kind, **values)
 
 
-def _choices(name: str, kind: str, place: str, scene: _Scene, drawn: Mapping[str, Any]) -> Sequence[Any]:
+def _choices(name: str, kind: str, place: str, scene: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
     """One field's values, the smallest first; None where it is left out."""
     if name in _CHOICES:
         return _CHOICES[name]
@@ -263,7 +263,7 @@ def _choices(name: str, kind: str, place: str, scene: _Scene, drawn: Mapping[str
     return [*before, *scene.moments] if name == "at" else [*scene.seconds, *after]
 
 
-def _last(scene: _Scene, drawn: Mapping[str, Any]) -> int:
+def _last(scene: _Program, drawn: Mapping[str, Any]) -> int:
     """A number that each of the callers reaches."""
     callers = scene.calls[drawn["site"]]
     named = drawn.get("roles") or [drawn["role"]]

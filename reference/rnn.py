@@ -19,6 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from itertools import chain, count
 from typing import Any
 
 import torch
@@ -29,7 +32,11 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 import reference.trace.case
+from reference.roles import Roles, serve
+from reference.rpc.remote_method import _remote_method
+from reference.rpc.remote_module import Named, _gradients, _parameter_rrefs, _values
 from reference.rpc.timeouts import rpc_timeout
+from reference.system.printable import shown
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.corpus import Corpus, read_text
@@ -38,32 +45,8 @@ from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 Hidden = tuple[torch.Tensor, torch.Tensor]
-Named = dict[str, torch.Tensor]
 
-
-@dataclass(frozen=True)
-class Case(TrainingCase):
-    """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
-
-    steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
-    batches: int = number(5, "batches of an epoch", at_least=1, at_most=2**20)
-    text: str = reference.trace.case.text("", "file whose bytes are the tokens; empty: the one shipped")
-    sequence: int = number(5, "tokens of a sequence", at_least=1, at_most=1024)
-    batch_size: int = number(3, "sequences of a batch", at_least=1, at_most=1024)
-    ninp: int = number(2, "numbers of a token's embedding", at_least=1, at_most=4096)
-    nhid: int = number(3, "cells of a layer", at_least=1, at_most=4096)
-    nlayers: int = number(4, "layers of the LSTM", at_least=1, at_most=64)
-    dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-
-    def validate(self) -> None:
-        try:
-            text = read_text(self.text)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            self.require(False, "text", f"the name of a file that can be read ({why})")
-        needed = max(self.batch_size, self.sequence + 1)
-        self.require(len(text) >= needed and len(set(text)) >= 2, "text", f"{needed} bytes or more, not all the same")
+# --- The lesson: a model on two roles --------------------------------------------------------------------------------
 
 
 class EmbeddingTable(nn.Module):
@@ -96,53 +79,26 @@ class Decoder(nn.Module):
         return result
 
 
-def parts(case: Case, ntoken: int) -> dict[str, tuple[Any, ...]]:
-    """The three parts of the model: what `build_seeded` is called with."""
-    inner = case.dropout if case.nlayers > 1 else 0.0  # an LSTM drops between its layers only
-    return {
-        "emb_table": (EmbeddingTable, ntoken, case.ninp, case.dropout),
-        "rnn": (nn.LSTM, case.ninp, case.nhid, case.nlayers, True, False, inner),
-        "decoder": (Decoder, ntoken, case.nhid, case.dropout),
-    }
-
-
-def _call_method(method: Callable[..., Any], rref: RRef[Any], *args: object) -> Any:
-    """Runs on the owner."""
-    return method(rref.local_value(), *args)
-
-
-def _remote_method(method: Callable[..., Any], rref: RRef[Any], *args: object) -> Any:
-    """Call ``method`` of the object behind ``rref`` where it lives, in the caller's autograd context (S0.17)."""
-    return rpc.rpc_sync(rref.owner(), _call_method, args=(method, rref, *args))
-
-
-def _parameter_rrefs(module: nn.Module) -> list[RRef[Any]]:
-    """Runs on the owner: fetched elsewhere, a parameter would be a detached copy (S3.3)."""
-    return [RRef(parameter) for parameter in module.parameters()]
-
-
-def _values(module: nn.Module) -> Named:
-    """Runs on the owner: the parameters as they are now."""
-    return {name: parameter.detach() for name, parameter in module.named_parameters()}
-
-
-def _gradients(module: nn.Module, context_id: int) -> Named:
-    """Runs on the owner: the gradients in that context. They never are in ``.grad``."""
-    gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
-    return {name: gradients[parameter] for name, parameter in module.named_parameters()}
+def lstm(ninp: int, nhid: int, nlayers: int, dropout: float) -> nn.LSTM:
+    """An LSTM, which drops between its layers only."""
+    inner = dropout if nlayers > 1 else 0.0
+    return nn.LSTM(ninp, nhid, nlayers, dropout=inner)
 
 
 class RNNModel(nn.Module):
     """Runs on ``trainer``; embedding and decoder live on ``ps``."""
 
-    def __init__(self, ps: str, case: Case, ntoken: int) -> None:
+    def __init__(
+        self, ps: str, *, ntoken: int, ninp: int, nhid: int, nlayers: int, dropout: float, seed: int, dtype: str
+    ) -> None:
         super().__init__()
-        self.seed = case.seed
-        made = parts(case, ntoken)
-        seeded: dict[str, Any] = {name: {"seed": case.seed, "name": name, "dtype": case.dtype} for name in made}
-        self.emb_table_rref = rpc.remote(ps, build_seeded, args=made["emb_table"], kwargs=seeded["emb_table"])
-        self.rnn: nn.LSTM = build_seeded(*made["rnn"], **seeded["rnn"])
-        self.decoder_rref = rpc.remote(ps, build_seeded, args=made["decoder"], kwargs=seeded["decoder"])
+        self.seed = seed
+        drawn_by: dict[str, Any] = {"seed": seed, "dtype": dtype}
+        embedding = {"ntoken": ntoken, "ninp": ninp, "dropout": dropout, "name": "emb_table", **drawn_by}
+        self.emb_table_rref = rpc.remote(ps, build_seeded, args=(EmbeddingTable,), kwargs=embedding)
+        self.rnn = build_seeded(lstm, ninp=ninp, nhid=nhid, nlayers=nlayers, dropout=dropout, name="rnn", **drawn_by)
+        decoder = {"ntoken": ntoken, "nhid": nhid, "dropout": dropout, "name": "decoder", **drawn_by}
+        self.decoder_rref = rpc.remote(ps, build_seeded, args=(Decoder,), kwargs=decoder)
         self.parts = {"emb_table": self.emb_table_rref, "rnn": RRef(self.rnn), "decoder": self.decoder_rref}
 
     def forward(self, input: torch.Tensor, hidden: Hidden, step: int) -> tuple[torch.Tensor, Hidden]:
@@ -170,41 +126,15 @@ class RNNModel(nn.Module):
         return {f"{part}/{name}": tensor for part, named in found.items() for name, tensor in named.items()}
 
 
-def get_next_batch(case: Case, corpus: Corpus) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """One epoch: tokens and the tokens that follow them, (sequence, batch_size) each."""
-    for index in range(case.batches):
-        yield corpus.batch(index, case.sequence, case.batch_size)
-
-
-def first_hidden(case: Case) -> Hidden:
-    """Zeros, (nlayers, batch_size, nhid) each."""
-    zeros = torch.zeros(case.nlayers, case.batch_size, case.nhid, dtype=getattr(torch, case.dtype))
-    return zeros, zeros.clone()
-
-
-def batches(case: Case, corpus: Corpus) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """All steps, epoch after epoch: step, tokens, targets."""
-    step = 0
-    while step < case.steps:
-        for data, target in get_next_batch(case, corpus):
-            if step < case.steps:
-                yield step, data, target
-            step += 1
-
-
-def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy over all tokens of a batch. The classes are the last axis, not the second (S0.20)."""
-    return nn.functional.cross_entropy(output.reshape(-1, output.shape[-1]), target.reshape(-1))
-
-
-def run_trainer(case: Case, corpus: Corpus) -> Trace:
-    """Runs on ``trainer``.
+def run_trainer(case: Case, text: bytes) -> Trace:
+    """What ``trainer`` runs. The text is read where the roles are made.
 
     Raises:
         RuntimeError: ``ps`` is lost, failed, or did not answer within ``case.timeout`` seconds.
     """
+    corpus = Corpus(text)
     with rpc_timeout(case.timeout):
-        model = RNNModel("ps", case, corpus.ntoken)
+        model = RNNModel("ps", **numbers_of(case, corpus), seed=case.seed, dtype=case.dtype)
         opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
         recorder = Recorder(case, model.values())
         for step, data, target in batches(case, corpus):
@@ -212,41 +142,104 @@ def run_trainer(case: Case, corpus: Corpus) -> Trace:
                 hidden = first_hidden(case)
             with dist_autograd.context() as context_id:
                 output, hidden = model(data, hidden, step)
-                loss = loss_of(output, target)
+                loss = criterion(output, target)
                 dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
-                gradients = model.gradients(context_id)  # the context, and with it they, end with this block
+                # Now: the context, and with it the gradients, end with this block.
+                gradients = model.gradients(context_id) if recorder.every else {}
                 opt.step(context_id)
             hidden = (hidden[0].detach(), hidden[1].detach())
-            recorder.step(step, {"trainer": loss}, model.values(), gradients)
+            recorder.step(step, {"trainer": loss}, model.values() if recorder.wants(step) else {}, gradients)
         return recorder.trace()
 
 
+def criterion(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Mean cross entropy over all tokens of a batch. The classes are the last axis, not the second (S0.20)."""
+    return nn.functional.cross_entropy(output.reshape(-1, output.shape[-1]), target.reshape(-1))
+
+
+# --- Data and numbers, for the lesson and the twin -------------------------------------------------------------------
+
+
+def numbers_of(case: Case, corpus: Corpus) -> dict[str, Any]:
+    """The model's sizes and its dropout."""
+    sizes = {"ninp": case.ninp, "nhid": case.nhid, "nlayers": case.nlayers}
+    return {"ntoken": corpus.ntoken, **sizes, "dropout": case.dropout}
+
+
+def get_next_batch(case: Case, corpus: Corpus) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """One epoch: tokens and the tokens that follow them, (sequence, batch_size) each."""
+    for index in range(case.batches):
+        yield corpus.batch(index, case.sequence, case.batch_size)
+
+
+def batches(case: Case, corpus: Corpus) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """All steps, epoch after epoch: step, tokens, targets."""
+    epochs = chain.from_iterable(get_next_batch(case, corpus) for _ in count())
+    for step, (data, target) in zip(range(case.steps), epochs, strict=False):
+        yield step, data, target
+
+
+def first_hidden(case: Case) -> Hidden:
+    """Zeros, (nlayers, batch_size, nhid) each."""
+    zeros = torch.zeros(case.nlayers, case.batch_size, case.nhid, dtype=case.torch_dtype)
+    return zeros, zeros.clone()
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def roles(case: Case) -> Roles:
+    return Roles({"ps": serve, "trainer": partial(run_trainer, case, case.read())})
+
+
 @dataclass(frozen=True)
-class RunTrainer:
-    """What ``trainer`` runs. The text is read where the roles are made."""
+class Case(TrainingCase):
+    """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
-    case: Case
-    text: bytes
+    steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
+    batches: int = number(5, "batches of an epoch", at_least=1, at_most=2**20)
+    text: str = reference.trace.case.text("", "file whose bytes are the tokens; empty: the one shipped", result=False)
+    text_sha256: str = reference.trace.case.text("", "SHA-256 of these bytes; empty: whatever the file holds")
+    sequence: int = number(5, "tokens of a sequence", at_least=1, at_most=1024)
+    batch_size: int = number(3, "sequences of a batch", at_least=1, at_most=1024)
+    ninp: int = number(2, "numbers of a token's embedding", at_least=1, at_most=4096)
+    nhid: int = number(3, "cells of a layer", at_least=1, at_most=4096)
+    nlayers: int = number(4, "layers of the LSTM", at_least=1, at_most=64)
+    dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
+    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
 
-    def __call__(self) -> Trace:
-        return run_trainer(self.case, Corpus(self.text))
+    def validate(self) -> None:
+        text = self.read()
+        needed = max(self.batch_size, self.sequence + 1)
+        self.require(len(text) >= needed and len(set(text)) >= 2, "text", f"{needed} bytes or more, not all the same")
+        object.__setattr__(self, "text_sha256", sha256(text).hexdigest())
+
+    def read(self) -> bytes:
+        """The text. Raises CaseError: it cannot be read, or has another SHA-256 than the case says."""
+        try:
+            text = read_text(self.text)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            self.require(False, "text", f"the name of a file that can be read ({why})")
+        wanted = self.text_sha256
+        self.require(wanted in ("", sha256(text).hexdigest()), "text", f"a file with the SHA-256 {shown(wanted)}")
+        return text
 
 
-def serve() -> None:
-    """What ``ps`` runs: it answers until the common shutdown."""
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    return {"ps": serve, "trainer": RunTrainer(case, read_text(case.text))}
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: the three parts in one process, plain SGD, and the same masks."""
-    corpus = Corpus(read_text(case.text))
-    made = parts(case, corpus.ntoken)
+    corpus = Corpus(case.read())
+    made: dict[str, Callable[[], nn.Module]] = {
+        "emb_table": partial(EmbeddingTable, corpus.ntoken, case.ninp, case.dropout),
+        "rnn": partial(lstm, case.ninp, case.nhid, case.nlayers, case.dropout),
+        "decoder": partial(Decoder, corpus.ntoken, case.nhid, case.dropout),
+    }
     model: Any = nn.ModuleDict(
-        {name: build_seeded(*part, seed=case.seed, name=name, dtype=case.dtype) for name, part in made.items()}
+        {name: build_seeded(make, seed=case.seed, name=name, dtype=case.dtype) for name, make in made.items()}
     )
     optimizer = optim.SGD(model.parameters(), lr=case.lr)
     recorder = Recorder(case, named(model))
@@ -257,7 +250,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         with drawn(case.seed, f"rnn/{step}"):
             output, hidden = model["rnn"](emb, hidden)
         decoded = model["decoder"](output, case.seed, step)
-        loss = loss_of(decoded, target)
+        loss = criterion(decoded, target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

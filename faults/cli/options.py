@@ -11,8 +11,8 @@ from typing import Any
 from faults.plan.errors import shown
 from faults.plan.plan import Plan, PlanError
 from faults.run.subject import Subject, of_tutorial
-from faults.run.sweep import HURTS, ORDER
-from reference.cli.main import BadInput, Parser, add_case_options, known
+from faults.run.sweep import INJECTIONS, ORDER
+from reference.cli.options import BadInput, Parser, add_case_options, known
 from reference.verify.small_cases import quick
 
 # Seconds that a tutorial's roles wait for each other here, where most runs lose somebody.
@@ -37,7 +37,7 @@ def seconds(text: str) -> float:
 
 def kinds(text: str) -> list[str]:
     """The type of ``--kinds``: names of the table, or their first words."""
-    known_kinds = dict.fromkeys(each for hurt in (*HURTS, ORDER) for each in (hurt, hurt.split()[0]))
+    known_kinds = dict.fromkeys(each for hurt in (*INJECTIONS, ORDER) for each in (hurt, hurt.split()[0]))
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:

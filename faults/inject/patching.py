@@ -8,7 +8,7 @@ and copies of thousands of pages. Replacing looks at what was found then, and in
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ _WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__m
 Place = tuple[dict[str, Any], str]
 
 
-def replace_everywhere(name: str, original: Any, new: Any) -> Callable[[], None]:
+def patch_all_references(name: str, original: Any, new: Any) -> Callable[[], None]:
     """Put ``new`` in the place of ``original``, which is `rpc`'s ``name``; what is returned puts it back."""
     _exchange(name, original, new)
     # Looked for again: a module that was imported meanwhile may have got hold of the new one.
@@ -29,20 +29,23 @@ def replace_everywhere(name: str, original: Any, new: Any) -> Callable[[], None]
 
 
 def _exchange(usual: str, old: Any, new: Any) -> None:
-    for names, name in [*_KNOWN[usual], *_places(usual, old, _since())]:
+    for names, name in [*_KNOWN[usual], *_places({usual: old}, _since())[usual]]:
         if names.get(name) is old:
             names[name] = new
 
 
-def _places(usual: str, value: Any, modules: Iterable[ModuleType]) -> list[Place]:
-    """Where ``value`` is in ``modules``."""
-    found = []
+def _places(wanted: Mapping[str, Any], modules: Iterable[ModuleType]) -> dict[str, list[Place]]:
+    """Where each of these values, by its usual name, is in ``modules``, which are looked through once."""
+    found: dict[str, list[Place]] = {usual: [] for usual in wanted}
+    usual_of = {id(value): usual for usual, value in wanted.items()}
     for module in modules:
         names = getattr(module, "__dict__", {})
         if str(getattr(module, "__name__", "")).partition(".")[0] in _WITHOUT_ALIASES:
-            found += [(names, usual)] if names.get(usual) is value else []
+            held = [(usual, usual) for usual, value in wanted.items() if names.get(usual) is value]
         else:
-            found += [(names, name) for name, each in list(names.items()) if each is value]
+            held = [(name, usual_of[id(each)]) for name, each in list(names.items()) if id(each) in usual_of]
+        for name, usual in held:
+            found[usual].append((names, name))
     return found
 
 
@@ -61,5 +64,5 @@ def _is_unfinished(module: ModuleType) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", True))
 
 
-_KNOWN = {name: _places(name, getattr(rpc, name), list(sys.modules.values())) for name in ("init_rpc", "shutdown")}
+_KNOWN = _places({name: getattr(rpc, name) for name in ("init_rpc", "shutdown")}, list(sys.modules.values()))
 _UNFINISHED = [name for name, module in sys.modules.items() if _is_unfinished(module)]

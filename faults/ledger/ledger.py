@@ -109,7 +109,7 @@ class Ledger:
         return False
 
     def close(self) -> None:
-        """Later events, of calls that are still under way, go nowhere."""
+        """DelayedReplies events, of calls that are still under way, go nowhere."""
         with self._lock:
             if self._file is not None and self._is_open():
                 self._release()

@@ -25,8 +25,8 @@ from faults.tracebacks.error_chain import pieces_in
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.time_bounds import bound_of_timeout, lasting, limit
 from reference.outcome import Outcome, Raised
+from reference.world.launcher import launch
 from reference.world.start import LONGEST
-from reference.world.world import launch
 
 
 def bound_of(subject: Subject) -> float:

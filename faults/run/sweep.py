@@ -16,7 +16,7 @@ from faults.verdict.checks import Judgement
 from faults.verdict.time_bounds import MARGIN
 
 # What is done to a call, by the name that the table shows. `Order` is apart: it needs several callers.
-HURTS: Mapping[str, Mapping[str, Any]] = {
+INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Delay request": {"kind": "Delay", "side": "request", "seconds": 0.2},
     "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
     "Raise request": {"kind": "Raise", "side": "request"},
@@ -79,7 +79,7 @@ def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
         places = {"first": (first[0], 1), "last": last}
         if first[0] == last[0] and last[1] == 1:
             del places["last"]
-        for hurt, fields in HURTS.items():
+        for hurt, fields in INJECTIONS.items():
             for occurrence, (role, nth) in places.items():
                 yield Cell(site, hurt, occurrence, Fault(site=site, role=role, nth=nth, **fields))
         if len(calls.callers) > 1 and len(calls.callees) == 1:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from faults import hook
-from faults.inject.call.delivery import Desk
+from faults.inject.call.delivery import CalleeState
 from faults.ledger.ledger import Ledger
 from faults.script.exit_hooks import doors
 from faults.script.handled_errors import is_handled, was_caught
@@ -135,7 +135,7 @@ def _note(status: int | None = None, *, final: bool = False) -> None:
     """``final``: nothing is executed after this, so C writes no status."""
     for tell in _before:
         tell()
-    desk = Desk.open
+    desk = CalleeState.open
     if desk is not None and desk.ledger.process == os.getpid():
         desk.settle()
         last = {} if status is None and any(map(was_caught, _leaving)) else _last
@@ -175,7 +175,7 @@ def _become(execute: Callable[..., NoReturn], path: Any, *arguments: Any, **name
 def _stay() -> None:
     """Take an ``exit`` back: the process goes on as it was."""
     _last.clear()
-    desk = Desk.open
+    desk = CalleeState.open
     if desk is not None and desk.ledger.process == os.getpid():
         with suppress(OSError):
             desk.ledger.write("stayed")

@@ -58,7 +58,7 @@ def run_script(
         OSError: the command cannot be started.
     """
     if plan.at("network"):
-        raise PlanError("a network's faults need roles that are started by reference.world.world.launch, got a script")
+        raise PlanError("a network's faults need roles that are started by reference.world.launch, got a script")
     with renewed(plan, folder) as place:  # until it is judged
         _play(command, plan, place, deadline=deadline, bound=bound)
         found = record.read(place)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from faults.inject.call.delivery import Desk
+from faults.inject.call.delivery import CalleeState
 from faults.ledger.ledger import Ledger
 from faults.script import exit_record
 from faults.tracebacks.certainty import first_line, raised_there
@@ -86,7 +86,8 @@ def _write(folder: Path, error: BaseException) -> None:
     """In the ledger of the role that this process, not one that it was forked from, plays or has played."""
     kind = getattr(builtins, raised_there(text_of(error)) or "", type(error))
     bases = [each.__name__ for each in kind.__mro__ if each is not object]
-    own = None if Desk.open is None or Desk.open.ledger.process != os.getpid() else Desk.open.ledger
+    state = CalleeState.open
+    own = None if state is None or state.ledger.process != os.getpid() else state.ledger
     interrupted = own is not None and isinstance(error, KeyboardInterrupt)
     _told.add(os.getpid())
     if own is not None and interrupted and exit_record.is_interrupted(folder):

@@ -23,7 +23,7 @@ UNUSED = (
 )
 
 
-class Planned:
+class ActivePlan:
     """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: the test answers for messages of which
     no call can tell.
 
@@ -144,17 +144,17 @@ def _everywhere(world: Any, function: Callable[[], object]) -> None:
     world.run({role: function for role in world.pids if role not in world.outcomes}, deadline=10)
 
 
-def both(first: Callable[[str], object], second: Callable[[str], object], role: str) -> None:
+def call_both(first: Callable[[str], object], second: Callable[[str], object], role: str) -> None:
     """One ``before`` for two."""
     first(role)
     second(role)
 
 
-def together(own: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
+def merge_launch_arguments(own: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
     """Arguments for `launch`: a test's own, and a plan's."""
     found = {**own, **plan}
     if own.get("before") is not None and plan.get("before") is not None:
-        found["before"] = partial(both, own["before"], plan["before"])
+        found["before"] = partial(call_both, own["before"], plan["before"])
     if own.get("options") or plan.get("options"):
         found["options"] = {**(own.get("options") or {}), **plan.get("options", {})}
     if "grace" in own and "grace" in plan:

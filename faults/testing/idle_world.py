@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from faults.testing.rref_leaks import Kept
-from reference.world.world import World, launch
+from reference.world.launcher import launch
+from reference.world.world import World
 
 # Of the whole world, which lasts as long as the tests of its module (seconds).
 DEADLINE = 3600.0

@@ -18,7 +18,7 @@ import pytest
 from reference.system.private_folder import PRIVATE, make_private
 
 if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
-    from faults.testing.active_plan import Planned
+    from faults.testing.active_plan import ActivePlan
     from faults.testing.idle_world import Idle
     from reference.world.world import World
 
@@ -27,13 +27,13 @@ LINES = 30
 
 
 @dataclass
-class Scene:
+class RunningTest:
     """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of.
 
     ``isolated``: what `launch` is given in a test that does not say itself.
     """
 
-    plan: Planned | None = None
+    plan: ActivePlan | None = None
     marks: list[pytest.Mark] = field(default_factory=list)
     folder: Path | None = None
     idles: list[Idle] = field(default_factory=list)
@@ -49,22 +49,22 @@ class Scene:
         return bool(self.plan or self.folder or self.idles or self.worlds)
 
     def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
-        """The fixture ``fresh_world``: `reference.world.world.launch`, under the test's plan if it has one.
+        """The fixture ``fresh_world``: `reference.world.launch`, under the test's plan if it has one.
 
-        ``healthy``: without the plan. Raises what `launch` and `Planned.arguments` do.
+        ``healthy``: without the plan. Raises what `launch` and `ActivePlan.arguments` do.
         """
         from faults.testing import rref_counts
-        from faults.testing.active_plan import together
-        from reference.world.world import launch
+        from faults.testing.active_plan import merge_launch_arguments
+        from reference.world.launcher import launch
 
         assert self.folder is not None
         number = len(self.worlds)
         arguments.setdefault("isolated", self.isolated)
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # Before the plan's, whose ledger so counts first what is left: this collects garbage.
-        arguments = together(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
+        arguments = merge_launch_arguments(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
         if self.plan is not None and not healthy:
-            arguments = together(arguments, self.plan.offered(list(roles)))
+            arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
         self.worlds.append(launch(roles, **arguments))
         return self.worlds[-1]
 

@@ -82,7 +82,7 @@ def judge(run: Run) -> Judgement:
     return Judgement(checks, "clean error")
 
 
-def whole(run: Run) -> Check:
+def ledgers_complete(run: Run) -> Check:
     """RPC was seen, and everything was written down: nobody's ledger is missing or torn, but for the last line of who
     was killed."""
     found = [*([NO_RPC] if _unseen(run) else []), *_gaps(run)]
@@ -149,7 +149,7 @@ def _departures(run: Run) -> str:
     return f"{', '.join(left) or 'nobody'} shut RPC down, {', '.join(others) or 'nobody'} did not"
 
 
-def in_time(run: Run) -> Check:
+def ended_in_time(run: Run) -> Check:
     """Once a fault has bitten, all roles end within the bound, and what the faults themselves last."""
     if not run.complete:
         return Check("bound", "hung", None, NOT_RECORDED)
@@ -167,7 +167,7 @@ def in_time(run: Run) -> Check:
     return Check("bound", "hung", seconds <= allowed, f"{text}: {run.limit}{other}" if run.limit else text)
 
 
-def right(run: Run) -> Check:
+def trace_equal(run: Run) -> Check:
     """Never silently wrong: a trace that is returned is the twin's."""
     if not run.complete:
         return Check("trace", "wrong", None, NOT_RECORDED)
@@ -177,7 +177,7 @@ def right(run: Run) -> Check:
     return Check("trace", "wrong", holds, f"{run.difference}, wanted the twin's")
 
 
-def expected(run: Run) -> Check:
+def errors_expected(run: Run) -> Check:
     """Who did not return was killed by the plan, or ended by an error that comes from the plan."""
     if not run.complete:
         return Check("errors", "wrong", None, NOT_RECORDED)
@@ -210,7 +210,7 @@ def fired(run: Run) -> Check:
     return _by_ledgers("fired", run, *proof.fired(run))
 
 
-def bitten(run: Run) -> Check:
+def faults_effective(run: Run) -> Check:
     """What fired had its effect, where that can be seen."""
     return _by_ledgers("effect", run, *proof.bitten(run))
 
@@ -225,4 +225,13 @@ def _short(end: End) -> str:
     return end.text if len(end.text) < 120 else f"{end.text[:117]}..."
 
 
-CHECKS: tuple[Callable[[Run], Check], ...] = (whole, ended, in_time, right, expected, nothing_left, fired, bitten)
+CHECKS: tuple[Callable[[Run], Check], ...] = (
+    ledgers_complete,
+    ended,
+    ended_in_time,
+    trace_equal,
+    errors_expected,
+    nothing_left,
+    fired,
+    faults_effective,
+)

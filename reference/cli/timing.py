@@ -19,8 +19,8 @@ from reference.cli.picture import draw
 from reference.outcome import Outcome, Returned
 from reference.trace.case import Case
 from reference.verify.verify import culprits
-from reference.world.supervisor import Progress
-from reference.world.world import launch
+from reference.world.launcher import launch
+from reference.world.role_handle import Progress
 
 Values = Mapping[str, Any]
 
@@ -80,7 +80,11 @@ class Times:
 def add_options(parser: argparse.ArgumentParser, sweep: Sweep) -> None:
     for name, keywords in sweep.options.items():
         parser.add_argument(f"--{name}", **keywords)
-    parser.add_argument("--picture", metavar="FILE", help="where the table's picture goes (default: NAME.png)")
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="where the table's picture goes (default: NAME.png, not replaced unasked)",
+    )
 
 
 def whole(text: str) -> int:

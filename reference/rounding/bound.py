@@ -61,7 +61,7 @@ class NaturalBound:
         return text
 
 
-def natural_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
+def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
     """Hold ``run`` against ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
 
     Each twin's error counts for one rounding at least. Twins that take another decision (an integer) than the float64

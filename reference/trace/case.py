@@ -45,9 +45,9 @@ def choice(default: str, *others: str, help: str, result: bool = True) -> Any:
     return field(default=default, metadata=metadata)
 
 
-def text(default: str, help: str) -> Any:
-    """A field of a case that takes any words, which the case itself or the run judges."""
-    return field(default=default, metadata={"help": help, "type": str})
+def text(default: str, help: str, *, result: bool = True) -> Any:
+    """A field of a case that takes any words, which the case itself or the run judges; ``result`` as in `number`."""
+    return field(default=default, metadata={"help": help, "type": str, "result": result})
 
 
 def flag(default: bool, help: str) -> Any:

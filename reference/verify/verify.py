@@ -11,13 +11,13 @@ from typing import Any
 from reference import load
 from reference.exact.exactness import NotExact
 from reference.outcome import Outcome, Raised, Returned
-from reference.rounding.bound import Undecided, natural_bound
+from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.system.printable import one_line
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError, compare
-from reference.world.supervisor import Progress
-from reference.world.world import launch
+from reference.world.launcher import launch
+from reference.world.role_handle import Progress
 
 _EXACT = {"arithmetic": "exact"}  # and what fits it
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
@@ -162,14 +162,14 @@ def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Cal
     if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
         return f"{comparison}; the twin itself has NaN or infinity in {name}, which no bound can be made of", "unknown"
     try:
-        bound = natural_bound(run, *twins_for(twin, run, train_locally))
+        bound = rounding_bound(run, *twins_for(twin, run, train_locally))
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
     return f"{comparison}; {bound}", bound.verdict
 
 
 def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
-    """What `natural_bound` takes besides a run: its twins, computed as they are asked for, and the float64 twin.
+    """What `rounding_bound` takes besides a run: its twins, computed as they are asked for, and the float64 twin.
 
     The twin of a float64 run is that already: then the others tell how far apart two correct runs are.
     """

@@ -1,6 +1,8 @@
 """Worlds: the only way processes start. `launch` here, `run_rank` as one rank of torchrun."""
 
 from reference.outcome import WorldError
-from reference.world.world import World, launch, run_rank
+from reference.world.launcher import launch
+from reference.world.torchrun import run_rank
+from reference.world.world import World
 
 __all__ = ["World", "WorldError", "launch", "run_rank"]

@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from reference.system.process_status import is_stopped, is_traced
+from reference.world.phase import WAITING, Phase
 
 # How long each is waited for by default (seconds).
 SECONDS = 10.0
@@ -33,8 +34,6 @@ LOOK_SECONDS = 0.5
 # A look that comes so much later than it was due was held up with the launching process (seconds).
 HELD_UP = 1.0
 
-_WAITING = ("starting", "joining", "finished", "told")
-
 
 class Waiting(Protocol):
     """A role that has not ended, as its launcher sees it. ``heard``: when it last said something (monotonic seconds);
@@ -42,7 +41,7 @@ class Waiting(Protocol):
 
     name: str
     pid: int
-    phase: str
+    phase: Phase
     heard: float
     news: str
 
@@ -70,10 +69,10 @@ class Grace:
         """Whom to end now, and why. ``roles``: those that have not ended; ``ended``: one has."""
         now = time.monotonic()
         self._forgive(now)
-        traced = {role.name for role in roles if role.phase in ("joining", "told") and is_traced(role.pid)}
+        traced = {role.name for role in roles if role.phase in (Phase.JOINING, Phase.TOLD) and is_traced(role.pid)}
         reasons = {role.name: why for role in roles if role.name not in traced and (why := _reason(role, roles, ended))}
         keys = {role.name: (role.name, reasons[role.name], role.heard) for role in roles if role.name in reasons}
-        joining = [role for role in roles if role.phase == "joining"]
+        joining = [role for role in roles if role.phase is Phase.JOINING]
         start = _start(joining, keys)
         self._since = {key: self._since.get(key, now) for key in (*keys.values(), *start)}
         self._ask([role for role in joining if role.name in keys], keys, now)
@@ -88,7 +87,7 @@ class Grace:
         """Who has answered nothing for a grace; of those that start, all or none."""
         late = [role for role in roles if role.name in keys and self._has_waited(keys[role.name], now)]
         if any(role not in late for role in joining):
-            return [role for role in late if role.phase != "joining"]
+            return [role for role in late if role.phase is not Phase.JOINING]
         return late
 
     def _text(self, reason: str, graces: int = 1) -> str:
@@ -125,12 +124,12 @@ def _start(joining: Collection[Waiting], keys: Collection[str]) -> list[_Key]:
 
 def _reason(role: Waiting, roles: Collection[Waiting], ended: bool) -> str:
     """Why it may be given up, if this lasts; nothing where it may not."""
-    stopped = is_stopped(role.pid) if ended or role.phase == "joining" else False
+    stopped = is_stopped(role.pid) if ended or role.phase is Phase.JOINING else False
     if stopped:
-        hopeless = ended and all(other.phase in _WAITING or is_stopped(other.pid) for other in roles)
+        hopeless = ended and all(other.phase in WAITING or is_stopped(other.pid) for other in roles)
         return "was stopped, while all others had ended or waited" if hopeless else ""
-    if role.phase == "told":
+    if role.phase is Phase.TOLD:
         return f"was stuck: it did not hear that {role.news}"
-    if role.phase == "joining" and all(other.phase != "starting" for other in roles):
+    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):
         return "was stuck in the start of RPC"
     return ""

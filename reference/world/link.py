@@ -15,6 +15,7 @@ from typing import Any
 
 from reference.outcome import PeerLost, Raised
 from reference.world import wire
+from reference.world.phase import Phase
 
 _PR_SET_PDEATHSIG = 1
 
@@ -64,7 +65,7 @@ class Link:
         except ProcessLookupError:  # killed since it asked for this role
             self._die()
         self._lock = threading.RLock()
-        self._phase = "starting"
+        self._phase = Phase.STARTING
         self._lost: str | None = None
         self._stack: str | None = None
 
@@ -77,13 +78,13 @@ class Link:
         with self._lock:
             self._pipe.send_bytes(message)
 
-    def enter(self, phase: str) -> None:
+    def enter(self, phase: Phase) -> None:
         """Move on to ``phase`` and tell the launcher. Raises PeerLost if a peer is known to be gone."""
         with self._lock:
             if self._lost is not None:
                 raise PeerLost(self._lost)
             self._phase = phase
-            self.send(phase)
+            self.send(phase.value)
 
     def await_loss(self, error: RuntimeError) -> None:
         """Before ``error``, of the start or the shutdown, is reported: it may be news of a dead peer.
@@ -114,7 +115,7 @@ class Link:
     def _hear_of_loss(self, text: str) -> None:
         with self._lock:
             self._lost = text
-            if self._phase == "running":
+            if self._phase is Phase.RUNNING:
                 return  # it will meet the loss itself, at the latest when it enters the next phase
             # Main waits inside torch, which knows no way out: rpc.shutdown() has no limit, and the
             # rendezvous of init_rpc waits for 24 days.

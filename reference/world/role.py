@@ -26,6 +26,7 @@ from reference.system import network_namespace
 from reference.training.seeding import seed_for
 from reference.world import startup_errors, wire
 from reference.world.link import Link, die_with_parent, raised
+from reference.world.phase import Phase
 from reference.world.rpc_agent import listen_on_loopback, start_agent
 
 # The launcher's question to an overdue role: write every thread's stack, then end.
@@ -33,7 +34,7 @@ STACKS_SIGNAL = signal.SIGUSR2
 
 
 @dataclass(frozen=True)
-class Post:
+class RoleConfig:
     """What one role's process is told at its start. Callables travel as pickles, opened in the role.
 
     ``network``: what `network_namespace.enter` takes; empty for a role that stays in its launcher's.
@@ -61,7 +62,7 @@ class Post:
         return self.folder / f"{self.name}.stacks"
 
 
-def main(post: Post, pipe: Connection) -> None:
+def main(post: RoleConfig, pipe: Connection) -> None:
     """The target of one role's process. Ends the process with a status that tells how it went."""
     startup_errors.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
@@ -79,7 +80,7 @@ def main(post: Post, pipe: Connection) -> None:
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
 
 
-def _prepare(post: Post, link: Link) -> Raised | None:
+def _prepare(post: RoleConfig, link: Link) -> Raised | None:
     try:
         link.listen()
         _open_log(post)
@@ -92,7 +93,7 @@ def _prepare(post: Post, link: Link) -> Raised | None:
     return None
 
 
-def _isolate(post: Post) -> Raised | None:
+def _isolate(post: RoleConfig) -> Raised | None:
     try:
         network_namespace.enter(post.network)
     except OSError as error:
@@ -102,22 +103,22 @@ def _isolate(post: Post) -> Raised | None:
     return None
 
 
-def _play(post: Post, link: Link) -> Outcome:
+def _play(post: RoleConfig, link: Link) -> Outcome:
     try:
         if post.before is not None:
             _found("before", post.before)(post.name)
         rendezvous = f"file://{post.folder / 'rendezvous'}"
-        link.enter("joining")
+        link.enter(Phase.JOINING)
         with _peers_blamed(link):
             start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
-        link.enter("running")
+        link.enter(Phase.RUNNING)
         value = None
         if post.function is None:
             _serve(link)
         else:
             value = _found("its function", post.function)()
         link.send("value", wire.dumps(Returned(value)))
-        link.enter("finished")
+        link.enter(Phase.FINISHED)
         with _peers_blamed(link):
             rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
         return Returned()
@@ -190,7 +191,7 @@ def _let_go(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _open_log(post: Post) -> None:
+def _open_log(post: RoleConfig) -> None:
     """Send everything this process writes to its log, C++ warnings and crash reports included."""
     log = os.open(post.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):

@@ -22,7 +22,7 @@ PATIENCE = 1.0
 Done = torch.futures.Future[str | None]  # None, or who was lost
 
 
-class Muster:
+class ShutdownBarrier:
     """On the first rank: who has not finished, and who was lost."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -34,9 +34,9 @@ class Muster:
 
     def watch(self, name: str) -> None:
         """Hear of it when the process of ``name`` ends. A stopped one, or a cable pulled out, is not heard."""
-        rpc.rpc_async(name, until_dismissed, timeout=0).add_done_callback(partial(self._heard, name))
+        rpc.rpc_async(name, until_released, timeout=0).add_done_callback(partial(self._heard, name))
 
-    def arrive(self, name: str) -> Done:
+    def finished(self, name: str) -> Done:
         """``name`` has finished; the future ends when all have, or one is lost."""
         with self.lock:
             self.missing.discard(name)
@@ -63,26 +63,26 @@ class Muster:
 
 
 # On the first rank; on every rank, what ends when it need not be watched any longer.
-_muster: list[Muster] = []
-_dismissed: torch.futures.Future[None] = torch.futures.Future()
+_barrier: list[ShutdownBarrier] = []
+_released: torch.futures.Future[None] = torch.futures.Future()
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def until_dismissed() -> torch.futures.Future[None]:
+def until_released() -> torch.futures.Future[None]:
     """Runs on every rank but the first, for its whole life, and occupies no thread."""
-    return _dismissed
+    return _released
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-def arrive(name: str) -> torch.futures.Future[str | None]:
+def finished(name: str) -> torch.futures.Future[str | None]:
     """Runs on the first rank."""
-    return _muster[0].arrive(name)
+    return _barrier[0].finished(name)
 
 
 def who_is_lost() -> str | None:
     """Runs on the first rank, which hears of a death at about the time when others fail of it."""
-    _muster[0].known.wait(PATIENCE)
-    return _muster[0].lost
+    _barrier[0].known.wait(PATIENCE)
+    return _barrier[0].lost
 
 
 def _blame(name: str, names: Sequence[str], error: RuntimeError) -> None:
@@ -103,7 +103,7 @@ def _blame(name: str, names: Sequence[str], error: RuntimeError) -> None:
 
 
 @contextmanager
-def mustered(name: str, names: Sequence[str], deadline: float) -> Iterator[None]:
+def wait_for_all_ranks(name: str, names: Sequence[str], deadline: float) -> Iterator[None]:
     """Play a role within this, once RPC is up; afterwards all others have played theirs too.
 
     Raises:
@@ -113,7 +113,7 @@ def mustered(name: str, names: Sequence[str], deadline: float) -> Iterator[None]
     first = names[0]
     if name == first:
         for other in names[1:]:
-            _muster[0].watch(other)
+            _barrier[0].watch(other)
     try:
         yield
     except RuntimeError as error:
@@ -121,14 +121,14 @@ def mustered(name: str, names: Sequence[str], deadline: float) -> Iterator[None]
             _blame(name, names, error)
         raise
     try:
-        lost = rpc.rpc_sync(first, arrive, args=(name,), timeout=deadline)
+        lost = rpc.rpc_sync(first, finished, args=(name,), timeout=deadline)
     except RuntimeError as error:
         raise PeerLost(f"{first} is gone or waits for others: {(str(error).splitlines() or [''])[0]}") from error
     if lost is not None:
         raise PeerLost(lost)
-    _dismissed.set_result(None)
+    _released.set_result(None)
 
 
 def prepare(names: Sequence[str]) -> None:
     """On every rank before RPC starts: others may arrive as soon as it is up."""
-    _muster[:] = [Muster(names)]
+    _barrier[:] = [ShutdownBarrier(names)]

@@ -21,8 +21,8 @@ from reference.system import isolated_network, temporary_folders
 from reference.system.interrupts import held
 from reference.system.private_folder import make_private
 from reference.world import wire
-from reference.world.role import Post, main
-from reference.world.supervisor import Seat
+from reference.world.role import RoleConfig, main
+from reference.world.role_handle import RoleHandle
 
 # The longest deadline (seconds): eleven days, well within what the kernel's clocks can wait.
 LONGEST = 1e6
@@ -71,7 +71,7 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
         raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
 
 
-def prepared(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
+def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
     """The world's folder, without what an earlier world left in it. Raises WorldError: it cannot be one."""
     if folder is None:
         return temporary_folders.make("world-")
@@ -123,7 +123,7 @@ def _can_be_imported(main: ModuleType) -> bool:
     return getattr(main, "__file__", None) is not None if spec is None else not f".{spec.name}".endswith(".__main__")
 
 
-def packed(what: str, value: object) -> bytes:
+def pickled(what: str, value: object) -> bytes:
     """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
     try:
         return wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
@@ -180,7 +180,7 @@ def network() -> isolated_network.Network:
         raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
 
 
-def start(post: Post) -> Seat:
+def start(post: RoleConfig) -> RoleHandle:
     """Fork one role from the forkserver."""
     try:
         ours, theirs = _context.Pipe()
@@ -202,4 +202,4 @@ def start(post: Post) -> Seat:
         raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
     finally:
         theirs.close()
-    return Seat(post.name, process, ours, post.stacks)
+    return RoleHandle(post.name, process, ours, post.stacks)

@@ -4,177 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import signal
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from multiprocessing import connection
-from multiprocessing.process import BaseProcess
-from pathlib import Path
 from typing import Any
 
-from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
-from reference.system.process_status import state_of
-from reference.world import wire
-from reference.world.frames import Frames
+from reference.outcome import Outcome, Returned, WorldError
 from reference.world.grace import Grace
-from reference.world.link import raised
-from reference.world.role import STACKS_SIGNAL
-
-# How long an overdue role may take to write its stacks before it is killed without them (seconds).
-STACKS_SECONDS = 2.0
-
-# Where nothing was heard of a role. Of an exception it would have been (`early`).
-BEFORE_ITS_ROLE = (
-    "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
-)
-
-# Read at once from a role (bytes).
-CHUNK = 1 << 20
-
-Progress = Callable[[str, dict[str, Any]], None]
-
-
-class Seat:
-    """One role as its launcher sees it."""
-
-    def __init__(self, name: str, process: BaseProcess, pipe: connection.Connection, stacks: Path) -> None:
-        self.name = name
-        self.process = process
-        self.pid: int = process.pid or 0
-        self.pipe = pipe
-        self.phase = "starting"
-        self.heard = time.monotonic()
-        self.news = ""
-        self.outcome: Outcome | None = None
-        self.ended: float | None = None
-        self.due: float | None = None
-        self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
-        self._stacks = stacks
-        self._has_begun = False
-        self._report: Outcome | None = None
-        self._value: Outcome = Returned()
-        self._frames = Frames()
-        self._asked: float | None = None
-        self._why = ""
-        self._kernel_state = ""
-        self._sending = threading.Lock()
-
-    def send(self, *message: object) -> None:
-        """Tell the role something. A role that is gone hears nothing; its end is on its way."""
-        content = wire.dumps(message)
-        with self._sending, contextlib.suppress(OSError):
-            self.pipe.send_bytes(content)
-
-    def deadline(self) -> float | None:
-        """When this seat must next be looked at (monotonic seconds)."""
-        if self._asked is not None:
-            return self._asked + STACKS_SECONDS
-        times = [self.due, *(due for _, due in self.calls.values())]
-        return min((due for due in times if due is not None), default=None)
-
-    def receive(self, on_progress: Progress | None) -> bool:
-        """Take what has come, without waiting for the rest of it. False when there will be no more."""
-        try:
-            chunk = os.read(self.pipe.fileno(), CHUNK)
-        except OSError:
-            return False
-        self.heard, self._has_begun = time.monotonic(), self._has_begun or bool(chunk)
-        for frame in self._frames.add(chunk):
-            self._take(on_progress, *wire.loads(frame))
-        return bool(chunk)
-
-    def _take(self, on_progress: Progress | None, kind: str, *content: Any) -> None:
-        if kind == "progress":
-            if on_progress is not None:
-                on_progress(self.name, content[0])
-        elif kind == "answer":
-            self.calls.pop(content[0])[0].set_result(_opened(content[1]))
-        elif kind == "value":
-            self._value = _opened(content[0])
-        elif kind == "ended":
-            self._report = self._value if isinstance(content[0], Returned) else content[0]
-        elif kind != "here":
-            self.phase = kind
-
-    def overdue(self) -> None:
-        """Ask for the stacks, once; kill the role that does not even write those.
-
-        Where the kernel holds on to it (a debugger, a disk that does not answer) it is due again a while later, not at
-        once: waiting for its end must not keep a core busy.
-        """
-        asked, self._asked = self._asked, time.monotonic()
-        if asked is not None:
-            self._kernel_state = self._kernel_state or state_of(self.pid)  # not what it is once it is killed
-            self.kill()
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, STACKS_SIGNAL)
-            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL
-
-    def give_up(self, why: str) -> None:
-        """It is overdue before its time."""
-        self.phase, self._why = "given up", why
-        if self._asked is None:
-            self.overdue()
-
-    def kill(self) -> None:
-        """End the role's whole process group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # it may not have made its group yet
-
-    def end(self) -> None:
-        """The process is gone: settle how it ended."""
-        self.process.join()
-        self.ended = time.monotonic()
-        code = self.process.exitcode or 0
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started
-        if self._asked is not None:
-            self.outcome = Overdue(self._read_stacks(), self._why)
-        elif code < 0:
-            self.outcome = Killed(-code)
-        elif self._report is None or (code and isinstance(self._report, Returned)):
-            # of itself, in the middle, or because its very end failed
-            self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)
-        else:
-            self.outcome = self._report
-        self.phase = "ended"
-        for future, _ in self.calls.values():
-            if isinstance(self.outcome, Returned):
-                future.set_exception(WorldError(f"{self.name} has shut down"))
-            else:
-                future.set_result(self.outcome)
-        self.calls.clear()
-        self.pipe.close()
-        self.process.close()
-
-    def _read_stacks(self) -> str:
-        stacks = self._stacks.read_text(errors="replace") if self._stacks.exists() else ""
-        if self._kernel_state or not stacks:
-            stacks += f"(no complete stacks; kernel state: {self._kernel_state or 'ended at once'})\n"
-        return stacks
-
-
-def _opened(value: bytes) -> Outcome:
-    """What a role returned or how its work ended; an exception if it cannot be read here."""
-    try:
-        outcome: Outcome = wire.loads(value)
-    except Exception as error:  # a class that is not importable here, or that cannot be made from its arguments
-        return raised(error)
-    return outcome
+from reference.world.phase import Phase
+from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
 
 
 class Supervisor(threading.Thread):
-    """Runs until every seat has its outcome."""
+    """Runs until every handle has its outcome."""
 
-    def __init__(self, seats: dict[str, Seat], on_progress: Progress | None, grace: float) -> None:
+    def __init__(self, handles: dict[str, RoleHandle], on_progress: Progress | None, grace: float) -> None:
         super().__init__(name="world", daemon=True)
-        self.seats = seats
+        self.handles = handles
         self.error: BaseException | None = None
         self._on_progress = on_progress
         self._grace = Grace(grace)
@@ -184,31 +31,31 @@ class Supervisor(threading.Thread):
         self._done = threading.Event()
 
     def wait(self) -> None:
-        """Until every seat has its outcome. Not `join`: once interrupted, that takes a thread for ended."""
+        """Until every handle has its outcome. Not `join`: once interrupted, that takes a thread for ended."""
         self._done.wait()
         self.join()
 
     def submit(self, name: str, work: bytes, deadline: float) -> Future[Outcome]:
         """Send pickled ``(function, args)`` to an idle role; due ``deadline`` seconds from now."""
         future: Future[Outcome] = Future()
-        seat = self.seats[name]
+        handle = self.handles[name]
         with self._lock:
-            if isinstance(seat.outcome, Returned):
+            if isinstance(handle.outcome, Returned):
                 raise WorldError(f"{name} has shut down")
-            if seat.outcome is not None:
-                future.set_result(seat.outcome)
+            if handle.outcome is not None:
+                future.set_result(handle.outcome)
                 return future
             number = next(self._numbers)
-            seat.calls[number] = (future, time.monotonic() + deadline)
-        seat.send("call", number, work)
+            handle.calls[number] = (future, time.monotonic() + deadline)
+        handle.send("call", number, work)
         self._look_again()
         return future
 
     def expire(self) -> None:
         """Every deadline is now."""
         with self._lock:
-            for seat in self._open():
-                seat.due = time.monotonic()
+            for handle in self._open():
+                handle.due = time.monotonic()
         self._look_again()
 
     def _look_again(self) -> None:
@@ -222,22 +69,22 @@ class Supervisor(threading.Thread):
                 self._look()
         except BaseException as error:
             self.error = error
-            for seat in self._open():
-                seat.kill()
-                seat.process.join()
-                seat.end()
+            for handle in self._open():
+                handle.kill()
+                handle.process.join()
+                handle.end()
         finally:
             self._wake.close()
             self._waker.close()
             self._done.set()
 
-    def _open(self) -> list[Seat]:
-        return [seat for seat in self.seats.values() if seat.outcome is None]
+    def _open(self) -> list[RoleHandle]:
+        return [handle for handle in self.handles.values() if handle.outcome is None]
 
     def _look(self) -> None:
-        seats = self._open()
-        pipes: dict[Any, Seat] = {seat.pipe: seat for seat in seats if seat.phase != "silent"}
-        sentinels = {seat.process.sentinel: seat for seat in seats}
+        handles = self._open()
+        pipes: dict[Any, RoleHandle] = {handle.pipe: handle for handle in handles if handle.phase is not Phase.SILENT}
+        sentinels = {handle.process.sentinel: handle for handle in handles}
         times = [due for _, due in self._deadlines()] + ([due] if (due := self._grace.due()) is not None else [])
         timeout = max(0.0, min(times) - time.monotonic()) if times else None
         ready = connection.wait([self._wake, *pipes, *sentinels], timeout)
@@ -245,7 +92,7 @@ class Supervisor(threading.Thread):
             self._wake.recv_bytes()
         for source in ready:
             if source in pipes and not pipes[source].receive(self._on_progress):
-                pipes[source].phase = "silent"
+                pipes[source].phase = Phase.SILENT
         for source in ready:
             if source in sentinels:
                 self._end(sentinels[source])
@@ -254,38 +101,38 @@ class Supervisor(threading.Thread):
         self._end_overdue()
 
     def _give_up(self) -> None:
-        rest = {seat.name: seat for seat in self._open()}
-        for role, why in self._grace.given_up(rest.values(), ended=len(rest) < len(self.seats)):
+        rest = {handle.name: handle for handle in self._open()}
+        for role, why in self._grace.given_up(rest.values(), ended=len(rest) < len(self.handles)):
             rest[role.name].give_up(why)
 
     def _end_overdue(self) -> None:
-        late = [seat for seat, due in self._deadlines() if due <= time.monotonic()]
+        late = [handle for handle, due in self._deadlines() if due <= time.monotonic()]
         # Those that only wait to shut down are victims: they hear whom they waited for, and may say so.
-        culprits = [seat for seat in late if seat.phase not in ("finished", "told")]
-        for seat in culprits or late:
-            seat.overdue()
-        for seat in late if culprits else []:
-            if seat not in culprits:
-                seat.due = time.monotonic() + 2 * STACKS_SECONDS
+        culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]
+        for handle in culprits or late:
+            handle.overdue()
+        for handle in late if culprits else []:
+            if handle not in culprits:
+                handle.due = time.monotonic() + 2 * STACKS_SECONDS
 
-    def _deadlines(self) -> list[tuple[Seat, float]]:
+    def _deadlines(self) -> list[tuple[RoleHandle, float]]:
         with self._lock:
-            both = [(seat, seat.deadline()) for seat in self._open()]
-        return [(seat, due) for seat, due in both if due is not None]
+            both = [(handle, handle.deadline()) for handle in self._open()]
+        return [(handle, due) for handle, due in both if due is not None]
 
-    def _end(self, seat: Seat) -> None:
-        while seat.phase != "silent" and seat.pipe.poll():
-            if not seat.receive(self._on_progress):
-                seat.phase = "silent"
+    def _end(self, handle: RoleHandle) -> None:
+        while handle.phase is not Phase.SILENT and handle.pipe.poll():
+            if not handle.receive(self._on_progress):
+                handle.phase = Phase.SILENT
         with self._lock:
-            seat.end()
+            handle.end()
 
     def _tell_of_losses(self) -> None:
         """When one is gone and the rest only wait to start or to shut down together, they wait in vain."""
-        lost = [s for s in self.seats.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
+        lost = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
-        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):
-            text = "; ".join(f"{seat.name} {seat.outcome}" for seat in lost)
-            for seat in rest:
-                seat.phase, seat.news = "told", text
-                seat.send("lost", text)
+        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):
+            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in lost)
+            for handle in rest:
+                handle.phase, handle.news = Phase.TOLD, text
+                handle.send("lost", text)

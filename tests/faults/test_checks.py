@@ -531,12 +531,12 @@ class TestEffect:
 def test_the_checks_cannot_be_dropped_unnoticed() -> None:
     """Each of them fails some run of this file."""
     assert [each.__name__ for each in checks.CHECKS] == [
-        "whole",
+        "ledgers_complete",
         "ended",
-        "in_time",
-        "right",
-        "expected",
+        "ended_in_time",
+        "trace_equal",
+        "errors_expected",
         "nothing_left",
         "fired",
-        "bitten",
+        "faults_effective",
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.network.controller import Mender, ask
+from faults.inject.network.controller import NetworkController, ask
 from faults.inject.network.hosts import Hosts, NetworkError
 from faults.inject.network.rules import Command
 from faults.plan import Fault
@@ -35,7 +35,7 @@ def tables(hosts: Hosts) -> list[str]:
 
 
 def test_put_and_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     ask(tmp_path, 0, CUT)
     ask(tmp_path, 1, Fault.parse("Reset role=a peer=b"))
     assert tables(hosts) == ["table inet fault_0", "table inet fault_1"]
@@ -46,7 +46,7 @@ def test_put_and_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
 
 def test_healed_when_due(hosts: Hosts, tmp_path: Path) -> None:
     """In the order in which they are due, while others stay."""
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     for number, seconds in enumerate((1.5, 0.1, 100.0)):
         ask(tmp_path, number, Fault(kind="Partition", role="a", direction="out", seconds=seconds))
     roles_network.await_line(tmp_path / "+network.jsonl", '"healed", "time"')
@@ -57,7 +57,7 @@ def test_healed_when_due(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_what_is_refused_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     try:
         with pytest.raises(NetworkError, match=r"^fault 0: KeyError: 'z'$"):
             ask(tmp_path, 0, Fault.parse("Reset role=z"))
@@ -74,7 +74,7 @@ def test_what_is_refused_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
 @pytest.mark.parametrize("question", [b"nonsense", b"{}", b'{"number": 1, "fault": {"kind": "Crash"}}', b""])
 def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_path: Path) -> None:
     """Also one who asks and is gone, and one who never asks."""
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
         try:
             silent.connect(str(tmp_path / "network.socket"))
@@ -94,7 +94,7 @@ def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monke
     monkeypatch.setattr(
         "faults.inject.network.rules._broken", lambda own, peer: Command(("sh", "-c", "echo no >&2; exit 1"))
     )
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     with pytest.raises(NetworkError, match=r"^fault 0: sh -c .*: no$"):
         ask(tmp_path, 0, Fault.parse("Reset role=a"))
     assert tables(hosts) == []
@@ -103,7 +103,7 @@ def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monke
 
 
 def test_a_fault_that_somebody_else_took_away_is_said(hosts: Hosts, tmp_path: Path) -> None:
-    mender = Mender(hosts, tmp_path)
+    mender = NetworkController(hosts, tmp_path)
     ask(tmp_path, 0, CUT)
     hosts.run("a", Command(("nft", "flush", "ruleset")))
     with pytest.raises(NetworkError, match=r"^the network's faults could not be healed: nft .*No such file"):
@@ -111,7 +111,7 @@ def test_a_fault_that_somebody_else_took_away_is_said(hosts: Hosts, tmp_path: Pa
 
 
 def test_nobody_answers_afterwards(hosts: Hosts, tmp_path: Path) -> None:
-    Mender(hosts, tmp_path).close()
+    NetworkController(hosts, tmp_path).close()
     with pytest.raises(NetworkError, match=r"^fault 0: the Network in .* does not answer \(\[Errno 2\]"):
         ask(tmp_path, 0, CUT)
     assert [thread.name for thread in threading.enumerate() if thread.name == "network"] == []
@@ -120,7 +120,7 @@ def test_nobody_answers_afterwards(hosts: Hosts, tmp_path: Path) -> None:
 def test_a_file_of_the_users_own_is_never_removed(hosts: Hosts, tmp_path: Path) -> None:
     (tmp_path / "network.socket").write_text("mine")
     with pytest.raises(NetworkError, match=r"is no socket, so no run has made it: wanted a folder without it$"):
-        Mender(hosts, tmp_path)
+        NetworkController(hosts, tmp_path)
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("network.socket", "mine")]
 
 
@@ -129,7 +129,7 @@ def test_a_folder_with_a_long_name(hosts: Hosts, tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     os.mknod(folder / "network.socket", stat.S_IFSOCK | 0o600)
-    mender = Mender(hosts, folder)
+    mender = NetworkController(hosts, folder)
     ask(folder, 0, CUT)
     mender.close()
     assert told(folder) == [("+network", "healed", 0)]

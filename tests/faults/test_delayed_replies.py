@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from faults.inject.call.delayed_replies import Later
+from faults.inject.call.delayed_replies import DelayedReplies
 
 
 def test_effect_then_answer_when_it_is_time() -> None:
-    later, seen, given, start = Later(), [], threading.Event(), time.monotonic()
+    later, seen, given, start = DelayedReplies(), [], threading.Event(), time.monotonic()
 
     def give() -> None:
         seen.append("answer")
@@ -33,7 +33,7 @@ def join_timers() -> None:
 
 @pytest.mark.parametrize("give", [False, True])
 def test_closing_gives_at_once_or_never(give: bool) -> None:
-    later, seen = Later(), []
+    later, seen = DelayedReplies(), []
     later.answer(0.2, lambda: seen.append("effect"), lambda: seen.append("answer"))
     later.close(give=give)
     join_timers()
@@ -44,7 +44,7 @@ def test_closing_gives_at_once_or_never(give: bool) -> None:
 
 
 def test_closing_waits_for_an_answer_that_is_being_given() -> None:
-    later, seen, giving, go = Later(), [], threading.Event(), threading.Event()
+    later, seen, giving, go = DelayedReplies(), [], threading.Event(), threading.Event()
 
     def give() -> None:
         giving.set()

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch.futures import Future
 
-from faults.inject.call.delivery import Desk, Envelope, FaultError, completed, deliver, exception_of, is_future
+from faults.inject.call.delivery import CalleeState, Envelope, FaultError, completed, deliver, exception_of, is_future
 from faults.ledger import Ledger, ledger
 from faults.plan import Fault, Plan
 
@@ -21,11 +21,11 @@ SITE = "shop:pay"
 
 
 @pytest.fixture(autouse=True)
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path) -> Iterator[CalleeState]:
     file = Ledger(tmp_path, "b")
-    Desk.open = Desk(file)
-    yield Desk.open
-    Desk.open = None
+    CalleeState.open = CalleeState(file)
+    yield CalleeState.open
+    CalleeState.open = None
     file.close()
 
 
@@ -82,7 +82,7 @@ def test_who_answers_with_a_future(words: str, asynchronous: bool, later: bool) 
 
 
 def test_a_desk_that_is_closed() -> None:
-    Desk.open = None
+    CalleeState.open = None
     with pytest.raises(FaultError, match=r"^a fault hit shop:pay, but its callee has no plan installed$"):
         paid("Duplicate", Shop())
 

@@ -22,7 +22,7 @@ from torch.futures import Future
 from faults import hook
 from faults.inject.announcer import Announcer
 from faults.inject.call.calls import Calls
-from faults.inject.call.delivery import Desk
+from faults.inject.call.delivery import CalleeState
 from faults.ledger import Ledger, read
 from faults.plan import Plan
 from faults.run.process_tree import is_running
@@ -147,7 +147,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
                 finally:
                     exit_record._exit(_leave, 0)
 
-        monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+        monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
         monkeypatch.setattr(exit_record, "_before", [])
         monkeypatch.setattr(exit_record, "_leaving", [])
         work()
@@ -195,7 +195,7 @@ def test_a_role_is_over_where_its_process_becomes_another_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by the folders of PATH in which that program is not."""
-    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     monkeypatch.setattr(exit_record, "_before", [])
     found: list[tuple[object, ...]] = []
     for path in (tmp_path / "nothing", tmp_path, sys.executable):
@@ -210,7 +210,7 @@ def test_who_cannot_become_another_program_has_not_ended(tmp_path: Path, monkeyp
     def execute(path: object, argv: list[str], env: dict[str, str]) -> NoReturn:
         raise OSError(f"no program: {path} {argv} {env}")
 
-    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     monkeypatch.setattr(exit_record, "_before", [])
     for path in (tmp_path / "nothing", sys.executable):
         with pytest.raises(OSError, match="no program"):
@@ -320,7 +320,7 @@ def test_a_status_that_is_no_plain_number_is_written_as_one(
 ) -> None:
     """As of `sys.exit(not done)`: else the line would count as torn."""
     monkeypatch.setattr(exit_record, "_last", {})
-    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     exit_record._note(status)
     told = read(tmp_path)
     assert [repr(event.details["status"]) for event in told.of("exit")] == ["1"]
@@ -403,7 +403,7 @@ def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkey
     """Of a role; the command's end is seen by who has started it."""
     uncaught._write(tmp_path, KeyboardInterrupt())
     assert read(tmp_path).events == ()
-    monkeypatch.setattr(Desk, "open", Desk(Ledger(tmp_path, "till")))
+    monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     uncaught._write(tmp_path, KeyboardInterrupt())
     (tmp_path / f"till.{os.getpid()}.int").write_text("")
     uncaught._write(tmp_path, KeyboardInterrupt())

@@ -17,7 +17,7 @@ import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
 from faults import hook
-from faults.inject.call.delivery import Desk
+from faults.inject.call.delivery import CalleeState
 from faults.ledger import ledger
 from faults.ledger.plan_file import PLAN as PLAN_FILE
 from faults.ledger.run_files import MARK
@@ -81,7 +81,7 @@ def test_installing_again_does_not_pile_up(tmp_path: Path) -> None:
 def test_what_an_active_plan_replaces_and_that_it_is_put_back(tmp_path: Path) -> None:
     before = everything()
     hook.activate(prepared(PLAN, tmp_path), "a")
-    assert Desk.open is not None
+    assert CalleeState.open is not None
     found = {name.removeprefix("torch.distributed.rpc.") for name in changed(before)}
     assert found == {
         "shutdown",
@@ -94,7 +94,7 @@ def test_what_an_active_plan_replaces_and_that_it_is_put_back(tmp_path: Path) ->
     }
     hook.deactivate()
     assert changed(before) == set()
-    assert Desk.open is None
+    assert CalleeState.open is None
 
 
 def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Turns: calls that wait for those before them. Threads stand for RPC threads; real calls are in test_calls.py."""
+"""OrderGate: calls that wait for those before them. Threads stand for RPC threads; real calls are in test_calls.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from faults.inject.call.order_gate import OutOfTurn, Turns
+from faults.inject.call.order_gate import OrderGate, OutOfTurn
 from faults.plan import Fault
 
 
@@ -16,7 +16,7 @@ def fault(roles: str, seconds: float = 10) -> Fault:
     return Fault(kind="Order", site="shop:pay", roles=tuple(roles), seconds=seconds)
 
 
-def waiting(turns: Turns, count: int) -> None:
+def waiting(turns: OrderGate, count: int) -> None:
     with turns._changed:
         assert turns._changed.wait_for(lambda: sum(len(g.arrived) for g in turns._groups.values()) >= count, 10)
 
@@ -24,7 +24,7 @@ def waiting(turns: Turns, count: int) -> None:
 @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
 @pytest.mark.parametrize("arrivals", list(itertools.permutations("abc")), ids="".join)
 def test_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[str, ...]) -> None:
-    turns, done = Turns(), []
+    turns, done = OrderGate(), []
     gate = threading.Event()  # nobody is done before all have come
 
     def play(role: str) -> None:
@@ -54,7 +54,7 @@ def test_without_turns_they_execute_as_they_come() -> None:
 
 
 def test_a_missing_one() -> None:
-    turns = Turns()
+    turns = OrderGate()
     for role, late in (("b", "a"), ("c", "a, b")):
         text = f"^Order: nothing from {late} within 0.01 s, wanted before {role}$"
         with pytest.raises(OutOfTurn, match=text), turns.turn(0, fault("abc", 0.01), 1, role):
@@ -62,7 +62,7 @@ def test_a_missing_one() -> None:
 
 
 def test_one_that_raises_lets_the_next_go() -> None:
-    turns = Turns()
+    turns = OrderGate()
     with pytest.raises(ZeroDivisionError), turns.turn(0, fault("ab"), 1, "a"):
         raise ZeroDivisionError
     with turns.turn(0, fault("ab"), 1, "b") as group:
@@ -71,7 +71,7 @@ def test_one_that_raises_lets_the_next_go() -> None:
 
 
 def test_occurrences_and_faults_do_not_mix() -> None:
-    turns = Turns()
+    turns = OrderGate()
     with turns.turn(0, fault("ab"), 1, "a"):
         pass
     for number, nth in ((0, 2), (1, 1)):
@@ -82,7 +82,7 @@ def test_occurrences_and_faults_do_not_mix() -> None:
 
 
 def test_a_late_first_one_still_frees_the_others() -> None:
-    turns = Turns()
+    turns = OrderGate()
     with ThreadPoolExecutor(1) as pool:
 
         def second() -> str:

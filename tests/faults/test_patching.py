@@ -12,7 +12,7 @@ import pytest
 import torch.distributed.rpc as rpc
 
 from faults.inject import patching
-from faults.inject.patching import replace_everywhere
+from faults.inject.patching import patch_all_references
 
 
 class Held:
@@ -49,7 +49,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType
 
 
 def test_where_torch_has_it_and_back() -> None:
-    put_back = replace_everywhere("init_rpc", Held.torchs, Held.new)
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     assert rpc.init_rpc is Held.new
     put_back()
     assert rpc.init_rpc is Held.torchs
@@ -57,14 +57,14 @@ def test_where_torch_has_it_and_back() -> None:
 
 def test_under_another_name_in_a_module_that_was_imported_later(later: Callable[[str, object], ModuleType]) -> None:
     program = later("program", rpc.init_rpc)
-    put_back = replace_everywhere("init_rpc", Held.torchs, Held.new)
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     assert program.begin is Held.new
     put_back()
     assert program.begin is Held.torchs
 
 
 def test_who_took_the_new_one_gets_the_old_one_back(later: Callable[[str, object], ModuleType]) -> None:
-    put_back = replace_everywhere("init_rpc", Held.torchs, Held.new)
+    put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     program = later("program", rpc.init_rpc)
     assert program.begin is Held.new
     put_back()
@@ -76,7 +76,7 @@ import everywhere_again
 from torch.distributed import rpc
 from torch.distributed.rpc import init_rpc as begin
 new = [lambda: None]
-put_back = everywhere_again.replace_everywhere("init_rpc", rpc.init_rpc, new[0])
+put_back = everywhere_again.patch_all_references("init_rpc", rpc.init_rpc, new[0])
 """
 
 
@@ -98,7 +98,7 @@ def test_in_a_module_that_is_still_being_imported(tmp_path: Path, monkeypatch: p
 def test_what_somebody_else_has_put_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as others:
         others.setattr(rpc, "init_rpc", Held.others)
-        put_back = replace_everywhere("init_rpc", Held.others, Held.new)
+        put_back = patch_all_references("init_rpc", Held.others, Held.new)
         assert rpc.init_rpc is Held.new
         put_back()
         assert rpc.init_rpc is Held.others

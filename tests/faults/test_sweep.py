@@ -14,7 +14,7 @@ from faults.cli.main import main
 from faults.cli.sweep_command import sweep_of
 from faults.ledger.census import Calls
 from faults.plan import Fault
-from faults.run.sweep import HURTS, Cell, Result, SweepFailed, cells, record, sweep
+from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, cells, record, sweep
 from faults.verdict.checks import judge
 from tests.support import roles_subjects as plays
 
@@ -145,7 +145,7 @@ def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "6 of 6 cells, each under 1 fault" in out
     assert out.splitlines()[-1] == "6 equal"
-    assert next(iter(HURTS)) in out
+    assert next(iter(INJECTIONS)) in out
 
 
 def test_a_budget_that_is_spent_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 
 class Stale(ValueError):
     """A mutant that cannot be planted any more. Says which, and why."""
+
+
+@cache
+def _program(text: str) -> str:
+    """Of a file as it is, in which many bugs are planted."""
+    return ast.dump(ast.parse(text))
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Mutant:
             raise Stale(f"{self.name}: the text to replace occurs {count} times in {file}, wanted 1")
         mutated = text.replace(old, new)
         try:
-            same = ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(text))
+            same = ast.dump(ast.parse(mutated)) == _program(text)
         except SyntaxError as error:
             raise Stale(f"{self.name}: no Python, line {error.lineno}: {error.msg}") from error
         if same:

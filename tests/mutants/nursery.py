@@ -1,8 +1,8 @@
 """Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
 
-It imports nothing of this project, only what its arguments name: what it forks reads the project from the copy in which
-it runs. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``log``. Says the id
-of the process that does it, and then its exit status, negative for a signal.
+It imports nothing of this project that is tested, only what its arguments name: what it forks reads the project from
+the copy in which it runs. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest,
+``environment``, ``log``. Says the id of the process that does it, and then its exit status, negative for a signal.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import tempfile
 import traceback
 from contextlib import suppress
 from typing import NoReturn
+
+import spare_forkserver
 
 
 def main() -> None:
@@ -38,14 +40,17 @@ def _say(number: int) -> None:
     os.write(1, f"{number}\n".encode())
 
 
-def _become_pytest(place: str, arguments: list[str], log: str) -> NoReturn:
+def _become_pytest(place: str, arguments: list[str], environment: dict[str, str], log: str) -> NoReturn:
     """In the new process, which leads a session of its own."""
     os.setsid()
     os.chdir(place)
     nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     for source, target in ((nothing, 0), (told, 1), (told, 2)):
         os.dup2(source, target)
-    os.environ["PYTHONPATH"] = place
+    spare_forkserver.offer()
+    os.environ.clear()
+    os.environ.update(environment, PYTHONPATH=place)
+    _take_all_cores()
     # Beside the copy, with which it goes: what is left to the end of Python stays.
     tempfile.tempdir = os.environ["TMPDIR"] = os.path.dirname(place)  # noqa: PTH120 (as text)
     sys.path[0] = place  # as for -m
@@ -62,6 +67,12 @@ def _become_pytest(place: str, arguments: list[str], log: str) -> NoReturn:
         sys.stderr.flush()
         # At once: taking apart what is imported takes longer than most tests do, and the report is written.
         os._exit(status)
+
+
+def _take_all_cores() -> None:
+    """What torch does by itself where it is not loaded for one thread an operator, as it is here for the spare."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 if __name__ == "__main__":

@@ -261,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "numbers-of-any-length",
-        "reference/world/world.py",
+        "reference/world/torchrun.py",
         "text.isdecimal() and len(text) < 10 else",
         "text.isdecimal() else",
         (f"{_HOSTILE}::test_no_number_of_torchrun_is_refused_in_one_line[0-WORLD_SIZE]",),

@@ -260,8 +260,8 @@ MUTANTS = (
     Mutant(
         "leaked-context",
         "reference/dist_autograd.py",
-        "        return recorder.trace()\n\n    def train_in_context",
-        "        dist_autograd._new_context()\n        return recorder.trace()\n\n    def train_in_context",
+        "                turn.clear()\n    return recorder.trace()",
+        "                turn.clear()\n    dist_autograd._new_context()\n    return recorder.trace()",
         ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
@@ -299,7 +299,7 @@ MUTANTS = (
     ),
     Mutant(
         "split-by-size",
-        _SHARD,
+        "reference/pipeline.py",
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
         ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
@@ -340,6 +340,22 @@ MUTANTS = (
         "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
         ("tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[batch_reinforce-episodes]",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
+    ),
+    Mutant(
+        "any-text-will-do",
+        "reference/rnn.py",
+        'wanted in ("", sha256(text).hexdigest())',
+        "bool(text)",
+        ("tests/reference/test_rnn.py::test_a_text_that_has_changed_since_is_refused",),
+        "a trace is held against a twin that learns another text",
+    ),
+    Mutant(
+        "text-not-in-the-case",
+        "reference/rnn.py",
+        '        object.__setattr__(self, "text_sha256", sha256(text).hexdigest())\n',
+        "",
+        ("tests/reference/test_rnn.py::test_a_case_holds_the_sha_256_of_its_text",),
+        "a trace says where its text lay, not what it was",
     ),
     Mutant(
         "mask-of-the-first-step",

@@ -15,7 +15,7 @@ _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 MUTANTS = (
     Mutant(
         "not-killed-at-the-deadline",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.kill()\n            return",
         "            return",
         (f"{_WORLD}::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",),
@@ -24,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "killed-over-and-over",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        asked, self._asked = self._asked, time.monotonic()",
         "        asked, self._asked = self._asked, self._asked or time.monotonic()",
         (f"{_WORLD}::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",),
@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "never-due",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        times = [self.due, *(due for _, due in self.calls.values())]",
         "        times = [self.due]",
         (f"{_WORLD}::TestCalls::test_a_call_that_misses_its_deadline_ends_its_role",),
@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "leaves-processes",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started",
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_of_what_a_role_itself_had_started",),
@@ -49,14 +49,14 @@ MUTANTS = (
     Mutant(
         "deaf-to-deaths",
         _SUPERVISOR,
-        '        if lost and all(seat.phase in ("starting", "joining", "finished") for seat in rest):',
-        '        if lost and all(seat.phase in ("starting", "joining") for seat in rest):',
+        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
+        "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
         (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
         "no-stacks",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.outcome = Overdue(self._read_stacks(), self._why)",
         '            self.outcome = Overdue("", self._why)',
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     Mutant(
         "stopped-is-not-continued",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL",
         "            pass",
         (f"{_WORLD}::test_overdue_while_stopped",),
@@ -81,14 +81,14 @@ MUTANTS = (
     Mutant(
         "lost-without-a-name",
         _SUPERVISOR,
-        '            text = "; ".join(f"{seat.name} {seat.outcome}" for seat in lost)',
-        '            text = "; ".join(f"{seat.outcome}" for seat in lost)',
+        '            text = "; ".join(f"{handle.name} {handle.outcome}" for handle in lost)',
+        '            text = "; ".join(f"{handle.outcome}" for handle in lost)',
         (_KILLED,),
         "survivors hear that a peer is lost, not which",
     ),
     Mutant(
         "status-0-has-returned",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "        elif self._report is None or (code and isinstance(self._report, Returned)):",
         "        elif self._report is None and code:",
         (f"{_ENDS}[leave_0-outcome4-a exited with status 0]",),
@@ -96,7 +96,7 @@ MUTANTS = (
     ),
     Mutant(
         "killed-is-exited",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         "            self.outcome = Killed(-code)",
         "            self.outcome = Exited(-code)",
         (_KILLED,),
@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "victims-are-culprits",
         _SUPERVISOR,
-        '        culprits = [seat for seat in late if seat.phase not in ("finished", "told")]',
+        "        culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]",
         "        culprits = list(late)",
         (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
         "who only waits for an overdue role is overdue too",
@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     Mutant(
         "ranks-by-name",
-        "reference/world/world.py",
+        "reference/world/launcher.py",
         "    names = list(roles) if isinstance(roles, Mapping) else roles\n",
         "    names = sorted(roles)\n",
         (f"{_WORLD}::TestCalls::test_ranks_follow_the_order_of_the_names",),
@@ -193,8 +193,8 @@ MUTANTS = (
     Mutant(
         "who-prepares-is-stuck",
         _GRACE,
-        '    if role.phase == "joining" and all(other.phase != "starting" for other in roles):',
-        '    if role.phase in ("starting", "joining"):',
+        "    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):",
+        "    if role.phase in (Phase.STARTING, Phase.JOINING):",
         (f"{_OF_GRACE}::test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up",),
         "a role that takes its time before it starts RPC is given up",
     ),
@@ -272,7 +272,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-tests-have-left-things",
-        "faults/pytest_plugin.py",
+        "faults/testing/leak_account.py",
         "    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):",
         "    if left:",
         ("tests/faults/test_pytest_plugin.py::test_a_run_that_is_interrupted_ends_as_pytests_own",),
@@ -312,7 +312,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-status-alone",
-        _SUPERVISOR,
+        "reference/world/role_handle.py",
         """Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)""",
         "Exited(code)",
         (f"{_EARLY}::test_an_exit_says_where_it_was[exit-1]",),
@@ -345,10 +345,18 @@ MUTANTS = (
     Mutant(
         "serving-roles-left-out",
         "reference/roles.py",
-        "super().__init__({**roles, **dict.fromkeys(serving, serve)})",
-        "super().__init__(roles)",
+        "        everything = {**roles, **dict.fromkeys(serving, serve)}",
+        "        everything = {**roles}",
         ("tests/reference/test_roles.py::test_serving_roles_come_last_and_return_at_once",),
         "roles that only answer calls are not started",
+    ),
+    Mutant(
+        "first-call-imports",
+        "reference/roles.py",
+        "        answering = partial(serve, *modules)",
+        "        answering = partial(serve)",
+        ("tests/reference/test_roles.py::test_a_serving_role_imports_what_the_others_call",),
+        "the first call of a role that only serves waits until the tutorial is imported there, and exceeds its limit",
     ),
     Mutant(
         "options-of-all-forgotten",
@@ -376,7 +384,7 @@ MUTANTS = (
     ),
     Mutant(
         "isolated-although-not-allowed",
-        "reference/world/world.py",
+        "reference/world/launcher.py",
         '"isolated": bool(paths)}',
         '"isolated": isolated}',
         (f"{_ISOLATION}::test_where_it_is_not_allowed_the_world_is_like_any_other",),
@@ -408,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "run-is-reached-from-outside",
-        "reference/cli/main.py",
+        "reference/cli/run_command.py",
         "on_progress=progress, isolated=True)",
         "on_progress=progress, isolated=False)",
         (f"{_COMMANDS}[run]",),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from tests.mutants.spare_forkserver import ONE_THREAD
 from tests.project.junit import node_id
 
 # A test that hangs is ended, and has failed, after so many seconds; without a bug, on a slow machine, it has longer.
@@ -69,12 +70,12 @@ class Nursery:
     """Starts the processes of one worker, one after the other. See nursery.py."""
 
     def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        self._environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("nursery.py")), *preloaded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment,
+            env=self._environment | ONE_THREAD,
             bufsize=0,
             start_new_session=True,
         )
@@ -83,7 +84,7 @@ class Nursery:
         """Pytest's exit status in the copy at ``place``, None if it took longer (seconds); and what it printed."""
         assert self.process.stdin is not None
         log, due = place.parent / "log", time.monotonic() + limit
-        job = {"place": str(place), "arguments": list(arguments), "log": str(log)}
+        job = {"place": str(place), "arguments": list(arguments), "environment": self._environment, "log": str(log)}
         self.process.stdin.write(json.dumps(job).encode() + b"\n")
         pid = self._number(due + 60)
         status = self._number(due)

@@ -142,6 +142,7 @@ RNN: Published = {
     "steps": said(50, "S0 3.2: 10 epochs of 5 batches"),
     "batches": said(5, "S0 3.2: for _ in range(5)"),
     "text": ours("", "S0 3.2 reads uninitialised memory (S0.19); empty is the text that is shipped"),
+    "text_sha256": ours("fd22aed122633fdb14ccda992abe157e3b8f49307cd17db3f35d2a6f65f6db22", "of the text shipped"),
     "sequence": said(5, "S0 3.2: torch.LongTensor(5, 3)"),
     "batch_size": said(3, "S0 3.2: torch.LongTensor(5, 3)"),
     "ninp": said(2, "S0 3.2: ninp=2"),

@@ -28,7 +28,7 @@ from faults.cli.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.fields import KINDS
-from faults.run.sweep import HURTS, ORDER
+from faults.run.sweep import INJECTIONS, ORDER
 from faults.script import script
 from reference import TUTORIALS, load
 from reference.outcome import Overdue, RoleFailed
@@ -104,7 +104,7 @@ def test_every_option_is_in_the_table(document: str) -> None:
         options_of_fields = [item.name.replace("_", "-") for item in fields(load(name).Case)]
         case = {f"--{dashes}{each}" for each in options_of_fields for dashes in ("", "no-")}
     _, _, listed = text_of(document).partition("options: ")
-    options = set(re.findall(r"--[a-z-]+", listed)) - case - {"--help", "--script"}
+    options = set(re.findall(r"--[a-z0-9-]+", listed)) - case - {"--help", "--script"}
     promised = " ".join(DOCUMENTED[document])
     assert {each for each in options if each not in promised} == set()
 
@@ -180,8 +180,8 @@ def test_documented_commands_start(
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
-    for place in ("launch", "verify", "warm_up", "run_rank"):
-        monkeypatch.setattr(reference.cli.main, place, started)
+    for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
+        monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
@@ -308,7 +308,7 @@ def test_a_script_that_ends_beyond_its_bound(
 
 
 def test_a_sweep_hurts_in_ten_ways() -> None:
-    assert len({*HURTS, ORDER}) == 10
+    assert len({*INJECTIONS, ORDER}) == 10
 
 
 @pytest.mark.long
@@ -343,11 +343,12 @@ def test_what_ci_runs() -> None:
     environments = ConfigParser(interpolation=None)
     environments.read(ROOT / "tox.ini")
     assert environments["testenv:ci"]["commands"].strip().split("\n") == [
-        "{[testenv:lint]commands}",
-        "python -m pytest -n 3",
+        "ruff check .",
+        "ruff format --check .",
+        'python -m tests.side_by_side "python -m pytest -n 3" mypy',
         "python -m pytest -n 3 -m long --durations=40",
-        "python -m tests.mutants --no-control",  # the killers have just passed on the healthy code
-        "python -m reference verify",
+        # Without a control of the mutants: their killers have just passed on the healthy code.
+        'python -m tests.side_by_side "python -m tests.mutants --no-control" "python -m reference verify"',
     ]
 
 

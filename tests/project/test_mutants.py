@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,16 @@ def test_there_are_enough_and_each_has_its_name() -> None:
     assert [name for name, count in Counter(each.name for each in MUTANTS).items() if count > 1] == []
 
 
+@cache
+def parsed(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
 def test_a_killer_exists(test: str) -> None:
     """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
     file, *names = test.partition("[")[0].split("::")
-    scope: ast.Module | ast.ClassDef = ast.parse((ROOT / file).read_text())
+    scope: ast.Module | ast.ClassDef = parsed(file)
     for name in names:
         scope = next(each for each in scope.body if getattr(each, "name", None) == name)  # type: ignore[assignment]
 
@@ -107,7 +113,10 @@ def twice(a):
 """
 
 TESTS = """
+import multiprocessing.forkserver
+import os
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -158,6 +167,30 @@ def test_with_made(made):
 def test_hangs():
     if add(1, 2) != 3:
         threading.Event().wait()
+
+
+def tell(pipe):
+    main = [name for name in vars(sys.modules["__main__"]) if not name.startswith("__")]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    pipe.send((os.getcwd(), os.environ.get("TOLD"), threads, "mailbox" in sys.modules, main))
+
+
+def test_a_forkserver(monkeypatch, tmp_path):
+    # The first is the spare process, and what that forks finds everything as in one that was started for it.
+    for number, spare in enumerate([True, False]):
+        monkeypatch.setenv("TOLD", str(number))
+        monkeypatch.chdir(tmp_path)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["mailbox"])
+        ours, theirs = context.Pipe()
+        process = context.Process(target=tell, args=(theirs,))
+        process.start()
+        assert ours.recv() == (str(tmp_path), str(number), os.environ.get("OMP_NUM_THREADS"), True, ["main"])
+        process.join()
+        server = multiprocessing.forkserver._forkserver
+        assert (b"nursery.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
+        server._stop()
+    assert add(1, 2) == 3
 
 
 def test_leaves_a_process():
@@ -211,6 +244,8 @@ def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         mutant("slow", *minus, "test_sums.py::test_hangs"),
         replace(mutant("hangs", *minus, "test_sums.py::test_hangs"), hangs=True),
         mutant("untidy", *minus, "test_sums.py::test_leaves_a_process"),
+        mutant("forked", *minus, "test_sums.py::test_a_forkserver"),
+        mutant("fork that passes", *triple, "test_sums.py::test_a_forkserver"),
     ]
     found = {result.mutant.name: result.trial for result in trials(project, tried, workers=2)}
     assert {name: (each.verdict, each.failed) for name, each in found.items()} == {
@@ -226,6 +261,8 @@ def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "slow": ("broken", ("test_sums.py::test_hangs",)),
         "hangs": ("killed", ("test_sums.py::test_hangs",)),
         "untidy": ("killed", ("test_sums.py::test_leaves_a_process",)),
+        "forked": ("killed", ("test_sums.py::test_a_forkserver",)),
+        "fork that passes": ("survived", ()),
     }
     assert {name: each.checks for name, each in found.items() if each.checks} == {"judged": ("trace",)}
     assert "occurs 0 times" in found["stale"].said

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.support.xdist_order import FIRST, SPLIT, scope
+from tests.support import xdist_order
+from tests.support.xdist_order import SPLIT, main, place, recorded, scope
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,14 +28,44 @@ def test_scope(test: str, wanted: str) -> None:
 
 
 def test_the_files_are_there() -> None:
-    assert [file for file in FIRST if not (ROOT / file).is_file()] == []
-    assert set(SPLIT) <= set(FIRST)
+    files = {scope.partition("[")[0] for scope in recorded()}
+    assert [file for file in sorted({*files, *SPLIT}) if not (ROOT / file).is_file()] == []
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.a.test_a.TestX" name="test_1" file="tests/a/test_a.py" time="0.4" />
+<testcase classname="tests.a.test_a" name="test_2" file="tests/a/test_a.py" time="1.2" />
+<testcase classname="tests.b.test_b" name="test_1" file="tests/b/test_b.py" time="0.9" />
+<testcase classname="tests.matrix.test_matrix" name="test_cell[rnn-Slow]" file="tests/matrix/test_matrix.py" time="3" />
+<testcase classname="tests.matrix.test_matrix" name="test_cell[rnn-Drop]" file="tests/matrix/test_matrix.py" time="4" />
+</testsuite></testsuites>
+"""
+
+
+def test_what_is_recorded_is_a_sum_over_each_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one second or more, longest first."""
+    monkeypatch.setattr(xdist_order, "SECONDS", tmp_path / "seconds.txt")
+    (tmp_path / "report.xml").write_text(REPORT)
+    main([str(tmp_path / "report.xml"), str(tmp_path / "report.xml")])
+    assert xdist_order.SECONDS.read_text() == (
+        "14 tests/matrix/test_matrix.py[rnn\n3 tests/a/test_a.py\n2 tests/b/test_b.py\n"
+    )
+
+
+def test_what_takes_longest_comes_first_and_what_is_not_recorded_last() -> None:
+    longest, *_, shortest = recorded()
+    tests = [SimpleNamespace(nodeid=f"{scope}::test_1") for scope in ("tests/test_new.py", shortest, longest)]
+    assert [each.nodeid for each in sorted(tests, key=place)] == [
+        f"{scope}::test_1" for scope in (longest, shortest, "tests/test_new.py")
+    ]
 
 
 @pytest.mark.long
 def test_two_workers_take_whole_files(pytester: pytest.Pytester) -> None:
     """And the longest first, whatever their names."""
     (pytester.path / "tests").mkdir()
+    for folder in ("project", "support"):
+        (pytester.path / "tests" / folder).mkdir()
     for name in ("a", "b", "network"):
         body = "import os\n" + "".join(f"def test_{n}():\n    print('in', {name!r}, os.getpid())\n" for n in range(9))
         (pytester.path / "tests" / f"test_{name}.py").write_text(body)
@@ -42,7 +74,9 @@ def test_two_workers_take_whole_files(pytester: pytest.Pytester) -> None:
         "def pytest_xdist_make_scheduler(config, log):\n    return spreading(config, log)\n"
         "def pytest_collection_modifyitems(items):\n    items.sort(key=place)\n"
     )
-    (pytester.path / "tests" / "spread.py").write_text((ROOT / "tests" / "spread.py").read_text())
+    for file in ("tests/support/xdist_order.py", "tests/project/junit.py"):
+        (pytester.path / file).write_text((ROOT / file).read_text())
+    (pytester.path / "tests" / "support" / "seconds.txt").write_text("7 tests/test_network.py\n")
     result = pytester.runpytest_subprocess("-n2", "-rP", "-p", "no:cacheprovider", timeout=60)
     result.assert_outcomes(passed=27)
     said = [line.split() for line in result.stdout.lines if line.startswith("in ")]

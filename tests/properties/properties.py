@@ -53,26 +53,41 @@ def examples(
     wanted = max(1, round(many * scale() / 100)) if scale() > 1 else max(1, round(count * scale()))
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        ran: Counter[str] = Counter()
-
-        @functools.wraps(test)
-        def counting(*args: Any, **kwargs: Any) -> None:
-            test(*args, **kwargs)
-            ran["examples"] += 1
-
-        explored = settings(max_examples=wanted)(given(**strategies)(counting))
-
-        @functools.wraps(explored)
-        def whole(*args: Any, **kwargs: Any) -> None:
-            ran.clear()
-            explored(*args, **kwargs)
-            assert ran["examples"] >= wanted, f"{ran['examples']} examples ran, wanted {wanted}"
-
+        ran = _Ran(wanted)
+        explored = settings(max_examples=wanted)(given(**strategies)(ran.counting(test)))
         name = f"{test.__module__}.{test.__qualname__}"
         PROMISED[name], SOAKED[name] = count, many
-        return pytest.mark.timeout(LIMIT * max(1.0, scale()))(whole)
+        return pytest.mark.timeout(LIMIT * max(1.0, scale()))(ran.whole(explored))
 
     return decorate
+
+
+class _Ran:
+    """The examples of one property that ran to their end."""
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted, self.count = wanted, 0
+
+    def counting(self, test: Callable[..., None]) -> Callable[..., None]:
+        """``test``, which counts each example."""
+
+        @functools.wraps(test)
+        def counted(*args: Any, **kwargs: Any) -> None:
+            test(*args, **kwargs)
+            self.count += 1
+
+        return counted
+
+    def whole(self, explored: Callable[..., None]) -> Callable[..., None]:
+        """``explored``, which fails if too few examples ran."""
+
+        @functools.wraps(explored)
+        def complete(*args: Any, **kwargs: Any) -> None:
+            self.count = 0
+            explored(*args, **kwargs)
+            assert self.count >= self.wanted, f"{self.count} examples ran, wanted {self.wanted}"
+
+        return complete
 
 
 def _numbered(name: str, count: int) -> list[str]:

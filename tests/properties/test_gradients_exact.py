@@ -22,40 +22,22 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
         yield idle
 
 
-@on("parameter_server")
-@examples(300, case=EXACT["parameter_server"])
-def test_parameter_server(world: World, case: Any) -> None:
-    assert_equal(world, case)
+def has_its_twins_bits(name: str, count: int) -> Callable[..., None]:
+    """The property that every exact case of a tutorial has the bits of its twin."""
+
+    def test(world: World, case: Any) -> None:
+        assert_equal(world, case)
+
+    test.__name__ = test.__qualname__ = f"test_{name}"
+    return on(name)(examples(count, case=EXACT[name])(test))
 
 
-@on("batch_parameter_server")
-@examples(220, case=EXACT["batch_parameter_server"])
-def test_batch_parameter_server(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
-@on("sharded_parameter_server")
-@examples(150, case=EXACT["sharded_parameter_server"])
-def test_sharded_parameter_server(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
-@on("pipeline")
-@examples(100, case=EXACT["pipeline"])
-def test_pipeline(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
-@on("dist_autograd")
-@examples(200, case=EXACT["dist_autograd"])
-def test_dist_autograd(world: World, case: Any) -> None:
-    assert_equal(world, case)
-
-
-@on("hybrid_ddp")
-@examples(100, case=EXACT["hybrid_ddp"])
-def test_hybrid_ddp(world: World, case: Any) -> None:
-    assert_equal(world, case)
+test_parameter_server = has_its_twins_bits("parameter_server", 300)
+test_batch_parameter_server = has_its_twins_bits("batch_parameter_server", 220)
+test_sharded_parameter_server = has_its_twins_bits("sharded_parameter_server", 150)
+test_pipeline = has_its_twins_bits("pipeline", 100)
+test_dist_autograd = has_its_twins_bits("dist_autograd", 200)
+test_hybrid_ddp = has_its_twins_bits("hybrid_ddp", 100)
 
 
 # The same, written anew: one model, one batch, one process. It shares nothing with the twins but how a seed's numbers

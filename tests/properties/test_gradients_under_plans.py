@@ -85,7 +85,7 @@ def plans_for(
     )
 
 
-class Scene:
+class RunningTest:
     """An idle world of one tutorial, and the plans that its recorded calls allow."""
 
     def __init__(self, name: str, world: World, folder: Path) -> None:
@@ -106,12 +106,12 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTest]:
     with idle_world(request.param) as idle:
-        yield Scene(request.param, idle, tmp_path_factory.mktemp("ledgers"))
+        yield RunningTest(request.param, idle, tmp_path_factory.mktemp("ledgers"))
 
 
-def check(scene: Scene, data: st.DataObject) -> None:
+def check(scene: RunningTest, data: st.DataObject) -> None:
     case, plan = data.draw(scene.hurt)
     verdict, difference = scene.judged(case, plan)
     assert verdict == "equal", f"{plan}: {difference}"
@@ -119,42 +119,42 @@ def check(scene: Scene, data: st.DataObject) -> None:
 
 @on("parameter_server")
 @examples(70, data=st.data())
-def test_parameter_server(world: Scene, data: st.DataObject) -> None:
+def test_parameter_server(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("batch_parameter_server")
 @examples(70, data=st.data())
-def test_batch_parameter_server(world: Scene, data: st.DataObject) -> None:
+def test_batch_parameter_server(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("sharded_parameter_server")
 @examples(50, data=st.data())
-def test_sharded_parameter_server(world: Scene, data: st.DataObject) -> None:
+def test_sharded_parameter_server(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("pipeline")
 @examples(50, data=st.data())
-def test_pipeline(world: Scene, data: st.DataObject) -> None:
+def test_pipeline(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("dist_autograd")
 @examples(50, data=st.data())
-def test_dist_autograd(world: Scene, data: st.DataObject) -> None:
+def test_dist_autograd(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("hybrid_ddp")
 @examples(40, data=st.data())
-def test_hybrid_ddp(world: Scene, data: st.DataObject) -> None:
+def test_hybrid_ddp(world: RunningTest, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("batch_parameter_server")
-def test_a_healthy_run_calls_what_the_plans_hurt(world: Scene) -> None:
+def test_a_healthy_run_calls_what_the_plans_hurt(world: RunningTest) -> None:
     """And nobody's `nth` call is one that a run does not make."""
     server = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
     assert world.sites[server] == {"trainer1": 2, "trainer2": 2, "trainer3": 2}
@@ -172,5 +172,5 @@ def test_no_plan_contradicts_itself() -> None:
 def test_planted_bugs_are_found(name: str, bug: Any, tmp_path: Path) -> None:
     """Bugs that a run in the usual order need not show."""
     with idle_world(name, before=bug) as idle:
-        scene = Scene(name, idle, tmp_path)
+        scene = RunningTest(name, idle, tmp_path)
         counterexample(scene.hurt, lambda hurt: scene.judged(*hurt)[0] != "equal", count=60)

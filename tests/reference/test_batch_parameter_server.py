@@ -29,7 +29,7 @@ from reference.batch_parameter_server import (
 )
 from reference.exact.exactness import NotExact
 from reference.outcome import Outcome, Raised, Returned, RoleFailed
-from reference.rounding.bound import natural_bound
+from reference.rounding.bound import rounding_bound
 from reference.trace import CaseError, Trace, TraceError, compare
 from reference.verify.verify import twins_for
 from reference.world import World, launch
@@ -143,7 +143,7 @@ def test_natural_case_is_plain_training_up_to_rounding() -> None:
     """Against the plain program in float64; in float32 and several orders it tells what rounding does."""
     plain, ours = plain_trace(SMALL), run(SMALL)
     mine = Trace(SMALL, {name: ours.tensors[name] for name in plain.tensors})
-    bound = natural_bound(mine, *twins_for(plain, mine, plain_trace))
+    bound = rounding_bound(mine, *twins_for(plain, mine, plain_trace))
     assert bound.holds, bound.worst
 
 
@@ -363,7 +363,7 @@ def _end(future: torch.futures.Future[Any]) -> str:
     ],
 )
 def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) -> None:
-    """Erratum S2.6: in the published form the others wait until the RPC timeout. Later reports fail too."""
+    """Erratum S2.6: in the published form the others wait until the RPC timeout. DelayedReplies reports fail too."""
     with launch(["ps"]) as world:
         ends = world.call("ps", bad_reports, SMALL, kind, deadline=15)
     assert len(ends) == 4

@@ -14,9 +14,10 @@ from typing import Any, Self
 import pytest
 import torch
 
-import reference.cli.main
+import reference
 import reference.verify.verify
 from reference import TUTORIALS, load, parameter_server, rpc_basics
+from reference.cli import run_command, verify_command
 from reference.cli.main import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
@@ -44,9 +45,15 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*arguments: object, **options: object) -> None:
         pytest.fail(f"started {arguments}")
 
-    for module in (reference.cli.main, reference.verify.verify):
+    for module in (run_command, reference.verify.verify):
         monkeypatch.setattr(module, "launch", started)
-    monkeypatch.setattr("reference.world.world.start_agent", started)
+    monkeypatch.setattr("reference.world.torchrun.start_agent", started)
+
+
+def case_of_role(role: Any) -> Case:
+    """The case that a role is given: tutorials hand their roles over by `functools.partial`."""
+    found: Case = next(each for each in (*role.args, *role.keywords.values()) if isinstance(each, Case))
+    return found
 
 
 class FakeWorld:
@@ -80,7 +87,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
     """A world in which parameter_server went well."""
     trace = train_locally(parameter_server.Case(steps=2))
     fake = FakeWorld({"ps": Returned(trace), "worker1": Returned()})
-    for module in (reference.cli.main, reference.verify.verify):
+    for module in (run_command, reference.verify.verify):
         monkeypatch.setattr(module, "launch", fake)
     return fake
 
@@ -219,8 +226,8 @@ def test_an_impossible_deadline(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused by the real launch, before its first process."""
-    monkeypatch.setattr(reference.cli.main, "launch", reference.world.world.launch)
-    monkeypatch.setattr("reference.world.world.start", reference.verify.verify.launch)
+    monkeypatch.setattr(run_command, "launch", reference.world.launch)
+    monkeypatch.setattr("reference.world.launcher.start", reference.verify.verify.launch)
     line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
     assert line == f"a deadline is a positive number of seconds, at most 1e+06, got {float(deadline)}"
 
@@ -234,7 +241,7 @@ def test_a_deadline_beyond_the_clock(
     def start(post: object) -> None:
         pytest.fail("a process was started")
 
-    monkeypatch.setattr("reference.world.world.start", start)
+    monkeypatch.setattr("reference.world.launcher.start", start)
     assert "deadline" in one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
 
 
@@ -375,7 +382,7 @@ def test_help_of_a_tutorial_names_every_field(
 def given_case(world: FakeWorld) -> Any:
     """The case that the launched roles were made of."""
     [(roles, _)] = world.launched
-    return roles["ps"].case
+    return case_of_role(roles["ps"])
 
 
 def test_options_make_the_case(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,7 +454,7 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reference.cli.main, "launch", interrupted)
+    monkeypatch.setattr(run_command, "launch", interrupted)
     assert main(["run", "rpc_basics"]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 
@@ -519,7 +526,7 @@ class RightWorld(FakeWorld):
 
     def wait(self) -> dict[str, Outcome]:
         roles, _ = self.launched[-1]
-        return {"ps": Returned(train_locally(roles["ps"].case)), "worker1": Returned()}
+        return {"ps": Returned(train_locally(case_of_role(roles["ps"]))), "worker1": Returned()}
 
 
 def test_verify_runs_every_case_of_every_name(
@@ -532,7 +539,7 @@ def test_verify_runs_every_case_of_every_name(
     monkeypatch.setattr(reference.verify.verify, "launch", world)
     assert main(["verify", "parameter_server", "parameter_server"]) == 0
     wanted = [parameter_server.Case(**values) for values in changes]
-    assert [roles["ps"].case for roles, _ in world.launched] == wanted * 2
+    assert [case_of_role(roles["ps"]) for roles, _ in world.launched] == wanted * 2
     body = rows(capsys.readouterr().out)
     assert [(row[0], row[1], row[2], row[3], row[6]) for row in body] == [
         ("parameter_server", "defaults", "2", "100", "equal"),
@@ -550,7 +557,7 @@ def test_verify_without_names_runs_everything(
         asked.append(case)
         return Row(case, 7, 1.25, "0.50 of its bound in x", "within bound")
 
-    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    monkeypatch.setattr(verify_command, "verify", pretend)
     assert main(["verify"]) == 0
     rows_of = [(CASE_TYPES[name], changes) for name in TUTORIALS for changes in reference.verify.verify.CASES[name]]
     wanted = [kind.exact(**given) if "arithmetic" in given else kind(**given) for kind, given in rows_of]
@@ -691,12 +698,12 @@ def test_under_torchrun_the_case_fits_the_processes(
         played.append((dict(roles), deadline))
         return "ps", train_locally(parameter_server.Case(steps=2))
 
-    monkeypatch.setattr(reference.cli.main, "run_rank", play)
+    monkeypatch.setattr(run_command, "run_rank", play)
     for name, value in {"RANK": "0", "WORLD_SIZE": size}.items():
         monkeypatch.setenv(name, value)
     assert main(["run", "parameter_server", *options]) == 0
     [(roles, deadline)] = played
-    assert roles["ps"].case == wanted
+    assert case_of_role(roles["ps"]) == wanted
     assert (len(roles), deadline) == (int(size), 3600.0)
     assert capsys.readouterr().out.splitlines()[0] == f"parameter_server: {size} roles, 100 steps"
 
@@ -733,7 +740,7 @@ def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys
         asked.append(judged_by)
         return Row(case, 3, 1.0, "-", "missed" if judged_by else "equal")
 
-    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    monkeypatch.setattr(verify_command, "verify", pretend)
     assert main(["verify", "reinforce"]) == 0
     assert main(["verify", "--long", "reinforce"]) == 1
     short = len(reference.verify.verify.CASES["reinforce"])

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from reference import TUTORIALS, load
-from reference.rounding.bound import natural_bound
+from reference.rounding.bound import rounding_bound
 from reference.rounding.reordering import REORDERED, Reordered, reordered
 from reference.rounding.sensitivity import result_of
 from reference.trace import Trace
@@ -126,10 +126,10 @@ def test_an_error_of_1e_12_in_any_last_parameter_is_outside(name: str) -> None:
     plain = train(case)
     others, exact = twins_for(plain, plain, train)
     twins = [*others]
-    right = natural_bound(reordered(train, case, plain, REORDERED), twins, exact)
+    right = rounding_bound(reordered(train, case, plain, REORDERED), twins, exact)
     assert right.verdict == "within bound", str(right)
     last = {name: plain.tensors[name] for name in result_of(plain.tensors) if name in right.ratios}
     wrong = Trace(case, {**plain.tensors, **{name: off(tensor) for name, tensor in last.items()}})
-    ratios = natural_bound(wrong, twins, exact).ratios
+    ratios = rounding_bound(wrong, twins, exact).ratios
     assert last
     assert [name for name in last if ratios[name] <= 1] == []

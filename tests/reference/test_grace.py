@@ -19,6 +19,7 @@ from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, Worl
 from reference.system.process_status import is_stopped
 from reference.world import World, launch
 from reference.world.grace import Grace
+from reference.world.phase import Phase
 from tests.support import roles_grace, roles_plain
 
 # Far beyond what any of these takes: an end that it makes says "overdue".
@@ -157,7 +158,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: SimpleNamespace) -> None:
     """As in a container that was frozen."""
-    grace, role = Grace(10), Role("a", "joining")
+    grace, role = Grace(10), Role("a", Phase.JOINING)
     assert grace.given_up([role], ended=False) == []
     assert grace.due() == 5
     clock.now = 1000
@@ -168,7 +169,7 @@ def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: 
 
 
 def test_a_time_that_passes_after_a_look_is_not_forgotten(clock: SimpleNamespace) -> None:
-    grace, role = Grace(10), Role("a", "joining")
+    grace, role = Grace(10), Role("a", Phase.JOINING)
     grace.given_up([role], ended=False)
     clock.now = 5.1
     assert grace.due() == 5
@@ -180,9 +181,9 @@ def test_a_role_that_a_debugger_has_is_not_given_up() -> None:
         assert traced.stdout is not None
         if traced.stdout.readline() != b"0\n":
             pytest.skip("the kernel lets nobody debug here")
-        grace, roles = Grace(1e-9), [Role("a", "told", traced.pid), Role("b", "joining")]
+        grace, roles = Grace(1e-9), [Role("a", Phase.TOLD, traced.pid), Role("b", Phase.JOINING)]
         found = [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
-        roles[0].phase = "joining"  # for which the other one may wait
+        roles[0].phase = Phase.JOINING  # for which the other one may wait
         found += [[role.name for role, _ in grace.given_up(roles, ended=True)] for _ in range(9)]
         assert grace.due() is not None
     assert found == [[]] + 8 * [["b"]] + 9 * [[]]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from reference import batch_parameter_server, parameter_server, reinforce
-from reference.rounding.bound import NaturalBound, natural_bound
+from reference.rounding.bound import NaturalBound, rounding_bound
 from reference.trace import Trace
 from reference.verify.verify import judge, twins_for
 from tests.support import numpy_agent, numpy_batch_server, numpy_parameter_server
@@ -42,7 +42,7 @@ KINDS = {"parameter server": SERVER, "batch server, mlp": MLP, "batch server, co
 
 def bound(run: Trace, kind: str) -> NaturalBound:
     train = TWINS[KINDS[kind]]
-    return natural_bound(run, *twins_for(train(run.case, run), run, train))
+    return rounding_bound(run, *twins_for(train(run.case, run), run, train))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -222,7 +222,7 @@ WRONG_AGENTS: dict[str, Callable[[Array, Any], Array]] = {
 @pytest.mark.parametrize("wrong", WRONG_AGENTS)
 def test_a_wrong_agent_is_outside(wrong: str) -> None:
     run = numpy_agent.train(replace(AGENT, gamma=0.99), normalized=WRONG_AGENTS[wrong])
-    got = natural_bound(run, *twins_for(reinforce.train_locally(run.case, run), run, reinforce.train_locally))
+    got = rounding_bound(run, *twins_for(reinforce.train_locally(run.case, run), run, reinforce.train_locally))
     assert not got.holds
     assert got.worst[1] > FAR, got.worst
 

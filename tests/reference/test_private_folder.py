@@ -14,7 +14,7 @@ import pytest
 from faults.plan import Plan
 from faults.pytest_plugin import _keep
 from faults.run.launch_scope import prepared
-from faults.testing.running_test import Scene, place_for
+from faults.testing.running_test import RunningTest, place_for
 from reference.system.private_folder import make_private
 from reference.world import launch
 from tests.support.roles_plain import name
@@ -68,7 +68,7 @@ def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
     (tmp_path / "file\x1b").touch()
     option = SimpleNamespace(faults_keep=str(tmp_path / "file\x1b"))
     item: Any = SimpleNamespace(config=SimpleNamespace(option=option), nodeid="test_it.py::test")
-    text = _keep(Scene(), item, over=False)
+    text = _keep(RunningTest(), item, over=False)
     assert text.startswith("nothing: [Errno 17] File exists: ")
     assert text.isprintable()
 

@@ -15,7 +15,7 @@ from torch import nn
 import reference.rnn
 from reference.cli.main import main
 from reference.outcome import Outcome, Raised
-from reference.rnn import Case, EmbeddingTable, loss_of, train_locally
+from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
 from reference.trace import CaseError, Trace, compare
 from reference.training.corpus import Corpus, read_text
 from reference.world import World
@@ -184,7 +184,7 @@ def test_the_published_axis_is_the_batch() -> None:
     scores = torch.zeros(5, 3, 10)
     published = nn.CrossEntropyLoss()(scores, torch.randint(3, (5, 10)))
     assert published.item() == pytest.approx(math.log(3))
-    assert loss_of(scores, torch.randint(10, (5, 3))).item() == pytest.approx(math.log(10))
+    assert criterion(scores, torch.randint(10, (5, 3))).item() == pytest.approx(math.log(10))
 
 
 # Failures
@@ -249,6 +249,31 @@ def test_a_name_that_is_no_file_name() -> None:
         Case(text="a\0b")
 
 
+def test_a_case_holds_the_sha_256_of_its_text(tmp_path: Path) -> None:
+    """So a trace says which bytes it learnt, wherever they lay."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "text").write_bytes(b"hello world")
+    here, there = (Case(text=str(tmp_path / folder / "text")) for folder in ("a", "b"))
+    assert here.text_sha256 == "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
+    assert here != there
+    assert here.same_result_as(there)
+    assert not here.same_result_as(Case())
+
+
+def test_a_text_that_has_changed_since_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_bytes(b"hello world")
+    case = Case(text=str(file))
+    assert Case.from_json(case.to_json()) == case
+    file.write_bytes(b"hello worle")
+    told = f"rnn: text must be a file with the SHA-256 '{case.text_sha256}', got {str(file)!r}"
+    for use in (lambda: Case.from_json(case.to_json()), lambda: roles(case), lambda: train_locally(case)):
+        with pytest.raises(CaseError) as caught:
+            use()
+        assert str(caught.value) == told
+
+
 def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "rnn", "--text", "/no/such/file"]) == 2
     said = capsys.readouterr()
@@ -261,6 +286,6 @@ def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]
 
 def test_another_text(world: World, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(bytes(range(256)))
-    trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), batch_size=4))
+    trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), text_sha256="", batch_size=4))
     assert trace.tensors["initial/emb_table/encoder.weight"].shape == (256, SMALL.ninp)
     assert against_twin(trace).equal

@@ -13,7 +13,7 @@ import torch
 
 from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
 from reference.exact.exactness import Exactly
-from reference.rounding.bound import Undecided, natural_bound
+from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.trace import Recorder, Trace, TraceError
@@ -30,7 +30,7 @@ def trace(values: Any, dtype: torch.dtype = torch.float32, name: str = "x") -> T
 
 def bound(run: Any, twins: list[Any], exact: Any, dtype: torch.dtype = torch.float32) -> tuple[float, bool]:
     """(ratio, verdict) of a single tensor."""
-    result = natural_bound(trace(run, dtype), [trace(twin, dtype) for twin in twins], trace(exact, torch.float64))
+    result = rounding_bound(trace(run, dtype), [trace(twin, dtype) for twin in twins], trace(exact, torch.float64))
     assert list(result.ratios) == ["x"]
     assert result.worst == ("x", result.ratios["x"])
     return result.ratios["x"], result.holds
@@ -155,22 +155,22 @@ def test_every_tensor_counts() -> None:
         return Trace(CASE, {**{n: t.to(dtype) for n, t in floats.items()}, "steps": torch.tensor([3])})
 
     twin, exact = make(torch.float32, 1.0, 1.0), make(torch.float64, 0.0, 0.0)
-    result = natural_bound(make(torch.float32, 0.5, 2.0), [twin], exact)
+    result = rounding_bound(make(torch.float32, 0.5, 2.0), [twin], exact)
     assert result.ratios == {"a": 0.5, "b": 2.0, "c": 0.0, "d": 0.0}
     assert result.worst == ("b", 2.0)
     assert result.holds is False
     assert str(result).startswith("2.00 of its bound in b")
-    assert natural_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
+    assert rounding_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
 
 
 def test_what_may_be_rounding_alone_is_named() -> None:
     """A twin that is as far off as the tensor is large tells nothing from nothing."""
-    result = natural_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
+    result = rounding_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
     assert result.holds is True
     assert result.blind == ("x",)
     assert str(result).startswith("0.67 of its bound in x, which says nothing about 1 tensors: they are rounding alone")
     assert result.verdict == "unknown"
-    assert natural_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
+    assert rounding_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
 
 
 # What the bound has to notice
@@ -210,12 +210,12 @@ def result(**values: float) -> Callable[[float], Trace]:
 def test_a_result_that_may_be_rounding_alone_is_not_judged(values: dict[str, float], verdict: str) -> None:
     """Twins that are 0.4 and 0.7 off allow 1.1."""
     make = result(**values)
-    assert natural_bound(make(0.1), [make(0.4), make(-0.7)], make(0)).verdict == verdict
+    assert rounding_bound(make(0.1), [make(0.4), make(-0.7)], make(0)).verdict == verdict
 
 
 def test_what_cannot_be_judged_is_named() -> None:
     make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": 1.0, "0001_parameter_z": 0.1})
-    got = natural_bound(make(0.1), [make(0.4), make(-0.7)], make(0))
+    got = rounding_bound(make(0.1), [make(0.4), make(-0.7)], make(0))
     assert [*got.hidden.unjudged] == ["0001/parameter/y", "0001/parameter/z"]
     wanted = "; 2 tensors of the result cannot be judged: rounding may change 0001/parameter/z by 1.1e+03 %"
     assert str(got).endswith(wanted)
@@ -225,7 +225,7 @@ def test_what_cannot_be_judged_is_named() -> None:
 def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
     """Within the bound, of which one element 0.011 off is more than a hundredth of the tensor's scale, or less."""
     make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": value})
-    got = natural_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
+    got = rounding_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
     assert got.verdict == "within bound"
     assert [*got.hidden.rough] == (["0001/parameter/y"] if rough else [])
     wanted = "; 1 tensors of the result are seen roughly: one element may be off in 0001/parameter/y by 1 %"
@@ -236,14 +236,14 @@ def test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone() -> 
     """A tensor is judged by its 2-norm, which a thousand elements make large; of one the bound says nothing."""
     right, one = torch.ones(1000), torch.zeros(1000)
     one[3] = 2.0
-    got = natural_bound(trace(right + one / 2), [trace(right + one)], trace(right, torch.float64))
+    got = rounding_bound(trace(right + one / 2), [trace(right + one)], trace(right, torch.float64))
     assert (got.verdict, got.hidden.rough) == ("within bound", {"x": 2.0})
     assert str(got).endswith("; 1 tensors of the result are seen roughly: one element may be off in x by 2e+02 %")
 
 
 def test_what_is_outside_is_wrong_whatever_cannot_be_judged() -> None:
     make = result(**{"0001_parameter_x": 1.0, "0001_parameter_y": 9.0})
-    got = natural_bound(make(1.2), [make(0.4), make(-0.7)], make(0))
+    got = rounding_bound(make(1.2), [make(0.4), make(-0.7)], make(0))
     assert got.verdict == "wrong"
     assert "judged" not in str(got)
 
@@ -251,10 +251,10 @@ def test_what_is_outside_is_wrong_whatever_cannot_be_judged() -> None:
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8], ids=str)
 def test_integers_must_be_equal(dtype: torch.dtype) -> None:
     zero, one = trace([1, 0], dtype), trace([1, 1], dtype)
-    assert natural_bound(one, [one], one).ratios == {}
-    assert natural_bound(one, [one], one).holds is True
+    assert rounding_bound(one, [one], one).ratios == {}
+    assert rounding_bound(one, [one], one).holds is True
     with pytest.raises(TraceError) as caught:
-        natural_bound(zero, [one], one)
+        rounding_bound(zero, [one], one)
     assert str(caught.value) == "x: integers differ from the float64 twin's"
     assert type(caught.value) is TraceError
 
@@ -273,21 +273,21 @@ def test_a_decision_that_hangs_on_rounding_is_undecided() -> None:
     exact.tensors["action"] = exact.tensors["action"].double()
     for twins in ([decided(2, 1.0), decided(3, 1.0)], [decided(3, 1.0)]):
         with pytest.raises(Undecided, match=r"^count: integers differ from the float64 twin's, as in 1 correct twins"):
-            natural_bound(decided(3, 1.0), twins, exact)
+            rounding_bound(decided(3, 1.0), twins, exact)
     with pytest.raises(Undecided, match=r"^all 2 twins take other decisions"):
-        natural_bound(decided(2, 1.0), [decided(3, 1.0)] * 2, exact)
+        rounding_bound(decided(2, 1.0), [decided(3, 1.0)] * 2, exact)
 
 
 def test_twins_that_decide_otherwise_do_not_widen_the_bound() -> None:
     exact = decided(2, 1.0, torch.float64)
     exact.tensors["action"] = exact.tensors["action"].double()
-    alone = natural_bound(decided(2, 1.0 + EPS32), [decided(2, 1.0)], exact)
-    assert natural_bound(decided(2, 1.0 + EPS32), [decided(3, 9.0), decided(2, 1.0)], exact) == alone
+    alone = rounding_bound(decided(2, 1.0 + EPS32), [decided(2, 1.0)], exact)
+    assert rounding_bound(decided(2, 1.0 + EPS32), [decided(3, 9.0), decided(2, 1.0)], exact) == alone
 
 
 def test_a_bound_needs_a_twin() -> None:
     with pytest.raises(TraceError, match=r"^no twin to tell what rounding does$"):
-        natural_bound(trace([1.0]), [], trace([1.0], torch.float64))
+        rounding_bound(trace([1.0]), [], trace([1.0], torch.float64))
 
 
 @pytest.mark.parametrize("side", range(3), ids=["run", "twin", "exact"])
@@ -296,7 +296,7 @@ def test_nan_is_refused(side: int) -> None:
     traces[side].tensors["x"][1] = float("nan")
     run, twin, exact = traces
     with pytest.raises(TraceError) as caught:
-        natural_bound(run, [twin], exact)
+        rounding_bound(run, [twin], exact)
     assert str(caught.value) == "x: holds NaN"
 
 
@@ -313,19 +313,19 @@ def test_nan_is_refused(side: int) -> None:
 )
 def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> None:
     with pytest.raises(TraceError) as caught:
-        natural_bound(trace([1.0]), [twin], exact)
+        rounding_bound(trace([1.0]), [twin], exact)
     assert str(caught.value) == message
 
 
 def test_no_tensors_are_no_proof() -> None:
     with pytest.raises(TraceError, match=r"^traces without a single tensor$"):
-        natural_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
+        rounding_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
 
 
 def test_only_float64_is_the_truth() -> None:
     """A float32 twin in its place would hide the twin's own errors."""
     with pytest.raises(TraceError):
-        natural_bound(trace([1.0]), [trace([1.0])], trace([1.0]))
+        rounding_bound(trace([1.0]), [trace([1.0])], trace([1.0]))
 
 
 # judge

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from reference.rounding.bound import NaturalBound, natural_bound
+from reference.rounding.bound import NaturalBound, rounding_bound
 from reference.rounding.reordering import REORDERED, Reordered
 from reference.rpc_basics import Case
 from reference.trace import Trace
@@ -58,7 +58,7 @@ class Sums:
         return total
 
     def bound(self, run: torch.Tensor) -> NaturalBound:
-        return natural_bound(self.trace(run), self.twins(), self.trace(self.exact()))
+        return rounding_bound(self.trace(run), self.twins(), self.trace(self.exact()))
 
 
 def sums(*dtypes: torch.dtype, most: int = 40) -> st.SearchStrategy[Sums]:
@@ -117,7 +117,7 @@ def assert_one_of_millions_counts(case: Sums) -> None:
     twins = [*case.twins()]
 
     def holds(tensor: torch.Tensor) -> bool:
-        return natural_bound(case.trace(tensor), twins, case.trace(exact)).holds
+        return rounding_bound(case.trace(tensor), twins, case.trace(exact)).holds
 
     assert holds(run)
     for place in (0, exact.numel() // 3, exact.numel() - 1):

@@ -26,7 +26,7 @@ class Play:
     deadline: float = 20
 
     def __call__(self) -> str:
-        with shutdown_barrier.mustered(self.name, NAMES, self.deadline):
+        with shutdown_barrier.wait_for_all_ranks(self.name, NAMES, self.deadline):
             if self.act == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
                 threading.Event().wait()
@@ -86,26 +86,26 @@ def test_one_that_is_not_done_is_waited_for_until_the_deadline() -> None:
     ]
 
 
-class Ended(shutdown_barrier.Muster):
+class Ended(shutdown_barrier.ShutdownBarrier):
     """One whose third rank is being waited for."""
 
     def __init__(self) -> None:
         super().__init__(NAMES)
         for name in NAMES[:2]:
-            self.arrive(name)
+            self.finished(name)
 
 
 def test_only_the_first_loss_counts() -> None:
     both = Ended()
     both.lose("third", "eof")
     both.lose("second", "eof too")
-    both.arrive("third")
+    both.finished("third")
     assert both.ended.wait() == "third is gone: eof"
 
 
 def test_a_loss_after_the_last_has_finished_is_none() -> None:
     done = Ended()
-    done.arrive("third")
+    done.finished("third")
     done.lose("third", "eof")
     assert done.ended.wait() is None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.world.world import WorldError, launch
+from reference.world import WorldError, launch
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """

@@ -23,8 +23,8 @@ from faults.run.process_tree import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES
-from reference.world.supervisor import STACKS_SECONDS, Seat
-from reference.world.world import World, WorldError, launch, run_rank
+from reference.world import World, WorldError, launch, run_rank
+from reference.world.role_handle import STACKS_SECONDS, RoleHandle
 from tests.support import roles_plain
 from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of
 
@@ -141,11 +141,11 @@ def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp
     ours, theirs = Pipe()
     try:
         process.start()
-        seat = Seat("a", process, ours, tmp_path / "a.stacks")
-        seat.overdue()
-        asked = seat.deadline()
-        seat.overdue()
-        killed = seat.deadline()
+        handle = RoleHandle("a", process, ours, tmp_path / "a.stacks")
+        handle.overdue()
+        asked = handle.deadline()
+        handle.overdue()
+        killed = handle.deadline()
         assert asked is not None
         assert killed is not None
         assert killed > asked
@@ -582,14 +582,14 @@ class TestProcesses:
 def test_bad_arguments_start_nothing(
     arguments: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reference.world.world.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
     with pytest.raises(WorldError) as caught:
         launch(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
 def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference.world.world.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
     with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
         launch({"a": lambda: None})
 

@@ -63,7 +63,7 @@ def activate(folder: str, role: str) -> None:
 
 def await_ends() -> None:
     """Until the end of every call of this role is written: that comes a moment after its caller has its answer."""
-    desk = delivery.Desk.open
+    desk = delivery.CalleeState.open
     assert desk is not None
     due = time.monotonic() + 10
     while True:
@@ -299,7 +299,7 @@ def take_answer() -> Answer:
 
 def await_arrivals(count: int) -> bool:
     """Runs on the callee: until so many calls of the first `Order` have arrived."""
-    desk = delivery.Desk.open
+    desk = delivery.CalleeState.open
     assert desk is not None
     turns = desk.turns
 

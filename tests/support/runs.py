@@ -7,7 +7,7 @@ from typing import Any
 
 from reference import load
 from reference.outcome import Outcome
-from reference.rounding.bound import NaturalBound, natural_bound
+from reference.rounding.bound import NaturalBound, rounding_bound
 from reference.trace import Case, Comparison, Trace, compare
 from reference.verify.verify import trace_of, twins_for
 from reference.world import World, launch
@@ -53,4 +53,4 @@ def against_twin(trace: Trace) -> Comparison:
 def bound_of(run: Trace, case: Case | None = None) -> NaturalBound:
     """How far the run is off, by the twins of ``case``, where that is another than its own."""
     other = case or run.case
-    return natural_bound(run, *twins_for(twin(other, run), run, load(other.tutorial()).train_locally))
+    return rounding_bound(run, *twins_for(twin(other, run), run, load(other.tutorial()).train_locally))

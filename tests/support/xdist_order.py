@@ -1,10 +1,21 @@
-"""How `pytest -n 3` spreads the tests: a file goes to one worker, so its worlds start once; long ones go first."""
+"""How `pytest -n 3` spreads the tests: a file goes to one worker, so its worlds start once; long ones go first.
+
+``python -m tests.support.xdist_order REPORT ...`` records how long they take.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+
+from tests.project.junit import node_id
 
 # Files of which each parametrization's first word, such as the tutorial or the program, may go to another worker.
 SPLIT = (
@@ -14,27 +25,15 @@ SPLIT = (
     "tests/reference/test_clusters.py",
     "tests/properties/test_gradients_under_loss.py",
 )
-# What takes longest begins first, so that no worker waits long for the other at the end.
-FIRST = (
-    *SPLIT,
-    "tests/faults/test_network.py",
-    "tests/properties/test_gradients_exact.py",
-    "tests/properties/test_gradients_under_plans.py",
-    "tests/reference/test_world.py",
-    "tests/faults/test_calls.py",
-    "tests/faults/test_messages.py",
-    "tests/properties/test_gradients_natural.py",
-    "tests/reference/test_batch_reinforce.py",
-    "tests/faults/test_pytest_plugin.py",
-    "tests/torch/test_shutdown.py",
-    "tests/faults/test_sweep.py",
-    "tests/reference/test_sharded_parameter_server.py",
-    "tests/faults/test_runs.py",
-    "tests/reference/test_barrier.py",
-    "tests/reference/test_hybrid_ddp.py",
-    "tests/torch/test_rref_forks.py",
-    "tests/reference/test_batch_parameter_server.py",
-)
+# What each scope takes, longest first, a line each: "seconds scope". Recorded, not kept by hand: see `main`.
+SECONDS = Path(__file__).with_name("seconds.txt")
+
+
+@cache
+def recorded() -> dict[str, float]:
+    """Seconds by scope, of those that take one or more."""
+    lines = [line.partition(" ") for line in SECONDS.read_text().splitlines()]
+    return {scope: float(seconds) for seconds, _, scope in lines}
 
 
 def scope(nodeid: str) -> str:
@@ -46,10 +45,10 @@ def scope(nodeid: str) -> str:
     return f"{file}[{parameter.partition('-')[0].rstrip(']')}"
 
 
-def place(item: pytest.Item) -> int:
-    """Where among the tests it is to be: a key for sorting."""
-    file = item.nodeid.partition("::")[0]
-    return FIRST.index(file) if file in FIRST else len(FIRST)
+def place(item: pytest.Item) -> float:
+    """Where among the tests it is to be: a key for sorting. What takes longest begins first, so that no worker waits
+    long for the others at the end."""
+    return -recorded().get(scope(item.nodeid), 0.0)
 
 
 def spreading(config: pytest.Config, log: Any) -> Any:
@@ -62,3 +61,16 @@ def spreading(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return Spreading(config, log)
+
+
+def main(reports: Sequence[str]) -> None:
+    """Record what the tests of these reports took: ``-o junit_family=xunit1 --junitxml=FILE`` writes one."""
+    found: Counter[str] = Counter()
+    for report in reports:
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
+            found[scope(node_id(case))] += float(case.get("time") or 0)
+    SECONDS.write_text("".join(f"{taken:.0f} {name}\n" for name, taken in found.most_common() if taken >= 1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -118,7 +118,7 @@ class TestCycle:
 
 
 def others(world: World) -> None:
-    """Later RRefs of ``b`` and ``c`` come and go, and everybody collects garbage: what is left then, stays."""
+    """DelayedReplies RRefs of ``b`` and ``c`` come and go, and everybody collects garbage: what is left then, stays."""
     for owner in "bc":
         for role in "abc":
             world.call(role, plays.collect)

@@ -20,7 +20,7 @@ from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.announcer import Announcer
 from faults.inject.call.called_sites import sites_of
-from faults.inject.call.delivery import Desk, Envelope, deliver
+from faults.inject.call.delivery import CalleeState, Envelope, deliver
 from faults.inject.call.occurrence import concerns, hits
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Plan, PlanError
@@ -66,7 +66,7 @@ class Calls:
         original = {name: getattr(api, name) for name in names}
         self._pickler = original[_PICKLER]
         self._announce_plan()
-        Desk.open = Desk(self.ledger, self.settle)
+        CalleeState.open = CalleeState(self.ledger, self.settle)
         # Both: torch's own context manager for another pickler puts the second in the first's place.
         # The senders first: they take what either pickler gives, torch's own do not.
         for name in _SENDERS:
@@ -158,8 +158,8 @@ def default_timeout() -> float:
 
 
 def _restore(original: dict[str, Any]) -> None:
-    if Desk.open is not None:
-        Desk.open.later.close(give=True)
-    Desk.open = None
+    if CalleeState.open is not None:
+        CalleeState.open.later.close(give=True)
+    CalleeState.open = None
     for name, value in original.items():
         setattr(api, name, value)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 PATIENCE = 10
 
 
-class Later:
+class DelayedReplies:
     """In the callee's process. Thread-safe.
 
     An answer after the agent's end would crash the process (torch 2.13: SIGSEGV in the callback that pickles it).

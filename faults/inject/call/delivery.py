@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import torch
 from torch.futures import Future
 
-from faults.inject.call.delayed_replies import Later
-from faults.inject.call.order_gate import Turns
+from faults.inject.call.delayed_replies import DelayedReplies
+from faults.inject.call.order_gate import OrderGate
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault
 from faults.tracebacks.error_chain import pieces_of, to_json
@@ -50,30 +50,30 @@ class Envelope:
         return self.asynchronous or any(held)
 
 
-class Desk:
+class CalleeState:
     """Where hurt calls arrive in this process; ``open`` while a plan is installed. ``settle``: write down the calls of
     this process that have ended."""
 
-    open: Desk | None = None
+    open: CalleeState | None = None
 
     def __init__(self, ledger: Ledger, settle: Callable[[], None] = lambda: None) -> None:
         self.ledger = ledger
         self.settle = settle
-        self.turns = Turns()
-        self.later = Later()
+        self.turns = OrderGate()
+        self.later = DelayedReplies()
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Runs on the callee, in the call's RPC thread. Raises FaultError where no plan is installed."""
-    if Desk.open is None:
+    if CalleeState.open is None:
         raise FaultError(f"a fault hit {envelope.site}, but its callee has no plan installed")
-    return Delivery(Desk.open, envelope).run(partial(function, *args, **kwargs))
+    return Delivery(CalleeState.open, envelope).run(partial(function, *args, **kwargs))
 
 
 class Delivery:
     """One hurt call: its faults in the order of the plan, those of the request, then those of the reply."""
 
-    def __init__(self, desk: Desk, envelope: Envelope) -> None:
+    def __init__(self, desk: CalleeState, envelope: Envelope) -> None:
         self.desk, self.envelope = desk, envelope
         self.faults = envelope.faults.items()
 

@@ -28,7 +28,7 @@ class Group:
         return self.done == len(self.roles)
 
 
-class Turns:
+class OrderGate:
     """In the callee's process. A waiting call keeps its RPC thread: elsewhere it would lose its autograd context."""
 
     def __init__(self) -> None:

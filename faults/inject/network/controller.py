@@ -40,7 +40,7 @@ class _Standing:
     due: float
 
 
-class Mender:
+class NetworkController:
     """Open from the start. ``close`` heals what still stands."""
 
     def __init__(self, hosts: Hosts, folder: Path) -> None:

@@ -55,7 +55,7 @@ class Network:
     def __enter__(self) -> Self:
         self.hosts = Hosts(self.roles)
         try:
-            self._mender = controller.Mender(self.hosts, self.folder)
+            self._mender = controller.NetworkController(self.hosts, self.folder)
             places = {
                 role: {"address": self.hosts.addresses[role], "namespace": path}
                 for role, path in self.hosts.paths.items()

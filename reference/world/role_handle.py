@@ -1,0 +1,168 @@
+"""One role as its launcher sees it: its process, its pipe, its phase, and in the end its outcome."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
+from reference.system.process_status import state_of
+from reference.world import wire
+from reference.world.frames import Frames
+from reference.world.link import raised
+from reference.world.phase import Phase
+from reference.world.role import STACKS_SIGNAL
+
+# How long an overdue role may take to write its stacks before it is killed without them (seconds).
+STACKS_SECONDS = 2.0
+
+# Where nothing was heard of a role. Of an exception it would have been (`startup_errors`).
+BEFORE_ITS_ROLE = (
+    "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
+)
+
+# Read at once from a role (bytes).
+CHUNK = 1 << 20
+
+Progress = Callable[[str, dict[str, Any]], None]
+
+
+class RoleHandle:
+    """One role as its launcher sees it."""
+
+    def __init__(self, name: str, process: BaseProcess, pipe: connection.Connection, stacks: Path) -> None:
+        self.name = name
+        self.process = process
+        self.pid: int = process.pid or 0
+        self.pipe = pipe
+        self.phase = Phase.STARTING
+        self.heard = time.monotonic()
+        self.news = ""
+        self.outcome: Outcome | None = None
+        self.ended: float | None = None
+        self.due: float | None = None
+        self.calls: dict[int, tuple[Future[Outcome], float | None]] = {}
+        self._stacks = stacks
+        self._has_begun = False
+        self._report: Outcome | None = None
+        self._value: Outcome = Returned()
+        self._frames = Frames()
+        self._asked: float | None = None
+        self._why = ""
+        self._kernel_state = ""
+        self._sending = threading.Lock()
+
+    def send(self, *message: object) -> None:
+        """Tell the role something. A role that is gone hears nothing; its end is on its way."""
+        content = wire.dumps(message)
+        with self._sending, contextlib.suppress(OSError):
+            self.pipe.send_bytes(content)
+
+    def deadline(self) -> float | None:
+        """When this handle must next be looked at (monotonic seconds)."""
+        if self._asked is not None:
+            return self._asked + STACKS_SECONDS
+        times = [self.due, *(due for _, due in self.calls.values())]
+        return min((due for due in times if due is not None), default=None)
+
+    def receive(self, on_progress: Progress | None) -> bool:
+        """Take what has come, without waiting for the rest of it. False when there will be no more."""
+        try:
+            chunk = os.read(self.pipe.fileno(), CHUNK)
+        except OSError:
+            return False
+        self.heard, self._has_begun = time.monotonic(), self._has_begun or bool(chunk)
+        for frame in self._frames.add(chunk):
+            self._take(on_progress, *wire.loads(frame))
+        return bool(chunk)
+
+    def _take(self, on_progress: Progress | None, kind: str, *content: Any) -> None:
+        if kind == "progress":
+            if on_progress is not None:
+                on_progress(self.name, content[0])
+        elif kind == "answer":
+            self.calls.pop(content[0])[0].set_result(_opened(content[1]))
+        elif kind == "value":
+            self._value = _opened(content[0])
+        elif kind == "ended":
+            self._report = self._value if isinstance(content[0], Returned) else content[0]
+        elif kind != "here":
+            self.phase = Phase(kind)
+
+    def overdue(self) -> None:
+        """Ask for the stacks, once; kill the role that does not even write those.
+
+        Where the kernel holds on to it (a debugger, a disk that does not answer) it is due again a while later, not at
+        once: waiting for its end must not keep a core busy.
+        """
+        asked, self._asked = self._asked, time.monotonic()
+        if asked is not None:
+            self._kernel_state = self._kernel_state or state_of(self.pid)  # not what it is once it is killed
+            self.kill()
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, STACKS_SIGNAL)
+            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL
+
+    def give_up(self, why: str) -> None:
+        """It is overdue before its time."""
+        self.phase, self._why = Phase.GIVEN_UP, why
+        if self._asked is None:
+            self.overdue()
+
+    def kill(self) -> None:
+        """End the role's whole process group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)  # it may not have made its group yet
+
+    def end(self) -> None:
+        """The process is gone: settle how it ended."""
+        self.process.join()
+        self.ended = time.monotonic()
+        code = self.process.exitcode or 0
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started
+        if self._asked is not None:
+            self.outcome = Overdue(self._read_stacks(), self._why)
+        elif code < 0:
+            self.outcome = Killed(-code)
+        elif self._report is None or (code and isinstance(self._report, Returned)):
+            # of itself, in the middle, or because its very end failed
+            self.outcome = Exited(code, "" if self._has_begun else BEFORE_ITS_ROLE)
+        else:
+            self.outcome = self._report
+        self.phase = Phase.ENDED
+        for future, _ in self.calls.values():
+            if isinstance(self.outcome, Returned):
+                future.set_exception(WorldError(f"{self.name} has shut down"))
+            else:
+                future.set_result(self.outcome)
+        self.calls.clear()
+        self.pipe.close()
+        self.process.close()
+
+    def _read_stacks(self) -> str:
+        stacks = self._stacks.read_text(errors="replace") if self._stacks.exists() else ""
+        if self._kernel_state or not stacks:
+            stacks += f"(no complete stacks; kernel state: {self._kernel_state or 'ended at once'})\n"
+        return stacks
+
+
+def _opened(value: bytes) -> Outcome:
+    """What a role returned or how its work ended; an exception if it cannot be read here."""
+    try:
+        outcome: Outcome = wire.loads(value)
+    except Exception as error:  # a class that is not importable here, or that cannot be made from its arguments
+        return raised(error)
+    return outcome

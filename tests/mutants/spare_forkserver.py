@@ -1,0 +1,121 @@
+"""A process that can become the forkserver of a pytest process: it is a fork of one that has torch, and need not
+import it again, for a second or two of every trial.
+
+`multiprocessing` starts its forkserver as ``python -c 'from multiprocessing.forkserver import main; main(...)'``. The
+first such command of a pytest process is run by its spare one, in the folder, with the environment, the descriptors
+and the blocked signals that the new process would have had. It imports nothing of this project beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from fcntl import F_DUPFD_CLOEXEC, fcntl
+from multiprocessing import util
+from types import ModuleType
+from typing import Any, NoReturn
+
+# One thread an operator from the moment that torch is loaded, as `preload_first` has it for every forkserver.
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+_COMMAND = "from multiprocessing.forkserver import main; "
+_ROOM = 1 << 17  # for a command with its environment (bytes)
+_STREAMS = (0, 1, 2)
+_ABOVE = 500  # no descriptor of a command is as high
+
+
+def offer() -> None:
+    """Fork the spare process, and have this one's `multiprocessing` take it for its first forkserver."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _wait(theirs)
+    theirs.close()
+    start, asked = util.spawnv_passfds, [ours]
+    options = _options()
+
+    def spawn(path: Any, args: Sequence[Any], passed: Sequence[int]) -> int:
+        plain = options == _options() and "FAULTS_RUN" not in os.environ  # which starts a plan with Python
+        if not asked or not plain or not str(args[-1]).startswith(_COMMAND):
+            return start(path, args, passed)
+        with asked.pop() as spare:
+            _send(spare, args[-1], passed)
+        return pid
+
+    util.spawnv_passfds = spawn
+
+
+def _options() -> list[str]:
+    """Python's, that it gives to the processes that it starts."""
+    return list(util._args_from_interpreter_flags())  # type: ignore[attr-defined]
+
+
+def _send(spare: socket.socket, command: str, passed: Sequence[int]) -> None:
+    """What a new process would inherit."""
+    ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
+    order = {
+        "command": command,
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),  # noqa: PTH109 (as text)
+        "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
+        "ignored": [int(number) for number in ignored],
+        "numbers": [*_STREAMS, *passed],
+    }
+    socket.send_fds(spare, [json.dumps(order).encode()], [*_STREAMS, *passed])
+
+
+def _wait(asked: socket.socket) -> NoReturn:
+    """Until there is a command, or nobody any more who could give one."""
+    status = 1
+    try:
+        order, handles, _, _ = socket.recv_fds(asked, _ROOM, 16)
+        asked.close()
+        if order:
+            _run(**json.loads(order), handles=handles)
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _run(
+    command: str,
+    environment: dict[str, str],
+    folder: str,
+    blocked: list[int],
+    ignored: list[int],
+    numbers: list[int],
+    handles: list[int],
+) -> None:
+    for handle, number in zip([_moved(handle) for handle in handles], numbers, strict=True):
+        os.dup2(handle, number)
+        os.close(handle)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for each in ignored:
+        with suppress(OSError):
+            signal.signal(each, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    sys.argv = ["-c"]
+    sys.path[:1] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    run: Callable[..., None] = exec
+    run(command, vars(main))
+
+
+def _moved(handle: int) -> int:
+    """Out of the way of those that the command names."""
+    moved = fcntl(handle, F_DUPFD_CLOEXEC, _ABOVE)
+    os.close(handle)
+    return moved
