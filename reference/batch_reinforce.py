@@ -138,7 +138,8 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.chances = Chances(case.seed, self.observers, case.dropout, case.torch_dtype)
+        self.dtype = case.torch_dtype
+        self.chances = Chances(case.seed, self.observers, case.dropout, self.dtype)
         self.states = np.zeros((case.observers, 1, sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
         self.liveness = Liveness(self.observers, case.timeout)
@@ -154,7 +155,7 @@ class Agent:
         self = agent_rref.local_value()
         self.liveness.heartbeat(self.observers[ob_id])
         step = len(self.saved_log_probs[ob_id])
-        actions, log_probs = self.act(torch.tensor(state[np.newaxis], dtype=self.case.torch_dtype), step, ob_id)
+        actions, log_probs = self.act(torch.tensor(state[np.newaxis], dtype=self.dtype), step, ob_id)
         self.saved_log_probs[ob_id].append(log_probs[0])
         self.saved_actions[ob_id].append(actions[0])
         return actions[0]  # type: ignore[no-any-return]

@@ -52,7 +52,8 @@ class Barrier(Generic[T]):
         self.failed: torch.futures.Future[Failure] = torch.futures.Future()
         self._silent: list[str] = []
         self._future: torch.futures.Future[T | RoundFailed] = torch.futures.Future()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closed = False
         self._due = time.monotonic() + timeout
         threading.Thread(target=self._watch, name="barrier", daemon=True).start()
@@ -69,7 +70,7 @@ class Barrier(Generic[T]):
             RoundFailed: a stranger's report, a second one, one of another round, or one after the last round; or a
                 round has failed. The round goes on without the refused report.
         """
-        with self._changed:
+        with self._lock:  # itself: entering the condition takes longer
             self._admit(name, number)
             self.joined.append(name)
             # Through `then`: an exception set on the returned future itself would arrive as a value.
@@ -86,7 +87,7 @@ class Barrier(Generic[T]):
 
     def complete(self, result: T) -> None:
         """Answer everybody, and begin the next round. Call it without a lock: it makes all replies, one by one."""
-        with self._changed:
+        with self._lock:
             if self.failure is not None:
                 return
             future, self._future = self._future, torch.futures.Future()
