@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -21,6 +21,7 @@ class RoundFailed(RuntimeError):
 
     unit: ClassVar[str] = "round"
     member: ClassVar[str] = "trainer"
+    twice: ClassVar[str] = "reports twice"
 
     @classmethod
     def of(cls, number: int, reason: str) -> Self:
@@ -51,25 +52,29 @@ class Barrier(Generic[T]):
         self.failed: torch.futures.Future[Failure] = torch.futures.Future()
         self._silent: list[str] = []
         self._future: torch.futures.Future[T | RoundFailed] = torch.futures.Future()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._closed = False
         self._due = time.monotonic() + timeout
         threading.Thread(target=self._watch, name="barrier", daemon=True).start()
 
-    def join(self, name: str, number: int | None = None) -> tuple[torch.futures.Future[T], bool]:
+    def join(
+        self, name: str, number: int | None = None, pick: Callable[[T], Any] | None = None
+    ) -> tuple[torch.futures.Future[Any], bool]:
         """Report to the round that is under way: a future of the round's result, and whether this report is the last.
 
         ``number`` is the round's, from 0, if the report carries it: a late or repeated report is recognized by it.
+        ``pick`` chooses from the round's result what is this participant's.
 
         Raises:
             RoundFailed: a stranger's report, a second one, one of another round, or one after the last round; or a
                 round has failed. The round goes on without the refused report.
         """
-        with self._changed:
+        with self._lock:  # itself: entering the condition takes longer
             self._admit(name, number)
             self.joined.append(name)
             # Through `then`: an exception set on the returned future itself would arrive as a value.
-            return self._future.then(_result_or_raise), len(self.joined) == len(self.names)
+            return self._future.then(partial(_result_or_raise, pick)), len(self.joined) == len(self.names)
 
     @contextmanager
     def report(self, name: str, number: int | None = None) -> Iterator[tuple[torch.futures.Future[T], bool]]:
@@ -82,7 +87,7 @@ class Barrier(Generic[T]):
 
     def complete(self, result: T) -> None:
         """Answer everybody, and begin the next round. Call it without a lock: it makes all replies, one by one."""
-        with self._changed:
+        with self._lock:
             if self.failure is not None:
                 return
             future, self._future = self._future, torch.futures.Future()
@@ -136,7 +141,7 @@ class Barrier(Generic[T]):
         if number is not None and number < now:
             raise self.error.of(now, f"{name} reports for {unit} {number}, which is over")
         if name in self.joined:
-            raise self.error.of(now, f"{name} reports twice")
+            raise self.error.of(now, f"{name} {self.error.twice}")
         if now >= self.rounds:  # otherwise who trains twice, interleaved with itself, would come to a trace
             raise self.error(f"{name} reports after the last of {self.rounds} {unit}s")
         if number is not None and number > now:
@@ -157,7 +162,7 @@ class Barrier(Generic[T]):
             while self.failure is None and not self._closed:
                 left = self._due - time.monotonic()
                 if left > 0:
-                    self._changed.wait(left)
+                    self._changed.wait(min(left, threading.TIMEOUT_MAX))
                 elif missing := self.missing():
                     self._fail(silence(self.timeout, missing))
                     self._silent = missing
@@ -168,8 +173,8 @@ class Barrier(Generic[T]):
             self.failed.set_result(Failure(str(self.failure), self._silent))
 
 
-def _result_or_raise(future: torch.futures.Future[T | RoundFailed]) -> T:
+def _result_or_raise(pick: Callable[[T], Any] | None, future: torch.futures.Future[T | RoundFailed]) -> Any:
     result = future.wait()
     if isinstance(result, RoundFailed):
         raise result
-    return result
+    return result if pick is None else pick(result)

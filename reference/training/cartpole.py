@@ -115,6 +115,31 @@ class Chance:
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
 
 
+class Chances:
+    """Every observer's draws for one episode, by step."""
+
+    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
+        self.each = [Chance(seed, name, dropout, dtype) for name in observers]
+
+    def draw(self, n_steps: int) -> None:
+        """Draw the next episode: ``uniforms[step][observer]``, and ``keep[step, observer]``, which is (1, HIDDEN)."""
+        draws = [chance.episode(n_steps) for chance in self.each]
+        self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
+        keeps = [each.keep for each in draws if each.keep is not None]
+        self.keep = torch.stack(keeps, dim=1).unsqueeze(2) if keeps else None
+
+    def keep_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
+        """Dropout's factors: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
+        if self.keep is None:
+            return None
+        return self.keep[step] if observer is None else self.keep[step, observer]
+
+    def uniforms_at(self, step: int, observer: int | None = None) -> list[float]:
+        """What chooses actions: one number for one observer, else one for each."""
+        uniforms = self.uniforms[step]
+        return uniforms if observer is None else uniforms[observer : observer + 1]
+
+
 def pick(probabilities: Sequence[float], uniform: float) -> int:
     """The action that ``uniform``, in [0, 1), chooses: the first whose cumulated probability exceeds it.
 

@@ -202,4 +202,28 @@ MUTANTS = (
         (f"{_OF_BARRIER}::TestGather::test_after_the_last_round_who_does_not_end_is_named",),
         "who hangs after the last round is waited for without a limit",
     ),
+    Mutant(
+        "handle-keeps-alive",
+        "reference/rpc/handle.py",
+        "weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()",
+        "dict[int, Any] = {}",
+        ("tests/reference/test_handle.py::test_a_handle_does_not_keep_its_object_alive",),
+        "an agent lives on after its run, and with it the RRefs that it holds",
+    ),
+    Mutant(
+        "handles-alike",
+        "reference/rpc/handle.py",
+        "    number = next(_numbers)",
+        "    number = 0",
+        ("tests/reference/test_handle.py::test_each_object_has_a_handle_of_its_own",),
+        "a handle leads to another object of the same process",
+    ),
+    Mutant(
+        "everybody-picks-alike",
+        _BARRIER,
+        "pick is None else pick(result)",
+        "pick else result",
+        (f"{_OF_BARRIER}::TestJoin::test_each_participant_may_pick_its_own_part_of_the_result",),
+        "a participant gets what is another's",
+    ),
 )

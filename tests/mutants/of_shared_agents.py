@@ -76,7 +76,7 @@ _AGENTS = (
     ),
     Mutant(
         "one-mask-for-all-steps",
-        _MANY,
+        _POLE,
         "        return self.keep[step] if observer is None else self.keep[step, observer]",
         "        return self.keep[0] if observer is None else self.keep[0, observer]",
         _killers("batch_reinforce-alone"),
@@ -84,7 +84,7 @@ _AGENTS = (
     ),
     Mutant(
         "one-mask-for-all-observers",
-        _MANY,
+        _POLE,
         "        return self.keep[step] if observer is None else self.keep[step, observer]",
         "        return self.keep[step, :1] if observer is None else self.keep[step, 0]",
         _killers("batch_reinforce-episodes"),
@@ -264,14 +264,14 @@ _AGENTS = (
     Mutant(
         "returns-of-single-precision",
         _MANY,
-        "        return torch.tensor(rewards, dtype=getattr(torch, self.case.dtype)), ep_reward",
+        "        return torch.tensor(rewards, dtype=self.case.torch_dtype), ep_reward",
         "        return torch.tensor(rewards), ep_reward",
         _killers("batch_reinforce-others"),
         "returns do not have the case's dtype",
         also=(
             (
                 _MANY,
-                "[game.returns() for game in games], dtype=getattr(torch, case.dtype)).t()",
+                "[game.returns() for game in games], dtype=case.torch_dtype).t()",
                 "[game.returns() for game in games]).t()",
             ),
         ),
@@ -545,12 +545,11 @@ _BEYOND = (
     ),
     Mutant(
         "uniforms-come-round-again",
-        _MANY,
-        "self.chances.keep_at(step), self.chances.uniforms[step])",
-        "self.chances.keep_at(step), self.chances.uniforms[step % 512])",
+        _POLE,
+        "        uniforms = self.uniforms[step]",
+        "        uniforms = self.uniforms[step % 512]",
         _standing("batch_reinforce"),
         "an episode's draws begin anew after 512 steps",
-        also=((_MANY, "        uniforms = chances.uniforms[step]", "        uniforms = chances.uniforms[step % 512]"),),
     ),
     Mutant(
         "returns-standardized-by-ten",

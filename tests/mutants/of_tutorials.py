@@ -338,7 +338,7 @@ MUTANTS = (
         "reference/batch_reinforce.py",
         "    return (-log_probs * rewards / observers).sum()",
         "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
-        ("tests/reference/test_batch_reinforce.py::test_the_published_broadcast_is_seen",),
+        ("tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[batch_reinforce-episodes]",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),
     Mutant(

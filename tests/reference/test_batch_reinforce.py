@@ -21,6 +21,7 @@ from reference.batch_reinforce import Agent, Case, Episode, Observer, initial_po
 from reference.outcome import Outcome, Raised
 from reference.rounding.bound import NaturalBound
 from reference.trace import CaseError
+from reference.training import cartpole
 from reference.world import launch
 from tests.support.runs import against_twin, bound_of, play, run, twin
 
@@ -200,7 +201,7 @@ def test_a_stopped_observer_is_named_when_it_was_silent_too_long(batch: bool) ->
 
 
 def ask(agent: Agent, ob_id: int) -> torch.futures.Future[Any]:
-    return rpc.rpc_async("agent", Agent.select_action_batch, args=(agent.number, ob_id, STATE))
+    return rpc.rpc_async("agent", Agent.select_action_batch, args=(agent.agent_rref, ob_id, STATE))
 
 
 def _end(future: torch.futures.Future[Any]) -> str:
@@ -210,22 +211,22 @@ def _end(future: torch.futures.Future[Any]) -> str:
         return str(error)
 
 
-class Came(set[int]):
+class Came(list[str]):
     """Who has come in a step, which can be waited for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.changed = threading.Semaphore(0)
 
-    def add(self, ob_id: int) -> None:
-        super().add(ob_id)
+    def append(self, name: str) -> None:
+        super().append(name)
         self.changed.release()
 
 
 def ready_agent() -> tuple[Agent, Came]:
     agent = Agent(SMALL)
-    agent.chances.draw(SMALL.n_steps)
-    agent.came = came = Came()
+    agent.begin(SMALL.n_steps)
+    agent.steps.joined = came = Came()
     return agent, came
 
 
@@ -251,8 +252,8 @@ def failed_and_after() -> list[str]:
     agent, came = ready_agent()
     first = ask(agent, 0)
     assert came.changed.acquire(timeout=10)
-    agent.fail("observer2 is late")
-    agent.fail("never mind")
+    agent.steps.fail("observer2 is late")
+    agent.steps.fail("never mind")
     return [_end(first), _end(ask(agent, 1))]
 
 
@@ -267,7 +268,7 @@ def lock_in_callbacks() -> list[bool]:
     """Runs on agent: is the lock held while replies are made?"""
     agent, _ = ready_agent()
     seen: list[bool] = []
-    agent.future_actions.then(lambda future: seen.append(agent.lock.locked()))
+    agent.steps._future.then(lambda future: seen.append(agent.lock.locked()))
     torch.futures.wait_all([ask(agent, ob_id) for ob_id in range(2)])
     return seen
 
@@ -349,8 +350,8 @@ class SlowEnvironments:
     seconds: Mapping[str, Mapping[int, float]]
 
     def __call__(self, role: str) -> None:
-        original = reference.batch_reinforce.make_environment
-        reference.batch_reinforce.make_environment = lambda name: Slow(original(name), self.seconds.get(role, {}))
+        original = cartpole.make_environment
+        cartpole.make_environment = lambda name: Slow(original(name), self.seconds.get(role, {}))
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -53,6 +54,11 @@ class TestJoin:
 
     def test_everybody_gets_the_result_of_the_round(self, barrier: Barrier[str]) -> None:
         assert [round_of(barrier, result) for result in ("one", "two")] == [["one"] * 2, ["two"] * 2]
+
+    def test_each_participant_may_pick_its_own_part_of_the_result(self, barrier: Barrier[str]) -> None:
+        futures = [barrier.join(name, pick=pick)[0] for name, pick in zip(NAMES, (itemgetter(1), None), strict=True)]
+        barrier.complete("xy")
+        assert [result_of(future) for future in futures] == ["y", "xy"]
 
     def test_a_stranger_is_refused(self, barrier: Barrier[str]) -> None:
         with pytest.raises(RoundFailed, match=r"^unknown trainer 'c', wanted one of a, b$"):

@@ -1,0 +1,59 @@
+"""Handles: as RRefs to an object of another process, without their messages."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+from reference.rpc.handle import Handle, handle_of
+from reference.world import launch
+
+
+class Counter:
+    """What a handle refers to."""
+
+    def __init__(self, start: int) -> None:
+        self.value = start
+
+
+def counted(handle: Handle) -> int:
+    """Runs on the handle's owner."""
+    counter: Any = handle.local_value()
+    counter.value += 1
+    return counter.value  # type: ignore[no-any-return]
+
+
+def call_twice(handle: Handle) -> list[int]:
+    """Runs on another worker than the handle's owner."""
+    return [rpc.rpc_sync(handle.owner(), counted, args=(handle,)) for _ in range(2)]
+
+
+def through_another() -> tuple[list[int], int]:
+    """Runs on a: b calls with handles of two objects of a."""
+    first, second = Counter(10), Counter(20)
+    handles = handle_of(first), handle_of(second)
+    found = [rpc.rpc_sync("b", call_twice, args=(handle,)) for handle in handles]
+    return [*found[0], *found[1]], first.value
+
+
+def test_each_object_has_a_handle_of_its_own() -> None:
+    with launch(["a", "b"]) as world:
+        assert world.call("a", through_another) == ([11, 12, 21, 22], 12)
+
+
+def left_after() -> bool:
+    """Runs on a: whether the object is there when only its handle is left."""
+    counter = Counter(1)
+    handle, left = handle_of(counter), weakref.ref(counter)
+    assert handle.local_value() is counter
+    del counter
+    gc.collect()
+    return left() is not None
+
+
+def test_a_handle_does_not_keep_its_object_alive() -> None:
+    with launch(["a"]) as world:
+        assert not world.call("a", left_after)
