@@ -17,7 +17,8 @@ import torch
 import torch.distributed.rpc as rpc
 from pipeline import size
 
-from reference.pipeline import WORKERS, Case, RunMaster, serve
+from reference.pipeline import WORKERS, Case, run_master
+from reference.roles import serve
 from reference.rpc.shard import Shard
 from reference.world import launch
 
@@ -71,7 +72,7 @@ class Master:
     case: Case
 
     def __call__(self) -> list[Span]:
-        RunMaster(self.case)()
+        run_master(self.case)
         return [span for name in WORKERS for span in rpc.rpc_sync(name, spans)]
 
 

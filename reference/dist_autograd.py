@@ -12,9 +12,10 @@ Pass c has the loss (c + 1) × Σ (p1 + p2)².
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -25,29 +26,16 @@ from torch.distributed.optim import DistributedOptimizer
 from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
+from reference.roles import Roles, numbered
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace
 from reference.training.seeding import generator
 from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
-OWNERS = ("worker1", "worker2")
+OWNERS = numbered("worker", 2)
 
-
-@dataclass(frozen=True)
-class Case(ExactableCase):
-    """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
-
-    steps: int = number(5, "optimizer steps of each context", at_least=1)
-    side: int = number(3, "rows and columns of both parameters", at_least=1, at_most=4096)
-    contexts: int = number(2, "autograd contexts open at once", at_least=1, at_most=16)
-    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    arithmetic: str = choice("natural", "exact", help="exact: small integers and powers of two")
-
-    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
-
-    def validate(self) -> None:
-        self.require_exact("lr")
+# --- The lesson: one pass through parameters that live elsewhere, in a context of its own ----------------------------
 
 
 def create_parameter(case: Case, owner: str) -> torch.Tensor:
@@ -63,17 +51,6 @@ def create_parameter(case: Case, owner: str) -> torch.Tensor:
     else:
         values = torch.randn(shape, generator=draws)
     return values.to(getattr(torch, case.dtype)).requires_grad_()
-
-
-def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
-    """Runs on the owner: the parameter's gradient in that context. It never is in ``.grad``."""
-    gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
-    return gradients[parameter.local_value()]
-
-
-def value(parameter: RRef[Any]) -> torch.Tensor:
-    """Runs on the owner: what the parameter holds now."""
-    return parameter.local_value().detach()  # type: ignore[no-any-return]
 
 
 def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -98,22 +75,6 @@ class Trainer:
         self.optimizer = DistributedOptimizer(optim.SGD, list(self.parameters.values()), lr=case.lr)
         self.all_backward = threading.Barrier(case.contexts, timeout=case.timeout)
         self.turns = [threading.Event() for _ in range(case.contexts)]
-
-    def train(self) -> Trace:
-        recorder = Recorder(self.case, self.values())
-        with ThreadPoolExecutor(self.case.contexts) as threads:
-            for step in range(self.case.steps):
-                passes = list(threads.map(self.train_in_context, range(self.case.contexts)))
-                losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
-                gradients = {
-                    f"context{c}/{name}": tensor
-                    for c, done in enumerate(passes)
-                    for name, tensor in done.gradients.items()
-                }
-                recorder.step(step, losses, self.values(), gradients)
-                for turn in self.turns:
-                    turn.clear()
-        return recorder.trace()
 
     def train_in_context(self, context: int) -> Pass:
         """Forward, backward and step of one context, in a thread of its own.
@@ -140,25 +101,62 @@ class Trainer:
         return Pass(context_id, loss.detach(), gradients)
 
     def values(self) -> dict[str, torch.Tensor]:
+        """Both parameters as they are now."""
         return {name: rpc.rpc_sync(name, value, args=(rref,)) for name, rref in self.parameters.items()}
 
 
+def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
+    """Runs on the owner: the parameter's gradient in that context. It never is in ``.grad``."""
+    gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
+    return gradients[parameter.local_value()]
+
+
+def value(parameter: RRef[Any]) -> torch.Tensor:
+    """Runs on the owner: what the parameter holds now."""
+    return parameter.local_value().detach()  # type: ignore[no-any-return]
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def run_trainer(case: Case) -> Trace:
+    """What worker0 runs: in every step all contexts at once, each in a thread of its own."""
+    trainer = Trainer(case)
+    recorder = Recorder(case, trainer.values())
+    with ThreadPoolExecutor(case.contexts) as threads:
+        for step in range(case.steps):
+            passes = list(threads.map(trainer.train_in_context, range(case.contexts)))
+            losses = {f"context{c}": done.loss for c, done in enumerate(passes)}
+            gradients = {
+                f"context{c}/{name}": tensor for c, done in enumerate(passes) for name, tensor in done.gradients.items()
+            }
+            recorder.step(step, losses, trainer.values(), gradients)
+            for turn in trainer.turns:
+                turn.clear()
+    return recorder.trace()
+
+
+def roles(case: Case) -> Roles:
+    return Roles({"worker0": partial(run_trainer, case)}, serving=OWNERS)
+
+
 @dataclass(frozen=True)
-class RunTrainer:
-    """What worker0 runs."""
+class Case(ExactableCase):
+    """Five steps over 3 × 3 parameters; the talk names SGD and no sizes."""
 
-    case: Case
+    steps: int = number(5, "optimizer steps of each context", at_least=1)
+    side: int = number(3, "rows and columns of both parameters", at_least=1, at_most=4096)
+    contexts: int = number(2, "autograd contexts open at once", at_least=1, at_most=16)
+    lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
+    arithmetic: str = choice("natural", "exact", help="exact: small integers and powers of two")
 
-    def __call__(self) -> Trace:
-        return Trainer(self.case).train()
+    EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
+
+    def validate(self) -> None:
+        self.require_exact("lr")
 
 
-def serve() -> None:
-    """What the owners run: they answer until the common shutdown."""
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    return {"worker0": RunTrainer(case), "worker1": serve, "worker2": serve}
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()

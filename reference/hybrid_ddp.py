@@ -1,4 +1,4 @@
-"""Parameter server for the sparse part, data parallel for the dense part.
+"""Train with a parameter server for the sparse part, and data parallel (DDP) for the dense part.
 
 Source: seed 003, which names this as what DistributedDataParallel cannot do alone, and gives no code.
 
@@ -19,9 +19,9 @@ whose order is gloo's: then, with three trainers or more, natural arithmetic is 
 from __future__ import annotations
 
 import functools
-import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -36,12 +36,12 @@ from torch.distributed.rpc import RRef
 from torch.nn.parallel import DistributedDataParallel
 
 from reference.exact.exactness import proven
+from reference.roles import Roles, numbered
+from reference.rpc.barrier import Barrier, RoundFailed
 from reference.rpc.dist_backward import backward
 from reference.rpc.rpc_store import process_group
 from reference.rpc.timeouts import rpc_timeout
-from reference.system.error_text import cause_of
 from reference.trace.case import choice, number
-from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
 from reference.training.rng import build_seeded
 from reference.training.seeding import generator
@@ -49,6 +49,167 @@ from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
 Named = dict[str, torch.Tensor]
+
+# --- the lesson: the table behind RPC, the dense part in DDP, one distributed backward pass through both ---
+
+
+class StepFailed(RoundFailed):
+    """A step that cannot be completed. Says why, and which trainers it lacks."""
+
+    unit = "step"
+
+
+class EmbeddingServer:
+    """Runs on ``ps``; its calls arrive in RPC threads, several at once."""
+
+    def __init__(self, case: Case) -> None:
+        self.trainers = trainer_names(case)
+        self.embedding = sparse_part(case)
+        self.optimizer = optim.SGD(self.embedding.parameters(), lr=case.lr)
+        self.lock = threading.Lock()
+        # The trainers' collectives have a shorter limit, and say more.
+        self.step: Barrier[None] = Barrier(self.trainers, case.steps, case.reply_timeout, StepFailed)
+        self.held: dict[str, torch.Tensor] = {}
+        self.recorder = Recorder(case, initial_parameters(case, self.weight))
+
+    @property
+    def weight(self) -> torch.Tensor:
+        return next(self.embedding.parameters())
+
+    @staticmethod
+    def lookup(ps_rref: RRef[Any], indices: torch.Tensor) -> torch.Tensor:
+        """The sums of rows (batch_size, dim) for indices (batch_size, bag), in the caller's autograd context."""
+        rows: torch.Tensor = ps_rref.local_value().embedding(indices)
+        return rows
+
+    @staticmethod
+    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
+    def update(ps_rref: RRef[Any], trainer: str, number: int, context_id: int) -> torch.futures.Future[None]:
+        """Give one trainer's gradient of step ``number``, which lies here in its context.
+
+        The answer comes when the table is updated. Blocks no RPC thread: all but the last to arrive get a future that
+        the last one completes.
+
+        Raises:
+            StepFailed: a trainer failed, reports twice, or after the last step.
+        """
+        self = ps_rref.local_value()
+        with self.lock, self.step.report(trainer, number) as (fut, last):
+            self.held[trainer] = dist_autograd.get_gradients(context_id)[self.weight]  # type: ignore[attr-defined]
+            if last:
+                self.apply()
+        if last:
+            self.step.complete(None)  # outside the lock: it answers every waiting trainer in turn
+        return fut  # type: ignore[no-any-return]
+
+    def apply(self) -> None:
+        """Make one optimizer step on the mean of the trainers' gradients."""
+        self.weight.grad = mean([self.held[name] for name in self.trainers])
+        self.optimizer.step()
+        self.recorder.step(self.step.number, {}, {"ps/weight": self.weight})
+        self.held = {}
+
+
+def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The mean of the trainers' gradients, added in rank order."""
+    total = gradients[0].clone()
+    for gradient in gradients[1:]:
+        total += gradient
+    return total.div_(len(gradients))
+
+
+def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
+    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
+
+    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
+    """
+    gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
+    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
+    dist.all_gather(gathered, bucket.buffer())
+    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    done.set_result(mean(gathered))
+    return done
+
+
+class HybridModel(nn.Module):
+    """Runs on a trainer: the table is remote, the dense part is this trainer's replica under DDP."""
+
+    def __init__(self, case: Case, ps_rref: RRef[Any]) -> None:
+        super().__init__()
+        self.ps_rref = ps_rref
+        self.dense = dense_part(case)
+        self.ddp = DistributedDataParallel(self.dense)
+        if case.accumulation == "rank":
+            self.ddp.register_comm_hook(None, mean_in_rank_order)
+
+    def forward(self, indices: torch.Tensor) -> torch.Tensor:
+        """Scores (batch_size, num_classes) for indices (batch_size, bag)."""
+        rows = rpc.rpc_sync(self.ps_rref.owner(), EmbeddingServer.lookup, args=(self.ps_rref, indices))
+        scores: torch.Tensor = self.ddp(rows)
+        return scores
+
+
+def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
+    """All steps of one trainer; returns its part of the trace."""
+    model = HybridModel(case, ps_rref)
+    opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
+    recorder = Recorder(case, {})
+    for step, (indices, target) in enumerate(get_next_batch(case, name)):
+        with dist_autograd.context() as context_id:
+            loss = loss_of(case, model(indices), target)
+            backward(context_id, loss, case.reply_timeout)  # the collectives' own limit comes first
+            found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
+            gradients = {key: found[p].clone() for key, p in named(name, model.dense).items()}
+            opt.step(context_id)
+            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, step, context_id))
+        recorder.step(step, {name: loss}, named(name, model.dense), gradients)
+    return recorder.tensors
+
+
+def named(trainer: str, module: nn.Module) -> Named:
+    """A trainer's parameters, by their names in the trace."""
+    return {f"{trainer}/{name}": parameter for name, parameter in module.named_parameters()}
+
+
+# --- the roles ---
+
+
+def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> Named:
+    """Runs on a trainer, called by ``ps``.
+
+    Raises:
+        RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for ``case.timeout`` seconds.
+    """
+    rank = trainer_names(case).index(name)
+    with rpc_timeout(case.timeout), process_group(store, rank, case.trainers, case.timeout):
+        return train(case, name, ps_rref)
+
+
+def run_ps(case: Case) -> Trace:
+    """Runs on ``ps``.
+
+    Raises:
+        StepFailed: trainers failed, were lost or did nothing for ``case.timeout`` seconds. Says which.
+    """
+    server = EmbeddingServer(case)
+    with closing(server.step):
+        ps_rref, store = RRef(server), RRef(dist.HashStore())  # type: ignore[attr-defined]
+        futures = {
+            # Without a limit of its own: every step has one.
+            name: rpc.rpc_async(name, run_trainer, args=(case, name, ps_rref, store), timeout=0)
+            for name in server.trainers
+        }
+        # After a failure it waits for the other trainers, which the loss of one ends, too: theirs may be the cause.
+        for tensors in server.step.gather(futures, stay=case.reply_timeout).values():
+            server.recorder.tensors.update(tensors)
+        return server.recorder.trace()
+
+
+def roles(case: Case) -> Roles:
+    return Roles({"ps": partial(run_ps, case)}, serving=trainer_names(case))
+
+
+# --- the case, and what it determines ---
 
 
 @dataclass(frozen=True)
@@ -79,7 +240,7 @@ class Case(ExactableCase):
 
 def trainer_names(case: Case) -> list[str]:
     """The trainers in rank order."""
-    return [f"trainer{index}" for index in range(1, case.trainers + 1)]
+    return numbered("trainer", case.trainers)
 
 
 def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
@@ -125,294 +286,38 @@ def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Ten
     return nn.functional.cross_entropy(output, target)
 
 
-class StepFailed(RuntimeError):
-    """A step that cannot be completed. Says why, and which trainers it lacks."""
+def initial_parameters(case: Case, weight: torch.Tensor) -> Named:
+    """The table, and every trainer's replica, by their names in the trace."""
+    dense = dense_part(case)
+    return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
 
 
-def _done_or_raise(future: torch.futures.Future[StepFailed | None]) -> None:
-    failure = future.wait()
-    if failure is not None:
-        raise failure
-
-
-class EmbeddingServer:
-    """Runs on ``ps``; its calls arrive in RPC threads, several at once."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-        self.trainers = trainer_names(case)
-        self.embedding = sparse_part(case)
-        self.optimizer = optim.SGD(self.embedding.parameters(), lr=case.lr)
-        initial = {
-            f"{name}/{key}": tensor for name in self.trainers for key, tensor in values(dense_part(case)).items()
-        }
-        self.recorder = Recorder(case, {"ps/weight": self.weight, **initial})
-        self.lock = threading.Lock()
-        self.step = 0
-        self.held: dict[str, torch.Tensor] = {}
-        self.future_step: torch.futures.Future[StepFailed | None] = torch.futures.Future()
-        self.failure: StepFailed | None = None
-        # A trainer's name when it has ended, None when a step is complete.
-        self.events: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-
-    @property
-    def weight(self) -> torch.Tensor:
-        return next(self.embedding.parameters())
-
-    @staticmethod
-    def lookup(ps_rref: RRef[Any], indices: torch.Tensor) -> torch.Tensor:
-        """The sums of rows (batch_size, dim) for indices (batch_size, bag), in the caller's autograd context."""
-        rows: torch.Tensor = ps_rref.local_value().embedding(indices)
-        return rows
-
-    @staticmethod
-    @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-    def update(ps_rref: RRef[Any], trainer: str, context_id: int) -> torch.futures.Future[None]:
-        """Give one trainer's gradient, which lies here in its context; answered when the table is updated.
-
-        Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
-
-        Raises:
-            StepFailed: a trainer failed, reports twice, or after the last step.
-        """
-        self = ps_rref.local_value()
-        complete = False
-        with self.lock:
-            self._admit(trainer)
-            fut = self.future_step
-            # Through `then`: an exception set on the returned future itself would arrive as a value.
-            reply = fut.then(_done_or_raise)
-            self.held[trainer] = dist_autograd.get_gradients(context_id)[self.weight]  # type: ignore[attr-defined]
-            if len(self.held) == len(self.trainers):
-                self._update()
-                complete = True
-        if complete:
-            fut.set_result(None)  # outside the lock: it answers every waiting trainer in turn
-            self.events.put(None)
-        return reply  # type: ignore[no-any-return]
-
-    def fail(self, reason: str) -> StepFailed:
-        """End the wait of everybody in this step, and refuse every later report."""
-        with self.lock:
-            first = self.failure is None
-            if self.failure is None:
-                self.failure = StepFailed(f"step {self.step}: {reason}")
-            failure, fut = self.failure, self.future_step
-        if first:
-            fut.set_result(failure)
-        return failure
-
-    def missing(self) -> list[str]:
-        """Who has not given this step's gradient."""
-        with self.lock:
-            return [name for name in self.trainers if name not in self.held]
-
-    def _admit(self, trainer: str) -> None:
-        if self.failure is not None:
-            raise self.failure
-        if trainer not in self.trainers or trainer in self.held:
-            raise StepFailed(f"step {self.step}: {trainer} is unknown or reports twice")
-        if self.step >= self.case.steps:  # else who trains twice would come to a trace of more steps
-            raise StepFailed(f"{trainer} reports after the last of {self.case.steps} steps")
-
-    def _update(self) -> None:
-        self.weight.grad = mean([self.held[name] for name in self.trainers])
-        self.optimizer.step()
-        self.recorder.step(self.step, {}, {"ps/weight": self.weight})
-        self.step += 1
-        self.held = {}
-        self.future_step = torch.futures.Future()
-
-
-def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The mean of the trainers' gradients, added in rank order."""
-    total = gradients[0].clone()
-    for gradient in gradients[1:]:
-        total += gradient
-    return total.div_(len(gradients))
-
-
-def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
-    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
-
-    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
-    """
-    gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
-    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
-    dist.all_gather(gathered, bucket.buffer())
-    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-    done.set_result(mean(gathered))
-    return done
-
-
-def values(module: nn.Module) -> Named:
-    """Copies of a module's parameters, by name."""
-    return {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a trainer saw in one step: loss, the dense part's mean gradients, its parameters afterwards."""
-
-    loss: torch.Tensor
-    gradients: Named
-    parameters: Named
-
-
-class HybridModel(nn.Module):
-    """Runs on a trainer: the table is remote, the dense part is this trainer's replica under DDP."""
-
-    def __init__(self, case: Case, ps_rref: RRef[Any]) -> None:
-        super().__init__()
-        self.ps_rref = ps_rref
-        self.dense = dense_part(case)
-        self.ddp = DistributedDataParallel(self.dense)
-        if case.accumulation == "rank":
-            self.ddp.register_comm_hook(None, mean_in_rank_order)
-
-    def forward(self, indices: torch.Tensor) -> torch.Tensor:
-        """Scores (batch_size, num_classes) for indices (batch_size, bag)."""
-        rows = rpc.rpc_sync(self.ps_rref.owner(), EmbeddingServer.lookup, args=(self.ps_rref, indices))
-        scores: torch.Tensor = self.ddp(rows)
-        return scores
-
-
-def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> list[Record]:
-    """Runs on a trainer, called by ``ps``.
-
-    Raises:
-        RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for ``case.timeout`` seconds.
-    """
-    rank = trainer_names(case).index(name)
-    with rpc_timeout(case.timeout), process_group(store, rank, case.trainers, case.timeout):
-        return train(case, name, ps_rref)
-
-
-def train(case: Case, name: str, ps_rref: RRef[Any]) -> list[Record]:
-    """All steps of one trainer."""
-    model = HybridModel(case, ps_rref)
-    opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
-    records: list[Record] = []
-    for indices, target in get_next_batch(case, name):
-        with dist_autograd.context() as context_id:
-            loss = loss_of(case, model(indices), target)
-            backward(context_id, loss, case.timeout + 5)  # the collectives' own limit comes first
-            found = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
-            gradients = {key: found[p].clone() for key, p in model.dense.named_parameters()}
-            opt.step(context_id)
-            rpc.rpc_sync(ps_rref.owner(), EmbeddingServer.update, args=(ps_rref, name, context_id))
-        log_step(len(records) + 1, case.steps, loss.item())
-        last = len(records) == case.steps - 1
-        keep = case.record == "every"
-        records.append(Record(loss.detach(), gradients if keep else {}, values(model.dense) if keep or last else {}))
-    return records
-
-
-@dataclass(frozen=True)
-class RunPs:
-    """What role ``ps`` runs.
-
-    Raises:
-        StepFailed: trainers failed, were lost or did nothing for ``case.timeout`` seconds. Says which.
-    """
-
-    case: Case
-
-    def __call__(self) -> Trace:
-        server = EmbeddingServer(self.case)
-        ps_rref, store = RRef(server), RRef(dist.HashStore())  # type: ignore[attr-defined]
-        # Without a limit of its own: every step has one.
-        futures = {
-            name: rpc.rpc_async(name, run_trainer, args=(self.case, name, ps_rref, store), timeout=0)
-            for name in server.trainers
-        }
-        for name, future in futures.items():
-            future.add_done_callback(partial(_trainer_ended, server, name))
-        failures = self._until_all_ended(server, futures)
-        if failures:
-            raise StepFailed(f"step {server.step}: {'; '.join(failures)}")
-        for name, future in futures.items():
-            for step, record in enumerate(future.value()):
-                put(server.recorder, step, name, record)
-        return server.recorder.trace()
-
-    def _until_all_ended(self, server: EmbeddingServer, futures: dict[str, Any]) -> list[str]:
-        """Why trainers failed. Waits on for the others, which the loss of one ends too: theirs may be the cause."""
-        running, failures = set(server.trainers), []
-        while running:
-            try:
-                name = server.events.get(timeout=self.case.timeout + 5)  # the collectives' own limit comes first
-            except queue.Empty:
-                silent = [each for each in server.missing() if each in running]
-                failures.append(f"nothing for {self.case.timeout + 5} s from {', '.join(silent or sorted(running))}")
-                server.fail(failures[-1])
-                return failures
-            if name is not None:
-                running.discard(name)
-                failures += _failure(name, futures[name])
-        return failures
-
-
-def _failure(name: str, future: torch.futures.Future[Any]) -> list[str]:
-    try:
-        future.value()
-    except Exception as error:
-        return [f"{name} failed: {cause_of(error)}"]
-    return []
-
-
-def _trainer_ended(server: EmbeddingServer, name: str, future: torch.futures.Future[Any]) -> None:
-    for failure in _failure(name, future):
-        server.fail(failure)
-    server.events.put(name)
-
-
-def put(recorder: Recorder, step: int, name: str, record: Record) -> None:
-    """Put one trainer's step into the trace."""
-    prefix = f"{step:04d}"
-    recorder.put(f"{prefix}/loss", {name: record.loss})
-    recorder.put(f"{prefix}/gradient", {f"{name}/{key}": tensor for key, tensor in record.gradients.items()})
-    recorder.put(f"{prefix}/parameter", {f"{name}/{key}": tensor for key, tensor in record.parameters.items()})
-
-
-def serve() -> None:
-    """What trainers run until ``ps`` calls, and until the common shutdown."""
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    first: dict[str, Callable[[], object]] = {"ps": RunPs(case)}
-    return {**first, **dict.fromkeys(trainer_names(case), serve)}
+# --- the twin: the same in one process ---
 
 
 @one_thread()
 @proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: every trainer's gradients one after the other, one table, one dense part.
+    """Compute every trainer's gradients one after the other, with one table and one dense part.
 
     Raises:
         NotExact: exact arithmetic that would round.
     """
     names = trainer_names(case)
     sparse, dense = sparse_part(case), dense_part(case)
-    weight = next(sparse.parameters())
+    weight, parameters = next(sparse.parameters()), list(dense.parameters())
     optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
-    initial = {f"{name}/{key}": tensor for name in names for key, tensor in values(dense).items()}
-    recorder = Recorder(case, {"ps/weight": weight, **initial})
-    batches = [get_next_batch(case, name) for name in names]
-    every, parameters = case.record == "every", list(dense.parameters())
-    for step in range(case.steps):
-        losses = [loss_of(case, dense(sparse(x)), y) for x, y in (next(batch) for batch in batches)]
+    recorder = Recorder(case, initial_parameters(case, weight))
+    for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
+        losses = [loss_of(case, dense(sparse(x)), y) for x, y in batches]
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
             parameter.grad = mean_of_replicas(case, gradients)
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
-        recorder.step(step, {}, {"ps/weight": weight})
-        means = {key: p.grad for key, p in dense.named_parameters() if p.grad is not None} if every else {}
-        now = values(dense) if every or step == case.steps - 1 else {}
-        for name, loss in zip(names, losses, strict=True):
-            put(recorder, step, name, Record(loss, means, now))
+        replicas = {key: p for name in names for key, p in named(name, dense).items()}
+        recorder.step(step, dict(zip(names, losses, strict=True)), {"ps/weight": weight, **replicas})
     return recorder.trace()
 
 

@@ -11,28 +11,177 @@ and ``worker2`` own a shard each. Batch norm normalises every micro-batch by its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
 import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
 from torch import nn, optim
 from torch.distributed.optim import DistributedOptimizer
+from torch.distributed.rpc import RRef
 
 from reference.exact.exactness import proven
-from reference.roles import Roles
-from reference.rpc.shard import DistPipeline, Named, SequentialShard, Shard, joined, on_cpu
+from reference.roles import Roles, numbered
+from reference.rpc.shard import Named, SequentialShard, Shard, joined, on_cpu
 from reference.trace.case import choice, number
-from reference.trace.trace import Recorder, Trace
+from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
 from reference.training.gradients import weighted_sum
-from reference.training.seeding import generator, seed_for
+from reference.training.images import Batch, random_images
+from reference.training.resnet_shards import FEATURES, ResNetBase, initialise, mlp_half
+from reference.training.rng import build_seeded
 from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
-from reference.training.vision import Bottleneck
 
-WORKERS = ("worker1", "worker2")
+WORKERS = numbered("worker", 2)
+
+# --- The lesson, steps 1 and 2: two shards, and the module that joins them -------------------------------------------
+
+
+class ResNetShard1(Shard):
+    """The first half: images (N, 3, H, W) to features (N, 512, H / 8, W / 8). Runs on worker1."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seq = ResNetBase(64).first_half()
+        initialise(self)
+
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
+        return self.seq(x)  # type: ignore[no-any-return]
+
+
+class ResNetShard2(Shard):
+    """The second half: features (N, 512, H / 8, W / 8) to scores (N, num_classes). Runs on worker2."""
+
+    def __init__(self, num_classes: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seq = ResNetBase(512).second_half()
+        self.fc = nn.Linear(FEATURES, num_classes)
+        initialise(self)
+
+    def compute(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(torch.flatten(self.seq(x), 1))  # type: ignore[no-any-return]
+
+
+class DistResNet50(nn.Module):
+    """Runs on the master: two shards on two workers, fed with ``num_split`` micro-batches of every batch.
+
+    ``shards`` are what is called on the first and the second worker to make their `Shard`: importable functions, of any
+    two halves of a model.
+    """
+
+    def __init__(self, num_split: int, workers: Sequence[str], shards: Sequence[Callable[..., Shard]]) -> None:
+        super().__init__()
+        self.num_split = num_split
+        self.admitted = 0
+        self.p1_rref = rpc.remote(workers[0], shards[0])
+        self.p2_rref = rpc.remote(workers[1], shards[1])
+        # Asked for now. A proxy's first call asks the owner for the object's type and goes on in another thread, where
+        # no autograd context is: made by `forward`, it would lose the gradients without a word.
+        self._parameter_rrefs = [*self.p1_rref.remote().parameter_rrefs().to_here()]
+        self._parameter_rrefs += self.p2_rref.remote().parameter_rrefs().to_here()
+
+    def forward(self, xs: torch.Tensor) -> torch.Tensor:
+        """Outputs (batch, …) for ``xs`` (batch, …), which is split into ``num_split`` parts, as equal as can be.
+
+        Published: split into parts of ``num_split`` images (S4.3). `Shard.forward` computes the parts by their number.
+        """
+        out_futures = []
+        for place, x in enumerate(xs.tensor_split(self.num_split), start=self.admitted):
+            x_rref = RRef(x)
+            y_rref = self.p1_rref.remote().forward(x_rref, place)
+            z_fut = self.p2_rref.rpc_async().forward(y_rref, place)
+            out_futures.append(z_fut)
+        self.admitted += self.num_split
+        return torch.cat(torch.futures.wait_all(out_futures))
+
+    def parameter_rrefs(self) -> list[RRef[Any]]:
+        """Of all parameters of both shards, for the distributed optimizer."""
+        return self._parameter_rrefs
+
+    def values(self) -> tuple[Named, Named]:
+        """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
+        return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
+
+    def gradients(self, context_id: int) -> Named:
+        """Of both shards, in that context."""
+        first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
+        return joined((first, {}), (second, {}))[0]
+
+
+# --- The lesson, steps 3 and 4: the training loop and the roles ------------------------------------------------------
+
+
+def run_master(case: Case) -> Trace:
+    """What the master runs."""
+    model = DistResNet50(case.num_split, WORKERS, [partial(make_shard, case, half) for half in (1, 2)])
+    loss_fn = loss_function(case)
+    opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
+    recorder = Recorder(case, model.values()[0])
+    for step, (inputs, labels) in enumerate(batches(case)):
+        with dist_autograd.context() as context_id:
+            loss = loss_fn(model(inputs), labels)
+            dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+            gradients = model.gradients(context_id) if recorder.every else {}
+            opt.step(context_id)
+        record(recorder, step, loss, gradients, model.values)
+    return recorder.trace()
+
+
+def roles(case: Case) -> Roles:
+    """A batch may take long: calls have the case's timeout. From GPU to GPU, worker2 fetches from worker1."""
+    options: dict[str, Any] = {"num_worker_threads": case.rpc_threads, "rpc_timeout": case.timeout}
+    each = {}
+    if case.transfer == "direct":
+        options["device_maps"] = {}
+        each = {"worker2": {"device_maps": {"worker1": {device_of(case, 2): device_of(case, 1)}}}}
+    return Roles({"master": partial(run_master, case)}, options, each, serving=WORKERS)
+
+
+# --- Shards, data and loss, for the lesson and the twin --------------------------------------------------------------
+
+
+def make_shard(case: Case, half: int) -> Shard:
+    """Runs on the half's worker, and in the twin: the same numbers in both, and in float32 and float64."""
+    if case.model == "mlp":
+        sizes = {"inputs": 3 * case.image_w * case.image_h, "width": case.width, "outputs": case.num_classes}
+        kind: Callable[..., Shard] = partial(SequentialShard, partial(mlp_half, half, **sizes, depth=case.depth))
+    else:
+        kind = ResNetShard1 if half == 1 else partial(ResNetShard2, case.num_classes)
+    how = {"num_split": case.num_split, "timeout": case.timeout, "to_cpu": case.transfer == "cpu" or half == 2}
+    device, drawn = device_of(case, half), {"name": f"shard{half}", "integers": int(case.is_exact)}
+    shard: Shard = build_seeded(kind, device=device, **how, seed=case.seed, dtype=case.dtype, **drawn)  # type: ignore[arg-type]
+    return shard.to(device)
+
+
+def device_of(case: Case, half: int) -> str:
+    """The half's own GPU where there are two."""
+    if case.device == "cpu":
+        return "cpu"
+    return f"cuda:{min(half, torch.cuda.device_count()) - 1}"
+
+
+def batches(case: Case) -> Iterator[Batch]:
+    """Per step, images (batch_size, 3, image_h, image_w) and one-hot labels (batch_size, num_classes), on the CPU."""
+    return random_images(case, "master", (case.batch_size, 3, case.image_h, case.image_w), case.num_classes)
+
+
+def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return weighted_sum if case.is_exact else nn.MSELoss()
+
+
+def record(
+    recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: Callable[[], tuple[Named, Named]]
+) -> None:
+    """Put one step into the trace: batch norm's buffers as well. ``values`` is asked only for what is recorded."""
+    parameters, buffers = values() if recorder.wants(step) else ({}, {})
+    recorder.step(step, {"master": loss}, parameters, gradients)
+    recorder.put(f"{step:04d}/buffer", buffers)
+
+
+# --- Case ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,179 +225,7 @@ class Case(ExactableCase):
         self.require_exact("lr", model="mlp")
 
 
-def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> nn.Conv2d:
-    """1 × 1 convolution, (N, in_planes, H, W) to (N, out_planes, H / stride, W / stride)."""
-    return nn.Conv2d(in_planes, out_planes, kernel_size=1, stride=stride, bias=False)
-
-
-class ResNetBase(Shard):
-    """What both shards of a ResNet have in common: how a layer of blocks is built."""
-
-    def __init__(self, block: type[Bottleneck], inplanes: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._block = block
-        self._norm_layer = nn.BatchNorm2d
-        self.inplanes = inplanes
-
-    def _make_layer(self, planes: int, blocks: int, stride: int = 1) -> nn.Sequential:
-        """``blocks`` blocks, the first with ``stride``; their output has planes × expansion channels."""
-        outplanes = planes * self._block.expansion
-        downsample = None
-        if stride != 1 or self.inplanes != outplanes:
-            downsample = nn.Sequential(conv1x1(self.inplanes, outplanes, stride), self._norm_layer(outplanes))
-        layers = [self._block(self.inplanes, planes, stride, downsample)]
-        self.inplanes = outplanes
-        layers += [self._block(self.inplanes, planes) for _ in range(1, blocks)]
-        return nn.Sequential(*layers)
-
-    def _initialise(self) -> None:
-        """Published: in the first shard only (S4.9)."""
-        for m in self.modules():
-            if isinstance(m, nn.Conv2d):
-                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
-
-
-class ResNetShard1(ResNetBase):
-    """The first half: images (N, 3, H, W) to features (N, 512, H / 8, W / 8). Runs on worker1."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(Bottleneck, 64, *args, **kwargs)
-        self.seq = nn.Sequential(
-            nn.Conv2d(3, self.inplanes, kernel_size=7, stride=2, padding=3, bias=False),
-            self._norm_layer(self.inplanes),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(kernel_size=3, stride=2, padding=1),
-            self._make_layer(64, 3),
-            self._make_layer(128, 4, stride=2),
-        )
-        self._initialise()
-
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return self.seq(x)  # type: ignore[no-any-return]
-
-
-class ResNetShard2(ResNetBase):
-    """The second half: features (N, 512, H / 8, W / 8) to scores (N, num_classes). Runs on worker2."""
-
-    def __init__(self, num_classes: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(Bottleneck, 512, *args, **kwargs)
-        self.seq = nn.Sequential(
-            self._make_layer(256, 6, stride=2),
-            self._make_layer(512, 3, stride=2),
-            nn.AdaptiveAvgPool2d((1, 1)),
-        )
-        self.fc = nn.Linear(512 * self._block.expansion, num_classes)
-        self._initialise()
-
-    def compute(self, x: torch.Tensor) -> torch.Tensor:
-        return self.fc(torch.flatten(self.seq(x), 1))  # type: ignore[no-any-return]
-
-
-def mlp_half(case: Case, half: int) -> nn.Sequential:
-    """Linear layers and ReLU, for exact cases: ``half`` 1 ends with a ReLU, half 2 with the scores."""
-    inputs = 3 * case.image_w * case.image_h if half == 1 else case.width
-    layers: list[nn.Module] = [nn.Flatten()] if half == 1 else []
-    for place in range(case.depth):
-        last = half == 2 and place == case.depth - 1
-        layers += [nn.Linear(inputs, case.num_classes if last else case.width), *([] if last else [nn.ReLU()])]
-        inputs = case.width
-    return nn.Sequential(*layers)
-
-
-def make_shard(case: Case, half: int) -> Shard:
-    """Runs on the half's worker, and in the twin: the same numbers in both, and in float32 and float64."""
-    how = {"num_split": case.num_split, "timeout": case.timeout, "to_cpu": case.transfer == "cpu" or half == 2}
-    device = device_of(case, half)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed_for(case.seed, f"shard{half}"))
-        if case.model == "mlp":
-            shard: Shard = SequentialShard(partial(mlp_half, case, half), device=device, **how)
-        elif half == 1:
-            shard = ResNetShard1(device=device, **how)
-        else:
-            shard = ResNetShard2(case.num_classes, device=device, **how)
-        if case.arithmetic == "exact":
-            for parameter in shard.parameters():
-                parameter.data.copy_(torch.randint(-1, 2, parameter.shape))
-    return shard.to(device, getattr(torch, case.dtype))
-
-
-def device_of(case: Case, half: int) -> str:
-    """The half's own GPU where there are two."""
-    if case.device == "cpu":
-        return "cpu"
-    return f"cuda:{min(half, torch.cuda.device_count()) - 1}"
-
-
-class DistResNet50(DistPipeline):
-    """Runs on the master: the case's model, its halves on two workers."""
-
-    def __init__(self, num_split: int, workers: tuple[str, str], case: Case) -> None:
-        super().__init__(num_split, workers, [partial(make_shard, case, half) for half in (1, 2)])
-
-
-def batches(case: Case) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, images (batch_size, 3, image_h, image_w) and one-hot labels (batch_size, num_classes), on the CPU."""
-    draws, dtype = generator(case.seed, "master"), getattr(torch, case.dtype)
-    one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=draws)
-    shape = (case.batch_size, 3, case.image_h, case.image_w)
-    labels = torch.zeros(case.batch_size, case.num_classes).scatter_(1, one_hot_indices, 1)
-    for _ in range(case.steps):
-        if case.arithmetic == "exact":
-            inputs = torch.randint(-1, 2, shape, generator=draws).float()
-        else:
-            inputs = torch.randn(shape, generator=draws)
-        yield inputs.to(dtype), labels.to(dtype)
-
-
-def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    return weighted_sum if case.arithmetic == "exact" else nn.MSELoss()
-
-
-def record(recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: tuple[Named, Named]) -> None:
-    """Put one step into the trace: batch norm's buffers as well."""
-    recorder.step(step, {"master": loss}, values[0], gradients)
-    recorder.put(f"{step:04d}/buffer", values[1])
-
-
-@dataclass(frozen=True)
-class RunMaster:
-    """What the master runs."""
-
-    case: Case
-
-    def __call__(self) -> Trace:
-        case = self.case
-        model = DistResNet50(case.num_split, WORKERS, case)
-        loss_fn = loss_function(case)
-        opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
-        recorder = Recorder(case, model.values()[0])
-        for step, (inputs, labels) in enumerate(batches(case)):
-            with dist_autograd.context() as context_id:
-                loss = loss_fn(model(inputs), labels)
-                dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
-                gradients = model.gradients(context_id) if case.record == "every" else {}
-                opt.step(context_id)
-            wanted = case.record == "every" or step == case.steps - 1
-            if wanted:
-                record(recorder, step, loss, gradients, model.values())
-            else:
-                recorder.step(step, {"master": loss}, {})
-        return recorder.trace()
-
-
-def serve() -> None:
-    """What the workers run: they compute on request until the common shutdown."""
-
-
-def roles(case: Case) -> Roles:
-    """A batch may take long: calls have the case's timeout. From GPU to GPU, worker2 fetches from worker1."""
-    options: dict[str, Any] = {"num_worker_threads": case.rpc_threads, "rpc_timeout": case.timeout}
-    each = {}
-    if case.transfer == "direct":
-        options["device_maps"] = {}
-        each = {"worker2": {"device_maps": {"worker1": {device_of(case, 2): device_of(case, 1)}}}}
-    return Roles({"master": RunMaster(case), **dict.fromkeys(WORKERS, serve)}, options, each)
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
@@ -268,13 +245,9 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         outputs = torch.cat([forward(shards, x) for x in inputs.tensor_split(case.num_split)])
         loss = loss_fn(outputs, labels)
         loss.backward()
-        gradients = [on_cpu({n: p.grad for n, p in s.named_parameters() if p.grad is not None}) for s in shards]
+        first, second = (on_cpu(gradients_of(parameters_of(shard))) for shard in shards)
         opt.step()
-        if case.record == "every" or step == case.steps - 1:
-            named = joined((gradients[0], {}), (gradients[1], {}))[0]
-            record(recorder, step, loss, named, values_of(shards))
-        else:
-            recorder.step(step, {"master": loss}, {})
+        record(recorder, step, loss, joined((first, {}), (second, {}))[0], partial(values_of, shards))
     return recorder.trace()
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 
-def serve() -> None:
-    """Run on a role that only answers calls: returns at once, because RPC goes on until the common shutdown."""
+def serve(*modules: str) -> None:
+    """Run on a role that only answers calls: RPC goes on answering until the common shutdown.
+
+    Imports ``modules`` now, because the first call of one of their functions would wait for that, within its own limit.
+    """
+    for name in modules:
+        import_module(name)
 
 
 def numbered(kind: str, count: int) -> list[str]:
@@ -19,10 +26,10 @@ class Roles(dict[str, Callable[[], object]]):
     """Role names, in rank order, with the function that each role runs; `world.launch` reads the options here.
 
     Args:
-        roles: the roles that run something of their own.
+        roles: what each role runs, in rank order; `serve` for one that only answers calls of the others' functions.
         options: RPC options of every role.
         each: further RPC options, by the name of the role.
-        serving: names of the roles that only answer calls; they come after ``roles``.
+        serving: names of further roles that run `serve`; they come after ``roles``.
     """
 
     def __init__(
@@ -32,6 +39,16 @@ class Roles(dict[str, Callable[[], object]]):
         each: Mapping[str, Mapping[str, Any]] | None = None,
         serving: Collection[str] = (),
     ) -> None:
-        super().__init__({**roles, **dict.fromkeys(serving, serve)})
+        everything = {**roles, **dict.fromkeys(serving, serve)}
+        modules = sorted({_module_of(function) for function in everything.values() if function is not serve})
+        answering = partial(serve, *modules)
+        super().__init__({name: answering if function is serve else function for name, function in everything.items()})
         self.options = options or {}
         self.each = each or {}
+
+
+def _module_of(function: Callable[[], object]) -> str:
+    """Where a role's function stands; of a `functools.partial`, what it calls."""
+    while isinstance(function, partial):
+        function = function.func
+    return function.__module__

@@ -13,12 +13,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
 
-import reference.trace.case
+from reference.roles import Roles
+from reference.trace.case import Case as BaseCase
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.seeding import generator, seed_for
@@ -26,16 +28,17 @@ from reference.training.threads import one_thread
 
 ROLES = ("caller", "dest_worker")
 
-
-@dataclass(frozen=True)
-class Case(reference.trace.case.Case):
-    """One step of 3 × 3 tensors, the seed's own size."""
-
-    size: int = number(3, "rows and columns of every tensor", at_least=1, at_most=4096)
+# --- The lesson: every form of call, with every kind of function -----------------------------------------------------
 
 
-class Refused(Exception):
-    """An exception class of the user's own."""
+def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Every function in every form of call, from this role to ``to``."""
+    results = {}
+    for kind, function in FUNCTIONS.items():
+        results[f"rpc_sync/{kind}"] = rpc.rpc_sync(to, function, args=(x, y))
+        results[f"rpc_async/{kind}"] = rpc.rpc_async(to, function, args=(x, y)).wait()
+        results[f"remote/{kind}"] = rpc.remote(to, function, args=(x, y)).to_here()
+    return results
 
 
 def scaled_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -63,6 +66,18 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
+def reseed(seed: int) -> None:
+    """Set the callee's own generator, from which its ``torch.randn`` draws."""
+    torch.default_generator.manual_seed(seed)
+
+
+# --- The lesson: exceptions on their way back ------------------------------------------------------------------------
+
+
+class Refused(Exception):
+    """An exception class of the user's own."""
+
+
 # What every refusal says, on its way back too.
 REFUSAL = "asked to refuse"
 
@@ -70,11 +85,6 @@ REFUSAL = "asked to refuse"
 def refuse(kind: str) -> torch.Tensor:
     """Always raises, on the callee: ValueError, KeyError or the user's own `Refused`."""
     raise {"ValueError": ValueError, "KeyError": KeyError, "Refused": Refused}[kind](REFUSAL)
-
-
-def reseed(seed: int) -> None:
-    """Set the callee's own generator, from which its ``torch.randn`` draws."""
-    torch.default_generator.manual_seed(seed)
 
 
 def call(to: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -118,14 +128,22 @@ def refused(to: str) -> dict[str, torch.Tensor]:
     return arrived
 
 
-def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Every function in every form of call, from this role to ``to``."""
-    results = {}
-    for kind, function in FUNCTIONS.items():
-        results[f"rpc_sync/{kind}"] = rpc.rpc_sync(to, function, args=(x, y))
-        results[f"rpc_async/{kind}"] = rpc.rpc_async(to, function, args=(x, y)).wait()
-        results[f"remote/{kind}"] = rpc.remote(to, function, args=(x, y)).to_here()
-    return results
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def run_caller(case: Case) -> Trace:
+    """What role ``caller`` runs."""
+    recorder = Recorder(case, {})
+    for step in range(case.steps):
+        x, y = inputs(case, step)
+        for to in ROLES:
+            recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
+            recorder.put(f"{step:04d}/typed/{to}", refused(to))
+            rpc.rpc_sync(to, reseed, args=(seed_for(case.seed, f"{to}/{step}"),))
+            # The size as one argument: builtin operators go through schema matching (S0.3).
+            drawn = rpc.remote(to, torch.randn, args=((case.size, case.size),)).to_here()
+            recorder.put(f"{step:04d}/randn", {to: drawn})
+    return recorder.trace()
 
 
 def inputs(case: Case, step: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -136,32 +154,18 @@ def inputs(case: Case, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, y
 
 
+def roles(case: Case) -> Roles:
+    return Roles({"caller": partial(run_caller, case)}, serving=["dest_worker"])
+
+
 @dataclass(frozen=True)
-class Caller:
-    """What role ``caller`` runs."""
+class Case(BaseCase):
+    """One step of 3 × 3 tensors, the seed's own size."""
 
-    case: Case
-
-    def __call__(self) -> Trace:
-        recorder = Recorder(self.case, {})
-        for step in range(self.case.steps):
-            x, y = inputs(self.case, step)
-            for to in ROLES:
-                recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
-                recorder.put(f"{step:04d}/typed/{to}", refused(to))
-                rpc.rpc_sync(to, reseed, args=(seed_for(self.case.seed, f"{to}/{step}"),))
-                # The size as one argument: builtin operators go through schema matching (S0.3).
-                drawn = rpc.remote(to, torch.randn, args=((self.case.size, self.case.size),)).to_here()
-                recorder.put(f"{step:04d}/randn", {to: drawn})
-        return recorder.trace()
+    size: int = number(3, "rows and columns of every tensor", at_least=1, at_most=4096)
 
 
-def serve() -> None:
-    """What role ``dest_worker`` runs: nothing of its own; it answers until the common shutdown."""
-
-
-def roles(case: Case) -> dict[str, Callable[[], object]]:
-    return {"caller": Caller(case), "dest_worker": serve}
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()

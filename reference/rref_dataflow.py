@@ -14,33 +14,63 @@ import math
 import queue
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import torch
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import RRef
 
-import reference.trace.case
-from reference.roles import Roles
+from reference.roles import Roles, serve
 from reference.rpc.traffic import Traffic, traffic
+from reference.trace.case import Case as BaseCase
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.seeding import generator
 from reference.training.threads import one_thread
 
 WORKERS = tuple(f"worker{index}" for index in range(5))
+Tensors = dict[str, torch.Tensor]
+
+# --- The lesson: the data flows between four workers, and worker0 only says how --------------------------------------
+
+
+def make(seed: int, name: str, side: int) -> torch.Tensor:
+    """Runs on worker1 and worker2: a (side, side) tensor of whole numbers."""
+    return torch.randint(1, 1001, (side, side), generator=generator(seed, name), dtype=torch.float32)
+
+
+def add(a: RRef[torch.Tensor], b: RRef[torch.Tensor]) -> torch.Tensor:
+    """Runs on worker3: fetches both from their owners and adds them."""
+    return _sum(a.to_here(), b.to_here())
+
+
+def keep(step: int, total: RRef[torch.Tensor]) -> None:
+    """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
+    _kept.put((step, {"sum": _scale(total.to_here())}))
+
+
+def flow(case: Case, step: int) -> RRef[None]:
+    """Runs on worker0: sets up a step's calls, each of which gets references to the results of those before it."""
+    a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
+    b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
+    total = rpc.remote("worker3", add, args=(a, b))
+    kept: RRef[None] = rpc.remote("worker4", keep, args=(step, total))
+    return kept
+
+
+def _sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a + b
+
+
+def _scale(total: torch.Tensor) -> torch.Tensor:
+    return total * 2 + 1
+
+
+# --- What crossed the network ----------------------------------------------------------------------------------------
 
 # Payloads that each worker receives and sends in one step: worker3 fetches two, worker4 one.
 RECEIVED = {"worker0": 0, "worker1": 0, "worker2": 0, "worker3": 2, "worker4": 1}
 SENT = {"worker0": 0, "worker1": 1, "worker2": 1, "worker3": 1, "worker4": 0}
-
-
-@dataclass(frozen=True)
-class Case(reference.trace.case.Case):
-    """Three steps of 1 MiB; the talk names no sizes."""
-
-    steps: int = number(3, "times the data flows", at_least=1)
-    side: int = number(512, "rows and columns of the payload, in float32", at_least=128, at_most=16384)
 
 
 class NotMeasured(RuntimeError):
@@ -55,86 +85,12 @@ class FlowStopped(RuntimeError):
     """worker4 waited in vain for a step's data. Says which, and for how long."""
 
 
-def make(seed: int, name: str, side: int) -> torch.Tensor:
-    """Runs on worker1 and worker2: a (side, side) tensor of whole numbers."""
-    return torch.randint(1, 1001, (side, side), generator=generator(seed, name), dtype=torch.float32)
-
-
-def add(a: RRef[Any], b: RRef[Any]) -> torch.Tensor:
-    """Runs on worker3: fetches both from their owners and adds them."""
-    return _sum(a.to_here(), b.to_here())
-
-
-def keep(step: int, total: RRef[Any]) -> None:
-    """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
-    _kept.put((step, {"sum": _scale(total.to_here())}))
-
-
-def measure() -> Traffic:
-    """Runs on every worker: its own counters."""
-    return traffic()
-
-
-def _sum(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return a + b
-
-
-def _scale(total: torch.Tensor) -> torch.Tensor:
-    return total * 2 + 1
-
-
-# On worker4: what has arrived, for its own role function, and what the coordinator counted; by step.
-_Arrivals = queue.SimpleQueue[tuple[int, dict[str, torch.Tensor]]]
-_kept: _Arrivals = queue.SimpleQueue()
-_noted: _Arrivals = queue.SimpleQueue()
-
-
-@dataclass(frozen=True)
-class Coordinator:
-    """What worker0 runs. Returns the bytes that crossed each worker in each step.
-
-    Raises:
-        NotMeasured: worker3 counted less than the two payloads that it did fetch.
-        Misrouted: a worker received or sent more or fewer payloads than the flow needs.
-    """
-
-    case: Case
-
-    def __call__(self) -> list[dict[str, Traffic]]:
-        return [self._flow(step) for step in range(self.case.steps)]
-
-    def _flow(self, step: int) -> dict[str, Traffic]:
-        case = self.case
-        before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
-        a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
-        b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
-        total = rpc.remote("worker3", add, args=(a, b))
-        counted = rpc.remote("worker4", keep, args=(step, total))
-        counted.to_here(timeout=case.timeout)  # a None: an event, not the data
-        crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
-        if round(crossed["worker3"].received / payload(case)) < 2:
-            seen, wanted = crossed["worker3"].received, 2 * payload(case)
-            raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
-        counts = payloads(case, crossed)
-        rpc.rpc_sync("worker4", note, args=(step, counts))
-        _check(step, counts)
-        return crossed
-
-
-def _check(step: int, counts: dict[str, torch.Tensor]) -> None:
-    for way, wanted in (("received", RECEIVED), ("sent", SENT)):
-        for name, number_ in wanted.items():
-            got = int(counts[f"{way}/{name}"])
-            if got != number_:
-                raise Misrouted(f"step {step}: {name} {way} {got} payloads, wanted {number_}")
-
-
 def payload(case: Case) -> int:
     """Bytes of one payload."""
     return 4 * case.side * case.side
 
 
-def payloads(case: Case, crossed: dict[str, Traffic]) -> dict[str, torch.Tensor]:
+def payloads(case: Case, crossed: dict[str, Traffic]) -> Tensors:
     """Traffic in payloads, a begun one counted as soon as a tenth of it came: RPC's own messages are smaller."""
     counts = {}
     for name, bytes_ in crossed.items():
@@ -143,54 +99,96 @@ def payloads(case: Case, crossed: dict[str, Traffic]) -> dict[str, torch.Tensor]
     return counts
 
 
-def note(step: int, counts: dict[str, torch.Tensor]) -> None:
+def measure() -> Traffic:
+    """Runs on every worker: its own counters."""
+    return traffic()
+
+
+def note(step: int, counts: Tensors) -> None:
     """Runs on worker4: the coordinator's counts of step ``step``, for the trace."""
     _noted.put((step, counts))
 
 
-@dataclass(frozen=True)
-class Keeper:
+def check(step: int, counts: Tensors) -> None:
+    """Raises Misrouted: a worker received or sent more or fewer payloads than the flow needs."""
+    for way, wanted in (("received", RECEIVED), ("sent", SENT)):
+        for name, payloads_ in wanted.items():
+            got = int(counts[f"{way}/{name}"])
+            if got != payloads_:
+                raise Misrouted(f"step {step}: {name} {way} {got} payloads, wanted {payloads_}")
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
+
+
+def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
+    """What worker0 runs. Returns the bytes that crossed each worker in each step.
+
+    Raises:
+        NotMeasured: worker3 counted less than the two payloads that it did fetch.
+        Misrouted: as `check`.
+    """
+    steps = []
+    for step in range(case.steps):
+        before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
+        flow(case, step).to_here(timeout=case.timeout)  # a None: an event, not the data
+        crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
+        if round(crossed["worker3"].received / payload(case)) < 2:
+            seen, wanted = crossed["worker3"].received, 2 * payload(case)
+            raise NotMeasured(f"worker3 counted {seen} bytes, wanted about {wanted}: is this TCP?")
+        counts = payloads(case, crossed)
+        rpc.rpc_sync("worker4", note, args=(step, counts))
+        check(step, counts)
+        steps.append(crossed)
+    return steps
+
+
+# On worker4: what has arrived, for its own role function, and what the coordinator counted; by step.
+_Arrivals = queue.SimpleQueue[tuple[int, Tensors]]
+_kept: _Arrivals = queue.SimpleQueue()
+_noted: _Arrivals = queue.SimpleQueue()
+
+
+def run_keeper(case: Case) -> Trace:
     """What worker4 runs: collects every step's sum and counts, in order, and returns the trace.
 
     Raises:
         FlowStopped: nothing came within the case's timeout.
     """
-
-    case: Case
-
-    def __call__(self) -> Trace:
-        recorder = Recorder(self.case, {})
-        for step in range(self.case.steps):
-            recorder.put(f"{step:04d}", self._next(_kept, step))
-            recorder.put(f"{step:04d}/payloads", self._next(_noted, step))
-        return recorder.trace()
-
-    def _next(self, arrivals: _Arrivals, step: int) -> dict[str, torch.Tensor]:
-        """What came for ``step``; a call that arrived twice has left its second half for the step after."""
-        try:
-            while True:
-                number_, tensors = arrivals.get(timeout=self.case.timeout)
-                if number_ == step:
-                    return tensors
-        except queue.Empty:
-            raise FlowStopped(f"step {step}: nothing for {self.case.timeout} s") from None
+    recorder = Recorder(case, {})
+    for step in range(case.steps):
+        recorder.put(f"{step:04d}", _next(_kept, step, case.timeout))
+        recorder.put(f"{step:04d}/payloads", _next(_noted, step, case.timeout))
+    return recorder.trace()
 
 
-def serve() -> None:
-    """What workers 1 to 3 run: they answer until the common shutdown."""
+def _next(arrivals: _Arrivals, step: int, timeout: float) -> Tensors:
+    """What came for ``step``; a call that arrived twice has left its second half for the step after."""
+    try:
+        while True:
+            number_, tensors = arrivals.get(timeout=timeout)
+            if number_ == step:
+                return tensors
+    except queue.Empty:
+        raise FlowStopped(f"step {step}: nothing for {timeout} s") from None
 
 
-def roles(case: Case) -> dict[str, Callable[[], object]]:
+def roles(case: Case) -> Roles:
     """All data by TCP, so that the kernel counts it."""
-    first: dict[str, Callable[[], object]] = {"worker0": Coordinator(case)}
-    all_roles: dict[str, Callable[[], object]] = {
-        **first,
-        "worker1": serve,
-        "worker2": serve,
-        "worker3": serve,
-        "worker4": Keeper(case),
-    }
-    return Roles(all_roles, {"_transports": ["uv"], "_channels": ["basic"]})
+    playing: dict[str, Callable[[], object]] = dict.fromkeys(WORKERS, serve)
+    playing |= {"worker0": partial(run_coordinator, case), "worker4": partial(run_keeper, case)}
+    return Roles(playing, {"_transports": ["uv"], "_channels": ["basic"]})
+
+
+@dataclass(frozen=True)
+class Case(BaseCase):
+    """Three steps of 1 MiB; the talk names no sizes."""
+
+    steps: int = number(3, "times the data flows", at_least=1)
+    side: int = number(512, "rows and columns of the payload, in float32", at_least=128, at_most=16384)
+
+
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()

@@ -35,7 +35,7 @@ from faults.run.sweep import record as record_calls
 from faults.script.autostart import VARIABLE
 from faults.script.script import run_script
 from faults.verdict.checks import Judgement, judge
-from reference.cli.main import BadInput
+from reference.cli.options import BadInput
 from reference.system import temporary_folders
 from reference.system.printable import one_line, printable, shown
 

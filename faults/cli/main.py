@@ -14,7 +14,7 @@ from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
 from faults.plan.plan import PlanError
 from faults.run.sweep import SweepFailed
-from reference.cli.main import BadInput
+from reference.cli.options import BadInput
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
 from reference.trace.case import CaseError

@@ -12,7 +12,7 @@ from faults.plan.errors import shown
 from faults.plan.plan import Plan, PlanError
 from faults.run.subject import Subject, of_tutorial
 from faults.run.sweep import INJECTIONS, ORDER
-from reference.cli.main import BadInput, Parser, add_case_options, known
+from reference.cli.options import BadInput, Parser, add_case_options, known
 from reference.verify.small_cases import quick
 
 # Seconds that a tutorial's roles wait for each other here, where most runs lose somebody.

@@ -13,7 +13,7 @@ from faults.cli.options import DIR, Option, kinds, seconds, tutorial_of
 from faults.cli.progress_bar import countdown
 from faults.run.subject import Subject
 from faults.run.sweep import Cell, Result, cells, record, sweep
-from reference.cli.main import BadInput
+from reference.cli.options import BadInput
 
 _BUDGET: Option = (
     "--budget",

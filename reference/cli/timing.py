@@ -80,7 +80,11 @@ class Times:
 def add_options(parser: argparse.ArgumentParser, sweep: Sweep) -> None:
     for name, keywords in sweep.options.items():
         parser.add_argument(f"--{name}", **keywords)
-    parser.add_argument("--picture", metavar="FILE", help="where the table's picture goes (default: NAME.png)")
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="where the table's picture goes (default: NAME.png, not replaced unasked)",
+    )
 
 
 def whole(text: str) -> int:

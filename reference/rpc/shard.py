@@ -1,16 +1,12 @@
-"""Pipeline parallelism over RPC for any two halves of a model: the shards, and the module that joins them.
-
-Source: seed 004, steps 1 and 2, without what is particular to ResNet50.
-"""
+"""Shards of a pipeline: what any two halves of a model need on their workers, of seed 004, step 1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.distributed.autograd as dist_autograd
-import torch.distributed.rpc as rpc
 from torch import nn
 from torch.distributed.rpc import RRef
 
@@ -79,7 +75,7 @@ class Shard(nn.Module):
         return on_cpu({name: gradients[p] for name, p in self.named_parameters() if p in gradients})
 
 
-def on_cpu(tensors: Named) -> Named:
+def on_cpu(tensors: Mapping[str, torch.Tensor]) -> Named:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
 
 
@@ -92,51 +88,6 @@ class SequentialShard(Shard):
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
         return self.seq(x)  # type: ignore[no-any-return]
-
-
-class DistPipeline(nn.Module):
-    """Runs on the master: two shards on two workers, fed with ``num_split`` micro-batches of every batch.
-
-    ``shards`` are what is called on the first and the second worker to make their `Shard`: importable functions.
-    """
-
-    def __init__(self, num_split: int, workers: Sequence[str], shards: Sequence[Callable[..., Shard]]) -> None:
-        super().__init__()
-        self.num_split = num_split
-        self.admitted = 0
-        self.p1_rref = rpc.remote(workers[0], shards[0])
-        self.p2_rref = rpc.remote(workers[1], shards[1])
-        # Asked for now. A proxy's first call asks the owner for the object's type and goes on in another thread, where
-        # no autograd context is: made by `forward`, it would lose the gradients without a word.
-        self._parameter_rrefs = [*self.p1_rref.remote().parameter_rrefs().to_here()]
-        self._parameter_rrefs += self.p2_rref.remote().parameter_rrefs().to_here()
-
-    def forward(self, xs: torch.Tensor) -> torch.Tensor:
-        """Outputs (batch, …) for ``xs`` (batch, …), which is split into ``num_split`` parts, as equal as can be.
-
-        Published: split into parts of ``num_split`` images (S4.3).
-        """
-        out_futures = []
-        for number, x in enumerate(xs.tensor_split(self.num_split), start=self.admitted):
-            x_rref = RRef(x)
-            y_rref = self.p1_rref.remote().forward(x_rref, number)
-            z_fut = self.p2_rref.rpc_async().forward(y_rref, number)
-            out_futures.append(z_fut)
-        self.admitted += self.num_split
-        return torch.cat(torch.futures.wait_all(out_futures))
-
-    def parameter_rrefs(self) -> list[RRef[Any]]:
-        """Of all parameters of both shards, for the distributed optimizer."""
-        return self._parameter_rrefs
-
-    def values(self) -> tuple[Named, Named]:
-        """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
-        return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
-
-    def gradients(self, context_id: int) -> Named:
-        """Of both shards, in that context."""
-        first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
-        return joined((first, {}), (second, {}))[0]
 
 
 def joined(first: tuple[Named, Named], second: tuple[Named, Named]) -> tuple[Named, Named]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed.rpc as rpc
 
 from reference.outcome import WorldError
-from reference.roles import Roles as Roles  # older programs import it from here
+from reference.roles import Roles
 
 # Sockets for messages, and large tensors straight from the sender's memory, where the kernel lets siblings read
 # each other's (else by socket as well). Starts in half the time of torch's default, also with 64 roles, for which

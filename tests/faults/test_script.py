@@ -18,7 +18,7 @@ from faults.run.orphans import GRACE, adopting
 from faults.script.autostart import VARIABLE
 from faults.script.script import _grace, run_script
 from faults.verdict.failures import COMMAND
-from reference.cli.main import BadInput
+from reference.cli.options import BadInput
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 PAY = "__main__:pay role=till nth=2"

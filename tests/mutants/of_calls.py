@@ -10,6 +10,22 @@ _BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/reference/test_round_
 
 MUTANTS = (
     Mutant(
+        "arguments-by-name-dropped",
+        "reference/rpc/remote_method.py",
+        "args=(method, rref, *args), kwargs=kwargs)",
+        "args=(method, rref, *args))",
+        ("tests/reference/test_remote_method.py::test_the_object_itself_is_called_with_all_arguments",),
+        "a remote method runs with its defaults instead of what it was given",
+    ),
+    Mutant(
+        "method-of-a-copy",
+        "reference/rpc/remote_method.py",
+        "    return method(rref.local_value(), *args, **kwargs)",
+        "    import copy\n\n    return method(copy.copy(rref.local_value()), *args, **kwargs)",
+        ("tests/reference/test_remote_method.py::test_the_object_itself_is_called_with_all_arguments",),
+        "what a remote method changes is lost",
+    ),
+    Mutant(
         "counted-twice",
         _ONCE,
         "            new = number > self._last",

@@ -193,7 +193,7 @@ _OF_STATUSES = (
 _OF_WORDS = (
     Mutant(
         "last-option-wins",
-        _REFERENCE,
+        "reference/cli/options.py",
         "            if action is not None and action.dest in given:",
         "            if action is not None and action.dest in ():",
         (f"{_BAD}[prepare x --plan DELAY --plan DELAY]",),
@@ -201,7 +201,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "twice-by-another-spelling",
-        _REFERENCE,
+        "reference/cli/options.py",
         'self._option_string_actions.get(word.partition("=")[0])',
         "self._option_string_actions.get(word)",
         (f"{_BAD}[prepare x --plan=DELAY --plan DELAY]",),
@@ -209,7 +209,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "options-abbreviated",
-        _REFERENCE,
+        "reference/cli/options.py",
         "allow_abbrev=False",
         "allow_abbrev=True",
         (f"{_BAD}[check x --hel]",),
@@ -273,7 +273,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "long-that-adds-nothing",
-        _REFERENCE,
+        "reference/cli/verify_command.py",
         "    if options.long and not long:",
         "    if options.long and not names:",
         ("tests/reference/test_cli.py::test_bad_input",),

@@ -201,7 +201,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "run-without-proof",
-        "reference/cli/main.py",
+        "reference/cli/run_command.py",
         "    prove(case)\n    return _run_rank",
         "    return _run_rank",
         ("tests/reference/test_cli.py::test_bad_input",),

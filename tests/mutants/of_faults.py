@@ -480,7 +480,7 @@ MUTANTS = (
     ),
     Mutant(
         "own-worlds-unasked",
-        "faults/pytest_plugin.py",
+        "faults/testing/leak_account.py",
         "    return others([idle.world for idle in scene.idles])",
         "    return others([idle.world for idle in scene.idles])[:0]",
         ("tests/faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",),

@@ -21,7 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "unused-plan-passes",
-        _PLUGIN,
+        "faults/testing/plan_check.py",
         "    if scene.plan is None or not (scene.plan.guest or scene.plan.worked()):",
         "    if scene.plan is None:",
         _TABLE,
@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "late-mark-ignored",
-        _PLUGIN,
+        "faults/testing/plan_check.py",
         """    return "" if marks_of(item) == scene.marks else""",
         """    return "" if scene.marks else""",
         _TABLE,
@@ -37,7 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "misuse-excused",
-        _PLUGIN,
+        "faults/testing/plan_check.py",
         "    if excinfo is None or not isinstance(excinfo.value, Misuse):",
         "    if True:",
         _REFUSED,
@@ -162,7 +162,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "temporary-folder-stays",
-        _PLUGIN,
+        "faults/testing/leak_account.py",
         "        tempfile.tempdir = before",
         "        tempfile.tempdir = before if left else tempfile.tempdir",
         _TABLE,
@@ -170,7 +170,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "own-hook-stays",
-        _PLUGIN,
+        "faults/testing/leak_account.py",
         """        sys.modules["faults.hook"].remove()
 """,
         "",
@@ -179,7 +179,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "idle-logs-not-kept",
-        _PLUGIN,
+        "faults/testing/leak_account.py",
         """    finally:
         scene.save()""",
         """    finally:
@@ -198,7 +198,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "expected-failures-need-no-fault",
-        _PLUGIN,
+        "faults/testing/plan_check.py",
         "    if text := _not_fired(item):",
         "    if (text := _not_fired(item)) and not item.get_closest_marker('xfail'):",
         _TABLE,
@@ -318,7 +318,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a-folder-that-nothing-can-be-kept-in",
-        _PLUGIN,
+        "faults/testing/failure_report.py",
         "    except OSError as error:\n        scene.keep = None",
         "    except PermissionError as error:\n        scene.keep = None",
         ("tests/reference/test_private_folder.py::test_a_failed_test_that_cannot_be_kept_says_why",),
@@ -326,7 +326,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "seeds-of-any-length",
-        _PLUGIN,
+        "faults/testing/settings.py",
         " or len(seed) > DIGITS:",
         ":",
         ("tests/faults/test_pytest_plugin.py::test_options_that_mean_nothing",),

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _POLE, _ONE, _MANY = "reference/training/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
 _RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/corpus.py", "reference/pipeline.py"
 _TRACE = "reference/trace/trace.py"
+_HALVES_FILE = "reference/training/resnet_shards.py"
 
 
 def _killers(*cases: str) -> tuple[str, ...]:
@@ -406,7 +407,7 @@ _PIPELINE = (
     ),
     Mutant(
         "images-of-the-first-batch",
-        _PIPE,
+        "reference/training/images.py",
         "            inputs = torch.randn(shape, generator=draws)",
         '            inputs = torch.randn(shape, generator=generator(case.seed, "images"))',
         _killers("pipeline-parts"),
@@ -415,25 +416,25 @@ _PIPELINE = (
     Mutant(
         "halves-drawn-alike",
         _PIPE,
-        'seed_for(case.seed, f"shard{half}")',
-        'seed_for(case.seed, "shard1")',
+        '{"name": f"shard{half}",',
+        '{"name": "shard1",',
         _killers("pipeline-parts"),
         "both halves draw the same numbers",
     ),
     Mutant(
         "halves-not-bent",
-        _PIPE,
-        "        last = half == 2 and place == case.depth - 1",
-        "        last = half == 2 and place == case.depth - 1\n        if half == 1 and place == case.depth - 1:\n"
-        "            return nn.Sequential(*layers, nn.Linear(inputs, case.width))",
+        _HALVES_FILE,
+        "        last = half == 2 and place == depth - 1",
+        "        last = half == 2 and place == depth - 1\n        if half == 1 and place == depth - 1:\n"
+        "            return nn.Sequential(*layers, nn.Linear(inputs, width))",
         _killers("pipeline-parts"),
         "the first half lacks its last ReLU",
     ),
     Mutant(
         "last-step-not-taken",
         _PIPE,
-        "                opt.step(context_id)",
-        "                if step < case.steps - 1:\n                    opt.step(context_id)",
+        "            opt.step(context_id)",
+        "            if step < case.steps - 1:\n                opt.step(context_id)",
         _killers("pipeline-parts"),
         "the last batch changes nothing",
         also=((_PIPE, "        opt.step()\n", "        if step < case.steps - 1:\n            opt.step()\n"),),
@@ -450,23 +451,23 @@ _PIPELINE = (
     Mutant(
         "gradients-added-up",
         _PIPE,
-        "                dist_autograd.backward(context_id, [loss])",
-        "                dist_autograd.backward(context_id, [loss * (step + 1)])",
+        "            dist_autograd.backward(context_id, [loss])",
+        "            dist_autograd.backward(context_id, [loss * (step + 1)])",
         _killers("pipeline-parts"),
         "a step takes the gradients of the steps before it as well",
         also=((_PIPE, "        opt.zero_grad()\n", "        opt.zero_grad() if step == 0 else None\n"),),
     ),
     Mutant(
         "buffers-of-the-last-part",
-        _PIPE,
+        _HALVES_FILE,
         "        self._norm_layer = nn.BatchNorm2d",
-        "        self._norm_layer = partial(nn.BatchNorm2d, momentum=1.0)",
+        "        self._norm_layer = lambda channels: nn.BatchNorm2d(channels, momentum=1.0)",
         _killers("pipeline-resnet50"),
         "batch norm's statistics are those of the last micro-batch alone",
     ),
     Mutant(
         "published-splits",
-        "reference/rpc/shard.py",
+        _PIPE,
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
         _killers("pipeline-resnet50"),
@@ -476,8 +477,8 @@ _PIPELINE = (
     Mutant(
         "first-half-initialised",
         _PIPE,
-        "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)\n        self._initialise()",
-        "        self.fc = nn.Linear(512 * self._block.expansion, num_classes)",
+        "        self.fc = nn.Linear(FEATURES, num_classes)\n        initialise(self)",
+        "        self.fc = nn.Linear(FEATURES, num_classes)",
         _killers("pipeline-resnet50"),
         "the second half's convolutions are drawn by another rule than the first's, as published (S4.9)",
     ),
@@ -649,15 +650,15 @@ _BEYOND = (
     ),
     Mutant(
         "images-classes-in-a-byte",
-        _PIPE,
-        "one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=draws)",
-        "one_hot_indices = torch.randint(case.num_classes, (case.batch_size, 1), generator=draws) % 256",
+        "reference/training/images.py",
+        "one_hot_indices = torch.randint(num_classes, (shape[0], 1), generator=draws)",
+        "one_hot_indices = torch.randint(num_classes, (shape[0], 1), generator=draws) % 256",
         _killers("pipeline-many"),
         "classes from 256 on are taken for others",
     ),
     Mutant(
         "straight-from-the-ninth-layer-on",
-        _PIPE,
+        _HALVES_FILE,
         "*([] if last else [nn.ReLU()])",
         "*([] if last or place > 7 else [nn.ReLU()])",
         _killers("pipeline-deep"),
@@ -666,24 +667,24 @@ _BEYOND = (
     Mutant(
         "resnets-halves-by-another-name",
         _PIPE,
-        'seed_for(case.seed, f"shard{half}")',
-        'seed_for(case.seed, f"shard{half}" if case.model == "mlp" else f"resnet{half}")',
+        '{"name": f"shard{half}",',
+        '{"name": f"shard{half}" if case.model == "mlp" else f"resnet{half}",',
         _HALVES,
         "one of the models is drawn by another name",
     ),
     Mutant(
         "residuals-of-halves-begin-at-zero",
-        _PIPE,
-        '                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")',
-        '                nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")\n'
-        "            elif isinstance(m, Bottleneck):\n"
-        "                nn.init.zeros_(m.bn3.weight)",
+        _HALVES_FILE,
+        '            nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")',
+        '            nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")\n'
+        "        elif isinstance(m, Bottleneck):\n"
+        "            nn.init.zeros_(m.bn3.weight)",
         _HALVES,
         "the last batch norm of every block begins at zero",
     ),
     Mutant(
         "stem-with-relu6",
-        _PIPE,
+        _HALVES_FILE,
         "            nn.ReLU(inplace=True),",
         "            nn.ReLU6(inplace=True),",
         _killers("pipeline-resnet50-steep"),

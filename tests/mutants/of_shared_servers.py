@@ -60,8 +60,8 @@ _BASICS = (
     _shared(
         "callee-reseeded-alike",
         *("rpc_basics", "rpc_basics"),
-        'args=(seed_for(self.case.seed, f"{to}/{step}"),)',
-        "args=(seed_for(self.case.seed, to),)",
+        'args=(seed_for(case.seed, f"{to}/{step}"),)',
+        "args=(seed_for(case.seed, to),)",
         "what a callee draws does not change with the step",
         ('manual_seed(seed_for(case.seed, f"{to}/{step}"))', "manual_seed(seed_for(case.seed, to))"),
     ),

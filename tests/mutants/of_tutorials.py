@@ -260,8 +260,8 @@ MUTANTS = (
     Mutant(
         "leaked-context",
         "reference/dist_autograd.py",
-        "        return recorder.trace()\n\n    def train_in_context",
-        "        dist_autograd._new_context()\n        return recorder.trace()\n\n    def train_in_context",
+        "                turn.clear()\n    return recorder.trace()",
+        "                turn.clear()\n    dist_autograd._new_context()\n    return recorder.trace()",
         ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
@@ -299,7 +299,7 @@ MUTANTS = (
     ),
     Mutant(
         "split-by-size",
-        _SHARD,
+        "reference/pipeline.py",
         "xs.tensor_split(self.num_split), start",
         "xs.split(self.num_split), start",
         ("tests/reference/test_shard.py::test_num_split_is_the_number_of_micro_batches",),
@@ -408,11 +408,11 @@ MUTANTS = (
         "who lets go of a model that DDP's hook still works on hangs",
     ),
     Mutant(
-        "steps-without-end",
+        "step-not-said",
         "reference/hybrid_ddp.py",
-        "        if self.step >= self.case.steps:",
-        "        if self.step > 10**6:",
-        ("tests/reference/test_hybrid_ddp.py::test_a_report_after_the_last_step_is_refused",),
-        "trainers that train twice make a trace of more steps than were asked for",
+        "args=(ps_rref, name, step, context_id)",
+        "args=(ps_rref, name, 0, context_id)",
+        (f"{_QUICK}[hybrid_ddp]",),
+        "reports carry the number of another step",
     ),
 )

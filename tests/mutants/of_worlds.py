@@ -272,7 +272,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-tests-have-left-things",
-        "faults/pytest_plugin.py",
+        "faults/testing/leak_account.py",
         "    if left and request.session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):",
         "    if left:",
         ("tests/faults/test_pytest_plugin.py::test_a_run_that_is_interrupted_ends_as_pytests_own",),
@@ -345,10 +345,18 @@ MUTANTS = (
     Mutant(
         "serving-roles-left-out",
         "reference/roles.py",
-        "super().__init__({**roles, **dict.fromkeys(serving, serve)})",
-        "super().__init__(roles)",
+        "        everything = {**roles, **dict.fromkeys(serving, serve)}",
+        "        everything = {**roles}",
         ("tests/reference/test_roles.py::test_serving_roles_come_last_and_return_at_once",),
         "roles that only answer calls are not started",
+    ),
+    Mutant(
+        "first-call-imports",
+        "reference/roles.py",
+        "        answering = partial(serve, *modules)",
+        "        answering = partial(serve)",
+        ("tests/reference/test_roles.py::test_a_serving_role_imports_what_the_others_call",),
+        "the first call of a role that only serves waits until the tutorial is imported there, and exceeds its limit",
     ),
     Mutant(
         "options-of-all-forgotten",
@@ -408,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "run-is-reached-from-outside",
-        "reference/cli/main.py",
+        "reference/cli/run_command.py",
         "on_progress=progress, isolated=True)",
         "on_progress=progress, isolated=False)",
         (f"{_COMMANDS}[run]",),

@@ -21,8 +21,7 @@ from multiprocessing import util
 from types import ModuleType
 from typing import Any, NoReturn
 
-# One thread an operator, from the moment that torch is loaded: `reference.system.preload_first` has it so for every
-# forkserver.
+# One thread an operator from the moment that torch is loaded, as `preload_first` has it for every forkserver.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 _COMMAND = "from multiprocessing.forkserver import main; "

@@ -85,7 +85,8 @@ _RUN = {
 }
 
 _PICTURE = {
-    "--picture FILE where the table's picture goes (default: NAME.png)": (
+    "--picture FILE where the table's picture goes (default: NAME.png, not replaced unasked)": (
+        "reference/test_timing.py::test_an_earlier_picture_is_replaced_only_if_the_user_says_so",
         "reference/test_timing.py::test_the_table_and_the_picture",
         "reference/test_timing.py::test_refused_before_anything_starts",
     ),

@@ -180,8 +180,8 @@ def test_documented_commands_start(
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
-    for place in ("launch", "verify", "warm_up", "run_rank"):
-        monkeypatch.setattr(reference.cli.main, place, started)
+    for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
+        monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
@@ -343,11 +343,12 @@ def test_what_ci_runs() -> None:
     environments = ConfigParser(interpolation=None)
     environments.read(ROOT / "tox.ini")
     assert environments["testenv:ci"]["commands"].strip().split("\n") == [
-        "{[testenv:lint]commands}",
-        "python -m pytest -n 3",
+        "ruff check .",
+        "ruff format --check .",
+        'python -m tests.side_by_side "python -m pytest -n 3" mypy',
         "python -m pytest -n 3 -m long --durations=40",
-        "python -m tests.mutants --no-control",  # the killers have just passed on the healthy code
-        "python -m reference verify",
+        # Without a control of the mutants: their killers have just passed on the healthy code.
+        'python -m tests.side_by_side "python -m tests.mutants --no-control" "python -m reference verify"',
     ]
 
 

@@ -15,8 +15,8 @@ import reference.parameter_server as single
 import reference.reinforce
 import reference.rnn
 import reference.sharded_parameter_server as sharded
+from reference.pipeline import DistResNet50
 from reference.rpc.parameter_chain import ParameterChain
-from reference.rpc.shard import DistPipeline
 
 
 def forget_to_divide(role: str) -> None:
@@ -101,8 +101,8 @@ def lose_a_micro_batch(role: str) -> None:
 
 def forget_the_second_shard(role: str) -> None:
     """The optimizer hears of the first one's parameters only."""
-    right: Any = DistPipeline.parameter_rrefs
-    DistPipeline.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]  # type: ignore[method-assign]
+    right: Any = DistResNet50.parameter_rrefs
+    DistResNet50.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]  # type: ignore[method-assign]
 
 
 def step_twice(role: str) -> None:

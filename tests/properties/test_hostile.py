@@ -29,7 +29,9 @@ from faults.ledger.record import End, RecordError
 from faults.plan import Fault, Plan, PlanError
 from faults.run.launch_scope import prepared
 from reference import TUTORIALS, load
-from reference.cli.main import BadInput, _run_parser, main
+from reference.cli.main import main
+from reference.cli.options import BadInput
+from reference.cli.run_command import _run_parser
 from reference.trace import CaseError, Trace, TraceError, compare
 from reference.trace.entry import REAL
 from reference.verify import judge

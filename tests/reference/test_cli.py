@@ -14,9 +14,10 @@ from typing import Any, Self
 import pytest
 import torch
 
-import reference.cli.main
+import reference
 import reference.verify.verify
 from reference import TUTORIALS, load, parameter_server, rpc_basics
+from reference.cli import run_command, verify_command
 from reference.cli.main import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
@@ -44,7 +45,7 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*arguments: object, **options: object) -> None:
         pytest.fail(f"started {arguments}")
 
-    for module in (reference.cli.main, reference.verify.verify):
+    for module in (run_command, reference.verify.verify):
         monkeypatch.setattr(module, "launch", started)
     monkeypatch.setattr("reference.world.torchrun.start_agent", started)
 
@@ -86,7 +87,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
     """A world in which parameter_server went well."""
     trace = train_locally(parameter_server.Case(steps=2))
     fake = FakeWorld({"ps": Returned(trace), "worker1": Returned()})
-    for module in (reference.cli.main, reference.verify.verify):
+    for module in (run_command, reference.verify.verify):
         monkeypatch.setattr(module, "launch", fake)
     return fake
 
@@ -225,7 +226,7 @@ def test_an_impossible_deadline(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused by the real launch, before its first process."""
-    monkeypatch.setattr(reference.cli.main, "launch", reference.world.launch)
+    monkeypatch.setattr(run_command, "launch", reference.world.launch)
     monkeypatch.setattr("reference.world.launcher.start", reference.verify.verify.launch)
     line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
     assert line == f"a deadline is a positive number of seconds, at most 1e+06, got {float(deadline)}"
@@ -453,7 +454,7 @@ def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reference.cli.main, "launch", interrupted)
+    monkeypatch.setattr(run_command, "launch", interrupted)
     assert main(["run", "rpc_basics"]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 
@@ -556,7 +557,7 @@ def test_verify_without_names_runs_everything(
         asked.append(case)
         return Row(case, 7, 1.25, "0.50 of its bound in x", "within bound")
 
-    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    monkeypatch.setattr(verify_command, "verify", pretend)
     assert main(["verify"]) == 0
     rows_of = [(CASE_TYPES[name], changes) for name in TUTORIALS for changes in reference.verify.verify.CASES[name]]
     wanted = [kind.exact(**given) if "arithmetic" in given else kind(**given) for kind, given in rows_of]
@@ -697,7 +698,7 @@ def test_under_torchrun_the_case_fits_the_processes(
         played.append((dict(roles), deadline))
         return "ps", train_locally(parameter_server.Case(steps=2))
 
-    monkeypatch.setattr(reference.cli.main, "run_rank", play)
+    monkeypatch.setattr(run_command, "run_rank", play)
     for name, value in {"RANK": "0", "WORLD_SIZE": size}.items():
         monkeypatch.setenv(name, value)
     assert main(["run", "parameter_server", *options]) == 0
@@ -739,7 +740,7 @@ def test_long_adds_rows_that_have_a_goal(monkeypatch: pytest.MonkeyPatch, capsys
         asked.append(judged_by)
         return Row(case, 3, 1.0, "-", "missed" if judged_by else "equal")
 
-    monkeypatch.setattr(reference.cli.main, "verify", pretend)
+    monkeypatch.setattr(verify_command, "verify", pretend)
     assert main(["verify", "reinforce"]) == 0
     assert main(["verify", "--long", "reinforce"]) == 1
     short = len(reference.verify.verify.CASES["reinforce"])

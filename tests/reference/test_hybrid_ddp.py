@@ -216,16 +216,18 @@ def one_more_step(case: Case) -> list[str]:
     """Runs on ps: all steps of a single trainer, and one more; how each ended."""
     server = EmbeddingServer(case)
     rref, ends = RRef(server), []
-    for indices, _ in [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")][: case.steps + 1]:
+    batches = [*get_next_batch(case, "trainer1"), *get_next_batch(case, "trainer1")]
+    for step, (indices, _) in enumerate(batches[: case.steps + 1]):
         with dist_autograd.context() as context_id:
             rows = rpc.rpc_sync("ps", EmbeddingServer.lookup, args=(rref, indices))
             dist_autograd.backward(context_id, [rows.sum()])  # type: ignore[attr-defined]
             try:
-                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", context_id))
+                rpc.rpc_sync("ps", EmbeddingServer.update, args=(rref, "trainer1", step, context_id))
                 ends.append("updated")
             except Exception as error:
                 ends.append(cause_of(error))
-    return [*ends, f"{server.step} steps"]
+    server.step.close()
+    return [*ends, f"{server.step.number} steps"]
 
 
 def test_a_report_after_the_last_step_is_refused() -> None:

@@ -20,7 +20,7 @@ import faults.cli.main
 import faults.run.runs
 from faults.plan import Plan
 from faults.run.subject import of_tutorial
-from reference.cli import main, timing
+from reference.cli import main, run_command, timing
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
 from reference.system import isolated_network, network_namespace
@@ -248,7 +248,7 @@ def test_the_commands_of_tutorials_isolate_every_world(
         isolated.append(world.isolated)
         return world
 
-    for module in (main, timing, verify, faults.run.runs):
+    for module in (run_command, timing, verify, faults.run.runs):
         monkeypatch.setattr(module, "launch", launched)
     command, worlds = COMMANDS[name]
     assert command(tmp_path / "run") == 0

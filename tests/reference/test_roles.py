@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import sys
+from colorsys import rgb_to_hls
 from functools import partial
 from pathlib import Path
 
@@ -21,9 +23,18 @@ def test_numbered_roles_count_from_one() -> None:
 
 
 def test_serving_roles_come_last_and_return_at_once() -> None:
-    roles = Roles({"ps": int}, serving=numbered("trainer", 2))
-    assert list(roles.items()) == [("ps", int), ("trainer1", serve), ("trainer2", serve)]
-    serve()
+    roles = Roles({"first": serve, "ps": int}, serving=numbered("trainer", 2))
+    assert list(roles) == ["first", "ps", "trainer1", "trainer2"]
+    assert [roles[name]() for name in roles] == [None, 0, None, None]
+
+
+def test_a_serving_role_imports_what_the_others_call() -> None:
+    """Not the first call, whose limit may be shorter than the import takes."""
+    roles = Roles({"a": partial(partial(rgb_to_hls, 1, 1), 1), "b": partial(int)}, serving=["c"])
+    assert roles["c"].args == ("builtins", "colorsys")  # type: ignore[attr-defined]
+    del sys.modules["colorsys"]
+    roles["c"]()
+    assert "colorsys" in sys.modules
 
 
 def test_a_serving_role_answers_calls_until_the_shutdown() -> None:
@@ -41,5 +52,5 @@ def test_roles_have_the_options_of_all_and_their_own() -> None:
 def test_roles_import_nothing_that_starts_processes() -> None:
     tree = ast.parse(Path(reference.roles.__file__).read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert modules == {"__future__", "collections.abc", "typing"}
+    assert modules == {"__future__", "collections.abc", "functools", "importlib", "typing"}
     assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))

@@ -16,7 +16,7 @@ import torch.distributed.rpc as rpc
 from reference import rref_dataflow
 from reference.outcome import Raised, Returned
 from reference.rpc.traffic import traffic
-from reference.rref_dataflow import Case, Coordinator, payload, roles
+from reference.rref_dataflow import Case, payload, roles, run_coordinator
 from reference.world import launch
 from tests.support.runs import against_twin, play, run
 
@@ -51,7 +51,7 @@ class Detour:
             return remote(to, function, args=args)
 
         with patch.object(rpc, "remote", diverted):
-            return Coordinator(self.case)()
+            return run_coordinator(self.case)
 
 
 def test_a_payload_through_the_coordinator_is_noticed() -> None:

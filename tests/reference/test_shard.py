@@ -14,7 +14,8 @@ from torch import nn
 from torch.distributed.rpc import RRef
 
 from reference.outcome import Raised, RoleFailed
-from reference.rpc.shard import DistPipeline, SequentialShard, Shard
+from reference.pipeline import DistResNet50
+from reference.rpc.shard import SequentialShard, Shard
 from reference.world import World
 
 WORKERS = ("worker1", "worker2")
@@ -50,7 +51,7 @@ def rows(shard: RRef[Any]) -> list[int]:
 def micro_batches(num_split: int, batch: int, failing: int | None = None) -> tuple[list[list[int]], bool]:
     """Runs on the master: rows of the micro-batches that each shard saw, and whether the output is the input."""
     second = partial(noting_shard, num_split, failing)
-    model = DistPipeline(num_split, WORKERS, [partial(noting_shard, num_split), second])
+    model = DistResNet50(num_split, WORKERS, [partial(noting_shard, num_split), second])
     xs = torch.arange(2.0 * batch).view(batch, 2)
     same = all(torch.equal(model(xs), xs) for _ in range(2))
     seen = [
@@ -128,7 +129,7 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
 
 def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Runs on the master: whose the parameters are, their gradients in the context, and after it."""
-    model = DistPipeline(2, WORKERS, [linear_shard, linear_shard])
+    model = DistResNet50(2, WORKERS, [linear_shard, linear_shard])
     with dist_autograd.context() as context_id:
         dist_autograd.backward(context_id, [model(torch.ones(4, 2)).sum()])  # type: ignore[attr-defined]
         inside = model.gradients(context_id)
@@ -180,5 +181,5 @@ def count_gradients(context_id: int) -> list[torch.Tensor]:
 
 
 def test_a_proxys_first_asynchronous_call_loses_the_gradients(world: World) -> None:
-    """torch 2.13: why `DistPipeline` uses its RRefs before any batch does. No error, no gradient."""
+    """torch 2.13: why `DistResNet50` uses its RRefs before any batch does. No error, no gradient."""
     assert world.call("master", first_call_in_a_context) == [0, 2]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import reference.cli.main
+import reference.cli.table_command
 import reference.trace.case
 from reference.batch_reinforce import Case
 from reference.cli.main import main
+from reference.cli.table_command import ask_to_replace
 from reference.cli.timing import (
     CellFailed,
     Clock,
@@ -143,6 +145,38 @@ def test_the_table_and_the_picture(
     assert (tmp_path / "batch_reinforce.png").stat().st_size > 1000
 
 
+class Answers(io.StringIO):
+    """A terminal on which these answers are typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("answer", [None, "", "n\n", "no, thanks\n"])
+def test_an_earlier_picture_is_replaced_only_if_the_user_says_so(
+    answer: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before anything starts: whoever has no terminal is refused at once."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "batch_reinforce.png").write_text("an earlier one")
+    if answer is not None:
+        monkeypatch.setattr("sys.stdin", Answers(answer))
+        monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    said = refused(["--compare-batching"], capsys, monkeypatch)
+    assert said.endswith("batch_reinforce.png exists and is not replaced, wanted --picture FILE")
+    assert (tmp_path / "batch_reinforce.png").read_text() == "an earlier one"
+
+
+def test_an_earlier_picture_is_replaced_once_the_user_has_agreed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipeline.png").touch()
+    monkeypatch.setattr("sys.stdin", Answers("Y\n"))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    ask_to_replace("pipeline.png")
+
+
 def test_a_run_that_fails_ends_the_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -151,7 +185,7 @@ def test_a_run_that_fails_ends_the_table(
     def measured(case: Any, deadline: float, report: object) -> Times:
         return Times(1.5, None) if case.observers == 1 else timed(case, 0.001)
 
-    monkeypatch.setattr(reference.cli.main, "timed", measured)
+    monkeypatch.setattr(reference.cli.table_command, "timed", measured)
     assert main(["run", "batch_reinforce", "--compare-batching", "--max-observers", "3", *FAST]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("batch_reinforce failed:\n")

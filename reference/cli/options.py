@@ -1,0 +1,90 @@
+"""What both commands do with options: take them by their whole names, and refuse bad input in one line."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from reference import TUTORIALS, load
+from reference.system.atomic_file import place_of
+from reference.system.printable import OneLine, is_file_name, shown
+from reference.trace.case import Case, listed
+
+
+class BadInput(OneLine):
+    """One line for the user; exit status 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes each option by its whole name and once, and says what is wrong in one line, without the usage."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+    def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
+        """Raises BadInput."""
+        given: set[str] = set()
+        for word in takewhile(lambda word: word != "--", args):
+            action = self._option_string_actions.get(word.partition("=")[0])
+            if action is not None and action.dest in given:
+                self.error(f"{'/'.join(action.option_strings)} is given twice, wanted once")
+            given |= {action.dest} if action is not None else set()
+        return super().parse_args(args)
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized arguments"):
+            names = [option for action in self._actions for option in action.option_strings or [str(action.metavar)]]
+            message = f"{message}; wanted {', '.join(names)}"
+        raise BadInput(message)
+
+
+def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
+    """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
+    for item in listed(load(name).Case):
+        kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
+        options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
+        if item.name == "record" and saves:
+            default += "; without --save: ends"
+        option = f"--{item.name.replace('_', '-')}"
+        if kind is bool:
+            parser.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=default)
+        else:
+            shape = options or {int: "N", float: "X", str: "TEXT"}[kind]
+            parser.add_argument(option, type=kind, metavar=shape, help=default)
+
+
+def known(name: str) -> str:
+    if name not in TUTORIALS:
+        raise BadInput(f"unknown tutorial {shown(name)}, wanted one of {', '.join(TUTORIALS)}")
+    return name
+
+
+def check_device(case: Case) -> None:
+    """Refuse a device that is not there. Asks without touching it."""
+    if getattr(case, "device", "cpu") == "cuda" and not torch.cuda.is_available():
+        raise BadInput("device 'cuda' is not available on this machine, wanted 'cpu'")
+
+
+def check_writable(path: str) -> None:
+    """Refuse a file that could not be written, before anything runs."""
+    try:
+        if not is_file_name(path) or not is_file_name(str(Path(path).resolve())):
+            raise BadInput(f"cannot write {shown(path)}: wanted a name in UTF-8")
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
+        if target.exists() and not target.is_file():
+            raise BadInput(f"cannot write {path}: it is not a plain file")
+        place_of(path)
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror or error}") from error
+    except RuntimeError as error:
+        raise BadInput(f"cannot write {path}: a loop of links") from error

@@ -1,0 +1,137 @@
+"""``run NAME``: train one tutorial here, or play the role of this rank under torchrun."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reference import TUTORIALS, load
+from reference.cli.failure import report_failure
+from reference.cli.options import BadInput, Parser, add_case_options, check_device, check_writable, known
+from reference.cli.progress_bar import watch
+from reference.cli.table_command import run_table, table_of, table_options
+from reference.cli.timing import SWEEPS, add_options
+from reference.outcome import WorldError
+from reference.system.printable import one_line, printable, shown
+from reference.trace.case import Case, listed
+from reference.trace.trace import Trace, TraceError
+from reference.verify.verify import culprits, prove, trace_of
+from reference.world.launcher import launch
+from reference.world.torchrun import number_in, run_rank
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Train one tutorial; under torchrun, play the role of this rank."""
+    if not arguments:
+        raise BadInput(f"run what? wanted one of {', '.join(TUTORIALS)}")
+    if arguments[0] in ("-h", "--help"):
+        print("usage: python -m reference run NAME [options]; `run NAME --help` lists a tutorial's options")
+        print(f"NAME: {', '.join(TUTORIALS)}")
+        return 0
+    name = known(arguments[0])
+    options = vars(_run_parser(name).parse_args(arguments[1:]))
+    save, deadline = options.pop("save"), options.pop("deadline")
+    swept = {key: options.pop(key) for key in table_options(name)}
+    given = {key: value for key, value in options.items() if value is not None}
+    under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
+    if given.get("arithmetic") == "exact":
+        scaled = fitted(name, given, world_size()) if under_torchrun else given
+        given = {**load(name).Case.EXACT, **scaled}  # what fits, where nothing is given
+    plan = table_of(name, given, swept, save, deadline)
+    if plan is not None:
+        return run_table(name, plan, swept["picture"] or f"{name}.png", deadline)
+    if save is None:
+        given.setdefault("record", "ends")  # nobody will see the steps in between
+    if under_torchrun:
+        given = fitted(name, given, world_size())
+    case = load(name).Case(**given)
+    check_device(case)
+    if save is not None:
+        check_writable(save)
+    prove(case)
+    return _run_rank(case, save, deadline) if under_torchrun else _run_here(case, save, deadline)
+
+
+def _run_parser(name: str) -> Parser:
+    parser = Parser(
+        prog=f"python -m reference run {name}",
+        description=(load(name).__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_case_options(parser, name, saves=True)
+    parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
+    limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
+    parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
+    if name in SWEEPS:
+        add_options(parser, SWEEPS[name])
+    return parser
+
+
+def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
+    module = load(name)
+    for item in listed(module.Case):
+        if item.metadata.get("scales") and item.name not in given:
+            others = len(module.roles(module.Case())) - getattr(module.Case(), item.name)
+            return {**given, item.name: size - others}
+    return dict(given)
+
+
+def world_size() -> int:
+    """torchrun's number of processes."""
+    size = number_in("WORLD_SIZE")
+    if size is None:
+        raise BadInput(f"WORLD_SIZE must be a number, got {shown(os.environ['WORLD_SIZE'])}")
+    return size
+
+
+def _run_here(case: Case, save: str | None, deadline: float) -> int:
+    roles = load(case.tutorial()).roles(case)
+    start = time.monotonic()
+    with (
+        watch(case.tutorial()) as progress,
+        launch(roles, deadline=deadline, on_progress=progress, isolated=True) as world,
+    ):
+        outcomes = world.wait()
+        logs = {name: world.log(name) for name in culprits(outcomes)}
+    try:
+        trace = trace_of(outcomes)
+    except TraceError:
+        report_failure(case.tutorial(), culprits(outcomes), logs)
+        return 1
+    print(f"{case.tutorial()}: {len(roles)} roles, {case.steps} steps in {time.monotonic() - start:.1f} s")
+    return _finish(trace, save)
+
+
+def _finish(trace: Trace, save: str | None) -> int:
+    losses = trace.losses()
+    if losses:
+        print(f"  mean loss {losses[0]:.6g} at the first step, {losses[-1]:.6g} at the last")
+    if save is not None:
+        try:
+            trace.save(save)
+        except (OSError, TraceError) as error:
+            print(one_line(f"error: trained, but {save} could not be written: {error}"), file=sys.stderr)
+            return 1
+        print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
+    return 0
+
+
+def _run_rank(case: Case, save: str | None, deadline: float) -> int:
+    """Leaves without the interpreter's own shutdown if a rank fails: a live RPC agent may never let it end."""
+    try:
+        with watch(f"rank {os.environ['RANK']}", logged=True):
+            _, value = run_rank(load(case.tutorial()).roles(case), deadline=deadline)
+    except WorldError:
+        raise
+    except Exception as error:
+        print(f"rank {os.environ['RANK']} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+    if isinstance(value, Trace):
+        print(f"{case.tutorial()}: {os.environ['WORLD_SIZE']} roles, {case.steps} steps")
+        return _finish(value, save)
+    return 0

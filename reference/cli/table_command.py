@@ -1,0 +1,88 @@
+"""``run NAME`` for a table of several runs, one world after the other, and its picture."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from reference import load
+from reference.cli.failure import report_failure
+from reference.cli.options import BadInput, check_device, check_writable
+from reference.cli.picture import SUFFIXES, drawable
+from reference.cli.progress_bar import watch
+from reference.cli.timing import SWEEPS, CellFailed, Measured, Plan, timed, warm_up
+from reference.verify.verify import prove
+from reference.world.start import check_deadline
+
+
+def table_options(name: str) -> list[str]:
+    """The options of ``run NAME`` that are for its table, as argparse names them."""
+    return [option.replace("-", "_") for option in (*SWEEPS[name].options, "picture")] if name in SWEEPS else []
+
+
+def table_of(
+    name: str, given: Mapping[str, Any], swept: Mapping[str, Any], save: str | None, deadline: float
+) -> Plan | None:
+    """The table that is asked for, its every case made; None for a plain run."""
+    if name not in SWEEPS:
+        return None
+    plan = SWEEPS[name].plan(load(name).Case, {"record": "ends", **given}, swept)
+    picture = swept["picture"]
+    if plan is None:
+        if picture is not None:
+            raise BadInput("--picture is for a table of several runs, and none is asked for")
+        return None
+    if save is not None:
+        raise BadInput("--save is for one run, and a table of several is asked for")
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        raise BadInput("a table of several runs starts worlds of its own: run it without torchrun")
+    if not drawable(picture or f"{name}.png"):
+        raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
+    check_writable(picture or f"{name}.png")
+    if picture is None:
+        ask_to_replace(f"{name}.png")
+    check_deadline(deadline)
+    for _, _, case in plan.cells():
+        check_device(case)
+        prove(case)
+    return plan
+
+
+def ask_to_replace(picture: str) -> None:
+    """Ask on the terminal before a picture of an earlier table is replaced under its default name.
+
+    Raises:
+        BadInput: the answer is no, or there is no terminal to ask on.
+    """
+    if not Path(picture).exists():
+        return
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"{picture} exists: replace it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise BadInput(f"{picture} exists and is not replaced, wanted --picture FILE")
+
+
+def run_table(name: str, plan: Plan, picture: str, deadline: float) -> int:
+    measured, failed = Measured(plan), False
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    warm_up()
+    for number, way, case in plan.cells():
+        try:
+            with watch(f"{name} {plan.over}={number} {way}".strip()) as progress:
+                measured.times[number, way] = timed(case, deadline, progress)
+        except CellFailed as error:
+            report_failure(name, error.outcomes, error.logs)
+            failed = True
+            break
+    console.print(measured.table(name))
+    if failed:
+        return 1
+    measured.draw(picture, name)
+    print(f"picture in {picture}")
+    return 0

@@ -1,0 +1,44 @@
+"""``verify``: every tutorial against its twin, as a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from reference import TUTORIALS
+from reference.cli.options import BadInput, Parser, known
+from reference.cli.progress_bar import watch
+from reference.trace.case import Case
+from reference.verify.verify import CASES_LONG, cases, changes, long_cases, verify
+
+
+def run_verify(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference verify", description="Hold tutorials against their twins.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="tutorials (default: all)")
+    parser.add_argument("--long", action="store_true", help="also the runs that take minutes, and what they must reach")
+    options = parser.parse_args(arguments)
+    names = [known(name) for name in options.names] or list(TUTORIALS)
+    long = long_cases(names) if options.long else []
+    if options.long and not long:
+        raise BadInput(f"--long adds no run of {', '.join(names)}, wanted {', '.join(CASES_LONG)} among the names")
+    wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names)]
+    wanted += [(case, {"goal": True}) for case in long]
+    table = Table(title="verify: RPC against the single-process twin")
+    for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):
+        table.add_column(
+            column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
+        )
+    held = True
+    for case, judged_by in wanted:
+        with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
+            row = verify(case, progress, **judged_by)
+        held = held and row.holds
+        numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
+        texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
+        table.add_row(*map(Text, texts))  # errors have brackets: they are no markup
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return 0 if held else 1
