@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
+from types import ModuleType
 
 from reference.system import interrupts
 
@@ -17,7 +19,7 @@ def status_of(module: str, failed: int) -> int:
     interrupts.leave_at_once()
     _open_streams()
     try:
-        main = import_module(module).main
+        main = _imported(module).main
         # What a time limit sends, or a terminal that is closed, must not leave a script running either.
         interrupts.listen()
         status: int = main(sys.argv[1:])
@@ -35,6 +37,19 @@ def status_of(module: str, failed: int) -> int:
     # the next `exec`: a command that is started by `-m` would end by SIGINT, and not with this status.
     exec("")
     return status
+
+
+def _imported(module: str) -> ModuleType:
+    """The module, imported without garbage collections, and left out of all later ones, which would find nothing in it.
+
+    They take 0.5 of the 1.6 s of a command that does nothing but import torch.
+    """
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _open_streams() -> None:

@@ -111,7 +111,7 @@ MUTANTS = (
         _BATCH,
         "momentum=case.momentum, fused=True",
         "momentum=0.0, fused=True",
-        (f"{_OF_BATCH}::test_natural_case_is_plain_training_up_to_rounding", _PLAIN),
+        (_PLAIN, f"{_OF_BATCH}::test_natural_case_is_plain_training_up_to_rounding"),
         "server and twin alike forget the momentum",
     ),
     Mutant(
