@@ -1,4 +1,4 @@
-"""Check the files of a run's folder by the types that their writers use, because anybody may have written the folder."""
+"""Check the files of a run's folder by the types that their writers use, because anybody may write there."""
 
 from __future__ import annotations
 

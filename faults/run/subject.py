@@ -1,4 +1,4 @@
-"""A subject: the roles that run under a plan, and the judgement of their trace. It meets a tutorial by its name only."""
+"""A subject: the roles that run under a plan, and the judgement of their trace. Knows a tutorial by name only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start `autostart` in every process that has this folder on PYTHONPATH: Python runs this file first (`script.script`)."""
+"""Start `autostart` in every process that has this folder on PYTHONPATH, because Python runs this file first."""
 
 import sys
 from importlib.machinery import PathFinder

@@ -1,4 +1,4 @@
-"""List which of torch's operators round, element by element, and which do not. Those that sum are in `reordered_sums`."""
+"""List which of torch's operators round, element by element. Those that sum are in `reordered_sums`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts that both tutorials with agents share: the environment, each observer's random draws, discounted returns."""
+"""What both tutorials with agents share: the environment, each observer's random draws, discounted returns."""
 
 from __future__ import annotations
 
