@@ -43,8 +43,7 @@ from reference.rpc.rpc_store import process_group
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace
-from reference.training.rng import build_seeded
-from reference.training.seeding import generator
+from reference.training.rng import build_seeded, generator
 from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 

@@ -40,7 +40,7 @@ from reference.system.printable import shown
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
 from reference.training.corpus import Corpus, read_text
-from reference.training.rng import build_seeded, drawn
+from reference.training.rng import build_seeded, seeded
 from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
@@ -59,7 +59,7 @@ class EmbeddingTable(nn.Module):
 
     def forward(self, input: torch.Tensor, seed: int, step: int) -> torch.Tensor:
         """The masks are those of ``seed`` and ``step``."""
-        with drawn(seed, f"emb_table/{step}"):
+        with seeded(seed, f"emb_table/{step}"):
             result: torch.Tensor = self.drop(self.encoder(input))
         return result
 
@@ -74,7 +74,7 @@ class Decoder(nn.Module):
 
     def forward(self, output: torch.Tensor, seed: int, step: int) -> torch.Tensor:
         """The masks are those of ``seed`` and ``step``."""
-        with drawn(seed, f"decoder/{step}"):
+        with seeded(seed, f"decoder/{step}"):
             result: torch.Tensor = self.decoder(self.drop(output))
         return result
 
@@ -104,7 +104,7 @@ class RNNModel(nn.Module):
     def forward(self, input: torch.Tensor, hidden: Hidden, step: int) -> tuple[torch.Tensor, Hidden]:
         """Scores (sequence, batch_size, ntoken) and the hidden state after tokens (sequence, batch_size)."""
         emb = _remote_method(EmbeddingTable.forward, self.emb_table_rref, input, self.seed, step)
-        with drawn(self.seed, f"rnn/{step}"):
+        with seeded(self.seed, f"rnn/{step}"):
             output, hidden = self.rnn(emb, hidden)
         decoded = _remote_method(Decoder.forward, self.decoder_rref, output, self.seed, step)
         return decoded, hidden
@@ -247,7 +247,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         if step % case.batches == 0:
             hidden = first_hidden(case)
         emb = model["emb_table"](data, case.seed, step)
-        with drawn(case.seed, f"rnn/{step}"):
+        with seeded(case.seed, f"rnn/{step}"):
             output, hidden = model["rnn"](emb, hidden)
         decoded = model["decoder"](output, case.seed, step)
         loss = criterion(decoded, target)

@@ -16,7 +16,7 @@ from reference.rounding.reordered_sums import SUMS
 from reference.rounding.rounding_operators import EXACT, ROUNDED
 from reference.trace.case import Case
 from reference.trace.trace import Trace
-from reference.training.seeding import generator
+from reference.training.rng import generator
 
 # How many twins in other orders a bound has.
 REORDERED = 16

@@ -12,7 +12,7 @@ import gymnasium
 import torch
 
 from reference.trace.case import Case
-from reference.training.seeding import generator, seed_for
+from reference.training.rng import generator, seed_for
 
 HIDDEN = 128  # units of the policy's hidden layer, which dropout masks
 EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 finite

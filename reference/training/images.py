@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from reference.training.seeding import generator
+from reference.training.rng import generator
 from reference.training.training_case import TrainingCase
 
 Batch = tuple[torch.Tensor, torch.Tensor]

@@ -23,7 +23,7 @@ import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
 from reference.system import network_namespace
-from reference.training.seeding import seed_for
+from reference.training.rng import seed_for
 from reference.world import startup_errors, wire
 from reference.world.link import Link, die_with_parent, raised
 from reference.world.phase import Phase

@@ -128,10 +128,10 @@ MUTANTS = (
     ),
     Mutant(
         "seed-without-name",
-        "reference/training/seeding.py",
+        "reference/training/rng.py",
         '    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()',
         '    digest = hashlib.sha256(f"{seed}/{len(name)}".encode()).digest()',
-        ("tests/reference/test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",),
+        ("tests/reference/test_rng.py::test_generators_draw_the_same_for_the_same_name_only",),
         "names of one length share their seed",
     ),
     Mutant(

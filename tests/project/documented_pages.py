@@ -311,7 +311,7 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "reference/test_batch_parameter_server.py::TestOrders::test_the_order_of_arrival_does_decide_bits",
     ),
     "Random draws depend on a seed and a name": (
-        "reference/test_seeding.py::test_generators_draw_the_same_for_the_same_name_only",
+        "reference/test_rng.py::test_generators_draw_the_same_for_the_same_name_only",
         "reference/test_rng.py::test_draws_depend_on_seed_and_name_only",
     ),
     '`record="ends"` leaves out gradients and the parameters in between': (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from reference.training.seeding import generator
+from reference.training.rng import generator
 from reference.world import World
 from tests.properties import bugs
 from tests.properties.cases import EXACT

@@ -6,15 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
-from reference.training.rng import build_seeded, drawn
+from reference.training.rng import build_seeded, generator, seed_for, seeded
 from reference.world import launch
 
 
 def draws(seed: int, name: str) -> list[float]:
     """Runs on any role."""
-    with drawn(seed, name):
+    with seeded(seed, name):
         values: list[float] = torch.rand(3).tolist()
     return values
 
@@ -36,7 +38,7 @@ def fail(numbers: torch.Tensor) -> None:
 def test_the_default_generator_is_left_alone() -> None:
     before = torch.get_rng_state()
     draws(0, "a")
-    with pytest.raises(ValueError, match=r"^5 numbers$"), drawn(0, "a"):
+    with pytest.raises(ValueError, match=r"^5 numbers$"), seeded(0, "a"):
         fail(torch.rand(5))
     build_seeded(nn.Linear, 3, 4, seed=1, name="x", dtype="float32")
     assert torch.equal(torch.get_rng_state(), before)
@@ -55,7 +57,7 @@ def test_build_depends_on_seed_and_name_only() -> None:
 def test_integers_replace_the_parameters_in_their_order() -> None:
     """They are what the generator draws next, and go from -n to n."""
     layer = build_seeded(nn.Linear, 20, 5, seed=3, name="x", dtype="float64", integers=2)
-    with drawn(3, "x"):
+    with seeded(3, "x"):
         nn.Linear(20, 5)
         weight, bias = torch.randint(-2, 3, (5, 20)), torch.randint(-2, 3, (5,))
     assert torch.equal(layer.weight, weight.double())
@@ -77,3 +79,47 @@ def test_modules_built_at_once_do_not_mix_their_draws() -> None:
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(weight, names))
     assert all(torch.equal(got, weight(name)) for name, got in zip(names, together, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("seed", "name", "wanted"),
+    [
+        # The first 16 digits of `printf '0/model' | sha256sum`, halved.
+        (0, "model", 0x9A442434DB582459 // 2),
+        (7, "worker1", 0xC85A9E0AA47D4A0B // 2),
+        (2**63 - 1, "trainer255", 0x05F4026FAAE25C92 // 2),
+        (0, "", 0x1FF70EC879ACB377 // 2),
+    ],
+)
+def test_known_seeds(seed: int, name: str, wanted: int) -> None:
+    """A change of these numbers changes every trace that was ever saved."""
+    assert seed_for(seed, name) == wanted
+    assert generator(seed, name).initial_seed() == wanted
+
+
+@given(st.integers(0, 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
+def test_seeds_have_63_bits_and_depend_on_both(seed: int, name: str) -> None:
+    drawn = seed_for(seed, name)
+    assert type(drawn) is int
+    assert 0 <= drawn < 2**63
+    assert drawn not in (seed_for(seed + 1, name), seed_for(seed, name + "1"))
+
+
+def test_generators_draw_the_same_for_the_same_name_only() -> None:
+    def draws(seed: int, name: str) -> list[float]:
+        return torch.randn(8, generator=generator(seed, name)).tolist()
+
+    assert draws(0, "trainer1") == draws(0, "trainer1")
+    assert draws(0, "trainer1") != draws(0, "trainer2")
+    assert draws(0, "trainer1") != draws(1, "trainer1")
+
+
+def test_generators_are_apart_from_the_global_state() -> None:
+    """They neither read nor advance it; and each is on the CPU, whatever the default device."""
+    before = torch.get_rng_state()
+    drawn = generator(3, "worker1")
+    numbers = torch.rand(4, generator=drawn)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(100)
+    assert torch.equal(torch.rand(4, generator=generator(3, "worker1")), numbers)
+    assert drawn.device == torch.device("cpu")

@@ -139,9 +139,9 @@ def shift_targets(role: str) -> None:
 
 def masks_of_another_step(role: str) -> None:
     """On ``ps`` only."""
-    right = reference.rnn.drawn
+    right = reference.rnn.seeded
     if role == "ps":
-        reference.rnn.drawn = lambda seed, name: right(seed, f"{name}0")
+        reference.rnn.seeded = lambda seed, name: right(seed, f"{name}0")
 
 
 def forget_the_decoder(role: str) -> None:
