@@ -12,9 +12,9 @@ import reference.batch_reinforce
 import reference.dist_autograd
 import reference.hybrid_ddp
 import reference.parameter_server as single
-import reference.reinforce
 import reference.rnn
 import reference.sharded_parameter_server as sharded
+import reference.training.cartpole
 from reference.pipeline import DistResNet50
 from reference.rpc.parameter_chain import ParameterChain
 
@@ -164,7 +164,7 @@ def forget_the_decoder(role: str) -> None:
 
 def discount_nothing(role: str) -> None:
     """Rewards as if gamma were 1."""
-    for module in (reference.reinforce, reference.batch_reinforce):
+    for module in (reference.training.cartpole, reference.batch_reinforce):
         right: Any = module.discounted  # type: ignore[attr-defined]
         module.discounted = lambda rewards, gamma, right=right: right(rewards, 1.0)  # type: ignore[attr-defined]
 
