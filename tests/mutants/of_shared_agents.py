@@ -302,7 +302,7 @@ _LANGUAGE = (
         '        with seeded(self.seed, "rnn/0"):',
         _killers("rnn-epochs"),
         "every step drops the same values between the layers",
-        also=((_RNN, '        with seeded(case.seed, f"rnn/{step}"):', '        with drawn(case.seed, "rnn/0"):'),),
+        also=((_RNN, '        with seeded(case.seed, f"rnn/{step}"):', '        with seeded(case.seed, "rnn/0"):'),),
     ),
     Mutant(
         "no-dropout-between-layers",

@@ -360,8 +360,8 @@ MUTANTS = (
     Mutant(
         "mask-of-the-first-step",
         "reference/rnn.py",
-        '        with drawn(self.seed, f"rnn/{step}"):',
-        '        with drawn(self.seed, "rnn/0"):',
+        '        with seeded(self.seed, f"rnn/{step}"):',
+        '        with seeded(self.seed, "rnn/0"):',
         (f"{_QUICK}[rnn]",),
         "every step drops the same values",
     ),
