@@ -40,8 +40,8 @@ from reference.training.gradients import (
     Tensors,
     accumulate,
     average,
-    hand_out,
     report_of,
+    share_model,
     weighted_sum,
 )
 from reference.training.images import Batch, random_images
@@ -280,7 +280,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         order = arrivals_of(case, step, replay)
         reports = []
         for place, index in enumerate(order):
-            m = copy.deepcopy(hand_out(model)).to(trainers[index].device)
+            m = copy.deepcopy(share_model(model)).to(trainers[index].device)
             loss = trainers[index].gradients(m, *next(batches[index]))
             recorder.put(f"{step:04d}/loss", {names[index]: loss})
             reports.append(report_of(m))

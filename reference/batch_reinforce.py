@@ -11,8 +11,8 @@ One layout in both modes: rewards, actions and log-probabilities are (step, obse
 is the loss before it is summed. In the published form without batching, log-probabilities are (observer, step, 1), so
 that the product with rewards broadcasts: everybody's actions are rewarded with everybody's rewards (S2.27).
 
-Observer i's action at step s, and its dropout mask, come from a generator of its own (`cartpole.Chance`): the order in
-which observers arrive decides nothing, and with dropout off both modes compute the same (S2.29).
+Observer i's action at step s, and its dropout mask, come from a generator of its own (`cartpole.ObserverRng`): the
+order in which observers arrive decides nothing, and with dropout off both modes compute the same (S2.29).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training.cartpole import (
     HIDDEN,
-    Chances,
+    ObserverRngs,
     discounted,
     pick,
     require_environment,
@@ -66,11 +66,11 @@ class Policy(nn.Module):
         self.affine2 = nn.Linear(HIDDEN, actions)
         self.dim = 2 if batch else 1
 
-    def forward(self, x: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
-        """States (observers, 1, inputs), or (1, inputs) of one; ``keep`` alike with HIDDEN as its last size."""
+    def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
+        """States (observers, 1, inputs), or (1, inputs) of one; ``dropout_mask`` alike with HIDDEN as its last size."""
         x = self.affine1(x)
-        if keep is not None:
-            x = x * keep
+        if dropout_mask is not None:
+            x = x * dropout_mask
         x = F.relu(x)
         action_scores = self.affine2(x)
         return F.softmax(action_scores, dim=self.dim)
@@ -139,7 +139,7 @@ class Agent:
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
         self.dtype = case.torch_dtype
-        self.chances = Chances(case.seed, self.observers, case.dropout, self.dtype)
+        self.chances = ObserverRngs(case.seed, self.observers, case.dropout, self.dtype)
         self.states = np.zeros((case.observers, 1, sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
         self.liveness = Liveness(self.observers, case.timeout)
@@ -186,9 +186,9 @@ class Agent:
         """One observer's action, or all observers'; if the policy fails, it fails for everybody (S2.33)."""
         if self.steps.failure is not None:
             raise self.steps.failure
-        keep, uniforms = self.chances.keep_at(step, observer), self.chances.uniforms_at(step, observer)
+        dropout_mask, uniforms = self.chances.dropout_mask_at(step, observer), self.chances.uniforms_at(step, observer)
         try:
-            return act(self.policy, states, keep, uniforms)
+            return act(self.policy, states, dropout_mask, uniforms)
         except Exception as error:  # not the observer's fault, whose call it is
             raise self.steps.fail(f"the policy failed: {type(error).__name__}: {error}") from error
 
@@ -251,10 +251,10 @@ def columns_of(
 
 
 def act(
-    policy: nn.Module, states: torch.Tensor, keep: torch.Tensor | None, uniforms: Sequence[float]
+    policy: nn.Module, states: torch.Tensor, dropout_mask: torch.Tensor | None, uniforms: Sequence[float]
 ) -> tuple[list[int], torch.Tensor]:
     """One action for each of the states, and their log-probabilities (states,)."""
-    probs = policy(states, keep).flatten(end_dim=-2)
+    probs = policy(states, dropout_mask).flatten(end_dim=-2)
     actions = [pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
     return actions, probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log()
 
@@ -347,7 +347,7 @@ def initial_policy(case: Case) -> Policy:
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """Let all environments step together."""
     policy, names = initial_policy(case), observer_names(case)
-    chances = Chances(case.seed, names, case.dropout, case.torch_dtype)
+    chances = ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
     games = [Game(case, name) for name in names]
@@ -392,7 +392,7 @@ class Game:
 
 
 def play_locally(
-    case: Case, policy: Policy, games: Sequence[Game], chances: Chances
+    case: Case, policy: Policy, games: Sequence[Game], chances: ObserverRngs
 ) -> tuple[list[list[Any]], list[list[torch.Tensor]]]:
     """One episode: actions and log-probabilities, in lists as the agent saves them."""
     places: list[int | None] = [None] if case.batch else [*range(case.observers)]
@@ -404,8 +404,8 @@ def play_locally(
         states = torch.stack([torch.tensor(game.state, dtype=case.torch_dtype) for game in games]).unsqueeze(1)
         taken: list[int] = []
         for saved, log_probs_of, observer in zip(saved_actions, saved_log_probs, places, strict=True):
-            keep, uniforms = chances.keep_at(step, observer), chances.uniforms_at(step, observer)
-            actions, log_probs = act(policy, states if observer is None else states[observer], keep, uniforms)
+            dropout_mask, uniforms = chances.dropout_mask_at(step, observer), chances.uniforms_at(step, observer)
+            actions, log_probs = act(policy, states if observer is None else states[observer], dropout_mask, uniforms)
             saved.append(actions if case.batch else actions[0])
             log_probs_of.append(log_probs if case.batch else log_probs[0])
             taken += actions

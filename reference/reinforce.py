@@ -52,11 +52,11 @@ class Policy(nn.Module):
         self.affine1 = nn.Linear(inputs, cartpole.HIDDEN)
         self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
 
-    def forward(self, x: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
-        """A state (1, inputs); ``keep`` is (HIDDEN,), None where nothing is dropped."""
+    def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
+        """A state (1, inputs); ``dropout_mask`` is (HIDDEN,), None where nothing is dropped."""
         x = self.affine1(x)
-        if keep is not None:
-            x = x * keep
+        if dropout_mask is not None:
+            x = x * dropout_mask
         x = F.relu(x)
         action_scores = self.affine2(x)
         return F.softmax(action_scores, dim=1)
@@ -109,7 +109,7 @@ class Agent:
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.chances = {n: cartpole.Chance(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
+        self.chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -176,8 +176,8 @@ def initial_policy(case: Case) -> Policy:
 def act(policy: Policy, state: np.ndarray[Any, Any], record: Record) -> int:
     """One observer's next action, written into its record with its log-probability (S0.12)."""
     step = len(record.actions)
-    keep = None if record.draws.keep is None else record.draws.keep[step]
-    probs = policy(torch.from_numpy(state).to(policy.affine1.weight.dtype).unsqueeze(0), keep)
+    dropout_mask = None if record.draws.dropout_mask is None else record.draws.dropout_mask[step]
+    probs = policy(torch.from_numpy(state).to(policy.affine1.weight.dtype).unsqueeze(0), dropout_mask)
     action = cartpole.pick(probs[0].tolist(), float(record.draws.uniforms[step]))
     record.actions.append(action)
     record.log_probs.append(probs[:, action].log())
@@ -247,7 +247,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
     names = numbered("observer", case.observers)
-    chances = {n: cartpole.Chance(case.seed, n, case.dropout, case.torch_dtype) for n in names}
+    chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
     environments = {name: cartpole.seeded_environment(case.env, case.seed, name) for name in names}
     running = 0.0
     for episode in range(case.steps):

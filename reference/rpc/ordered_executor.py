@@ -10,11 +10,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class TurnLost(RuntimeError):
+class PredecessorFailed(RuntimeError):
     """A turn that will never come, since an earlier one failed or is missing. Says which."""
 
 
-class Turnstile:
+class OrderedExecutor:
     """Admits numbers 0, 1, 2, … one after the other, whatever the order in which they arrive.
 
     One thread, for two reasons besides the order. Autograd counts its nodes thread by thread, and a backward pass
@@ -33,16 +33,17 @@ class Turnstile:
         """Wait for this number's turn and return what ``work`` returns in it.
 
         Raises:
-            TurnLost: an earlier number failed, or did not come within ``timeout`` seconds; or this one has been.
+            PredecessorFailed: an earlier number failed, or did not come within ``timeout`` seconds; or this one came
+                before.
         """
         with self._changed:
             came = self._changed.wait_for(lambda: self.failure is not None or self._due >= number, self.timeout)
             if not came:
                 self._fail(f"nothing for {self.timeout:g} s from number {self._due}")
             if self.failure is not None:
-                raise TurnLost(f"number {number} has no turn: {self.failure}")
+                raise PredecessorFailed(f"number {number} has no turn: {self.failure}")
             if self._due > number:
-                raise TurnLost(f"number {number} has had its turn: {self._due} is due")
+                raise PredecessorFailed(f"number {number} has had its turn: {self._due} is due")
         try:
             result = self._thread.submit(work).result()
         except BaseException as error:

@@ -10,7 +10,7 @@ import torch.distributed.autograd as dist_autograd
 from torch import nn
 from torch.distributed.rpc import RRef
 
-from reference.rpc.ordered_executor import Turnstile
+from reference.rpc.ordered_executor import OrderedExecutor
 from reference.rpc.parameter_chain import ParameterChain
 
 Named = dict[str, torch.Tensor]
@@ -25,7 +25,7 @@ class Shard(nn.Module):
         self.timeout = timeout
         self.device = torch.device(device)
         self.to_cpu = to_cpu
-        self._turnstile = Turnstile(timeout)
+        self._turnstile = OrderedExecutor(timeout)
         self._chain = ParameterChain(self)
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
@@ -38,7 +38,7 @@ class Shard(nn.Module):
         running statistics depend on the order (S4.6).
 
         Raises:
-            TurnLost: an earlier micro-batch failed or is missing.
+            PredecessorFailed: an earlier micro-batch failed or is missing.
         """
         if isinstance(x, torch.Tensor):
             return self.compute(x)

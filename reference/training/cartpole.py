@@ -77,12 +77,12 @@ def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any
 class Draws:
     """What one observer's steps of one episode take at random, in the order of its steps.
 
-    ``uniforms`` (steps,) choose actions, float64. ``keep`` (steps, HIDDEN) are dropout's factors, 0 or
+    ``uniforms`` (steps,) choose actions, float64. ``dropout_mask`` (steps, HIDDEN) are dropout's factors, 0 or
     1 / (1 - p); None where nothing is dropped.
     """
 
     uniforms: torch.Tensor
-    keep: torch.Tensor | None
+    dropout_mask: torch.Tensor | None
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Record:
     log_probs: list[torch.Tensor] = field(default_factory=list)
 
 
-class Chance:
+class ObserverRng:
     """One observer's draws: the same numbers in whatever order observers come (S0.14, S2.29).
 
     Made and used on the agent, and in the twin.
@@ -115,24 +115,24 @@ class Chance:
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
 
 
-class Chances:
+class ObserverRngs:
     """Every observer's draws for one episode, by step."""
 
     def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
-        self.each = [Chance(seed, name, dropout, dtype) for name in observers]
+        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
 
     def draw(self, n_steps: int) -> None:
-        """Draw the next episode: ``uniforms[step][observer]``, and ``keep[step, observer]``, which is (1, HIDDEN)."""
+        """Draw the next episode: ``uniforms[step][observer]``, and ``dropout_mask[step, observer]`` of (1, HIDDEN)."""
         draws = [chance.episode(n_steps) for chance in self.each]
         self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
-        keeps = [each.keep for each in draws if each.keep is not None]
-        self.keep = torch.stack(keeps, dim=1).unsqueeze(2) if keeps else None
+        keeps = [each.dropout_mask for each in draws if each.dropout_mask is not None]
+        self.dropout_mask = torch.stack(keeps, dim=1).unsqueeze(2) if keeps else None
 
-    def keep_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
+    def dropout_mask_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
         """Dropout's factors: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
-        if self.keep is None:
+        if self.dropout_mask is None:
             return None
-        return self.keep[step] if observer is None else self.keep[step, observer]
+        return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]
 
     def uniforms_at(self, step: int, observer: int | None = None) -> list[float]:
         """What chooses actions: one number for one observer, else one for each."""

@@ -60,8 +60,8 @@ def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
             buffer.copy_(total)
 
 
-def hand_out(model: nn.Module) -> nn.Module:
-    """A model without gradients that has this one's tensors. Nobody may change them until `keep_apart`.
+def share_model(model: nn.Module) -> nn.Module:
+    """A model without gradients that has this one's tensors. Nobody may change them until `unshare`.
 
     Everything else but the tree of modules is shared: a deep copy takes 9 ms for ResNet50, this takes 1.
     """
@@ -77,7 +77,7 @@ def _with_parameters(module: nn.Module, parameters: dict[int, nn.Parameter]) -> 
     return shallow
 
 
-def keep_apart(model: nn.Module) -> None:
+def unshare(model: nn.Module) -> None:
     """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.data = tensor.data.clone()
@@ -120,12 +120,12 @@ class Snapshot:
     def take(self) -> nn.Module:
         """The model of now, for a reply: the transport reads its tensors later (S2.5)."""
         self.handed_out = True
-        return hand_out(self.model)
+        return share_model(self.model)
 
     def part(self) -> None:
         """Leave the tensors of the last reply to the transport. Call it before anything changes them."""
         if self.handed_out:
-            keep_apart(self.model)
+            unshare(self.model)
             self.handed_out = False
 
     def part_soon(self, lock: threading.Lock) -> None:

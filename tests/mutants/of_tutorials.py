@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "shared-tensors",
         _UPDATE,
-        "            keep_apart(self.model)\n",
+        "            unshare(self.model)\n",
         "            pass\n",
         (f"{_OF_BATCH}::test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early",),
         "the next round adds into tensors that are still being sent",

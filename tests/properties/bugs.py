@@ -36,7 +36,7 @@ def hand_out_stale_parameters(role: str) -> None:
     right: Any = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> Any:
-        before = copy.deepcopy(batch.hand_out(self.model))
+        before = copy.deepcopy(batch.share_model(self.model))
         right(self)
         return before
 

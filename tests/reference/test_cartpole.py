@@ -8,7 +8,15 @@ import sys
 import pytest
 import torch
 
-from reference.training.cartpole import HIDDEN, Chance, discounted, environment_seed, make_environment, pick, sizes_of
+from reference.training.cartpole import (
+    HIDDEN,
+    ObserverRng,
+    discounted,
+    environment_seed,
+    make_environment,
+    pick,
+    sizes_of,
+)
 
 
 def test_returns_by_hand() -> None:
@@ -34,7 +42,7 @@ def test_an_action_from_a_draw(probabilities: list[float], uniform: float, actio
 
 
 def test_actions_come_as_often_as_their_probabilities_say() -> None:
-    uniforms = Chance(0, "observer1", 0.0, torch.float32).episode(20000).uniforms
+    uniforms = ObserverRng(0, "observer1", 0.0, torch.float32).episode(20000).uniforms
     counts = torch.bincount(torch.tensor([pick([0.2, 0.5, 0.3], u) for u in uniforms.tolist()]))
     wanted = torch.tensor([0.2, 0.5, 0.3])
     deviation = (wanted * (1 - wanted) / 20000).sqrt()
@@ -49,27 +57,27 @@ def test_no_action_from_a_broken_policy(probabilities: list[float]) -> None:
 
 
 def test_draws_are_an_observers_own_and_go_on() -> None:
-    first = Chance(1, "observer1", 0.6, torch.float64)
-    again = Chance(1, "observer1", 0.6, torch.float64)
-    other = Chance(1, "observer2", 0.6, torch.float64)
+    first = ObserverRng(1, "observer1", 0.6, torch.float64)
+    again = ObserverRng(1, "observer1", 0.6, torch.float64)
+    other = ObserverRng(1, "observer2", 0.6, torch.float64)
     one, same, others, next_ = first.episode(7), again.episode(7), other.episode(7), first.episode(7)
     assert torch.equal(one.uniforms, same.uniforms)
     assert not torch.equal(one.uniforms, others.uniforms)
     assert not torch.equal(one.uniforms, next_.uniforms)
-    assert one.keep is not None
-    assert one.keep.shape == (7, HIDDEN)
-    assert one.keep.dtype == torch.float64
-    assert set(one.keep.unique().tolist()) == {0.0, 2.5}
+    assert one.dropout_mask is not None
+    assert one.dropout_mask.shape == (7, HIDDEN)
+    assert one.dropout_mask.dtype == torch.float64
+    assert set(one.dropout_mask.unique().tolist()) == {0.0, 2.5}
 
 
 def test_dropout_drops_as_often_as_it_says_and_keeps_the_mean() -> None:
-    keep = Chance(0, "observer1", 0.6, torch.float64).episode(1000).keep
-    assert keep is not None
-    assert abs(keep.eq(0).double().mean().item() - 0.6) < 5 * math.sqrt(0.24 / keep.numel())
+    mask = ObserverRng(0, "observer1", 0.6, torch.float64).episode(1000).dropout_mask
+    assert mask is not None
+    assert abs(mask.eq(0).double().mean().item() - 0.6) < 5 * math.sqrt(0.24 / mask.numel())
 
 
 def test_no_dropout_no_factors() -> None:
-    assert Chance(0, "observer1", 0.0, torch.float32).episode(3).keep is None
+    assert ObserverRng(0, "observer1", 0.0, torch.float32).episode(3).dropout_mask is None
 
 
 def test_start_states_differ_by_observer() -> None:

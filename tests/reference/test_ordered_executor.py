@@ -9,10 +9,10 @@ from itertools import permutations
 
 import pytest
 
-from reference.rpc.ordered_executor import TurnLost, Turnstile
+from reference.rpc.ordered_executor import OrderedExecutor, PredecessorFailed
 
 
-def admit(turnstile: Turnstile, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
+def admit(turnstile: OrderedExecutor, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
     """Which numbers have worked, in the order in which they did; the callers' errors are raised afterwards."""
     worked: list[int] = []
     threads = set()
@@ -46,45 +46,45 @@ def errors() -> dict[int, BaseException]:
 
 @pytest.mark.parametrize("arrivals", list(permutations(range(4))))
 def test_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
-    assert admit(Turnstile(10), arrivals) == [0, 1, 2, 3]
+    assert admit(OrderedExecutor(10), arrivals) == [0, 1, 2, 3]
     assert errors() == {}
 
 
 def test_goes_on_where_it_was() -> None:
-    turnstile = Turnstile(10)
+    turnstile = OrderedExecutor(10)
     assert admit(turnstile, [1, 0]) == [0, 1]
     assert admit(turnstile, [3, 2]) == [2, 3]
 
 
 def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
-    turnstile = Turnstile(10)
+    turnstile = OrderedExecutor(10)
     assert admit(turnstile, [3, 2, 1, 0], failing=1) == [0]
     found = errors()
     assert type(found[1]) is ZeroDivisionError
     for number in (2, 3):
-        assert type(found[number]) is TurnLost
+        assert type(found[number]) is PredecessorFailed
         assert str(found[number]) == f"number {number} has no turn: number 1 failed: ZeroDivisionError: seven"
-    with pytest.raises(TurnLost, match=r"^number 4 has no turn: number 1 failed: ZeroDivisionError: seven$"):
+    with pytest.raises(PredecessorFailed, match=r"^number 4 has no turn: number 1 failed: ZeroDivisionError: seven$"):
         turnstile.run(4, int)
 
 
 def test_a_missing_number_ends_the_wait_of_all_others() -> None:
-    assert admit(Turnstile(0.2), [0, 2, 3]) == [0]
+    assert admit(OrderedExecutor(0.2), [0, 2, 3]) == [0]
     assert {number: str(error) for number, error in errors().items()} == {
         number: f"number {number} has no turn: nothing for 0.2 s from number 1" for number in (2, 3)
     }
 
 
 def test_a_number_has_one_turn() -> None:
-    turnstile = Turnstile(10)
+    turnstile = OrderedExecutor(10)
     turnstile.run(0, int)
-    with pytest.raises(TurnLost, match=r"^number 0 has had its turn: 1 is due$"):
+    with pytest.raises(PredecessorFailed, match=r"^number 0 has had its turn: 1 is due$"):
         turnstile.run(0, int)
     assert admit(turnstile, [1]) == [1]
 
 
 def test_its_thread_ends_with_it() -> None:
-    turnstile = Turnstile(10)
+    turnstile = OrderedExecutor(10)
     turnstile.run(0, int)
     thread = next(thread for thread in threading.enumerate() if thread.name.startswith("turnstile"))
     del turnstile
