@@ -13,7 +13,7 @@ from faults.ledger.plan_file import read_plan
 from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
 from faults.run.launch_scope import check_roles, prepared, scope
-from faults.testing.active_plan import together
+from faults.testing.active_plan import merge_launch_arguments
 from reference.world.grace import SECONDS
 from reference.world.start import check_deadline
 
@@ -70,4 +70,4 @@ def test_a_grace_of_days_can_be_launched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("own", "found"), [(5, SECONDS + 25), (50, 50)])
 def test_a_test_that_gives_a_grace_waits_for_the_plans_pauses_too(own: float, found: float, tmp_path: Path) -> None:
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
-        assert together({"grace": own}, arguments)["grace"] == found
+        assert merge_launch_arguments({"grace": own}, arguments)["grace"] == found

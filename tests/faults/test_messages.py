@@ -321,13 +321,13 @@ class TestEvidence:
     def test_messages_that_no_recorded_call_can_show(self) -> None:
         made, lost = "PYTHON_REMOTE_CALL", "Drop message={} times=1"
         for message in MESSAGES:
-            found = messages.unseen(Plan.parse(lost.format(message)), timeline())
+            found = message_evidence.unseen(Plan.parse(lost.format(message)), timeline())
             assert found == {0: message not in ("PYTHON_CALL", made)}
         beside = "; Crash role=b at=up@a"  # which an RRef that was not made may also come from
-        assert messages.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
-        assert messages.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
+        assert message_evidence.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
+        assert message_evidence.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
         shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))
-        assert messages.unseen(Plan.parse(self.LOST), shown) == {}
+        assert message_evidence.unseen(Plan.parse(self.LOST), shown) == {}
 
     def test_what_no_call_shows(self) -> None:
         event = ("a", "ok", {"via": "rpc", "seconds": 9})

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from faults.plan import Plan
-from faults.pytest_plugin import _keep
 from faults.run.launch_scope import prepared
+from faults.testing.failure_report import _keep
 from faults.testing.running_test import RunningTest, place_for
 from reference.system.private_folder import make_private
 from reference.world import launch
