@@ -20,7 +20,7 @@ PROPERTIES = {
     "bits equal to the twin": r"test_equals_its_twin|test_mlp_equals_its_twin|test_it_runs_equal",
     "exact sums in every order": r"test_exact|test_rank_gives_the_bits",
     "a recorded order can be replayed": r"test_arrival_gives_the_bits|test_several_workers_equal_the_replay",
-    "natural cases within their bound": r"test_natural\.py",
+    "natural cases within their bound": r"test_rounding\.py",
     "gradients keep their bits under faults": r"test_gradients_stay_the_same_bits",
     "a comparison misses no bit": r"test_compare_notices",
     "every wait ends, and says who is missing": r"_is_named|ends_every_wait|ends_the_wait",
