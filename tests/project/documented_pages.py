@@ -40,7 +40,7 @@ _PYTEST: dict[str, tuple[str, ...]] = {
         "faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "A text without a fault is refused, and so is every text that is no plan, before any fixture of the test is set up": (
+    "and so is every text that is no plan, before any fixture of the test is set up": (
         "faults/test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
     ),
     "replaces the plan of every test that has one, and puts every other test that names `world`": (
