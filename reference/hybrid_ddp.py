@@ -18,9 +18,8 @@ whose order is gloo's: then, with three trainers or more, natural arithmetic is 
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +38,7 @@ from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.rpc.barrier import Barrier, RoundFailed
 from reference.rpc.dist_backward import backward
+from reference.rpc.rank_order_mean import mean, mean_in_rank_order, mean_of_allreduce
 from reference.rpc.rpc_store import process_group
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice, number
@@ -46,6 +46,7 @@ from reference.trace.trace import Recorder, Trace
 from reference.training.rng import build_seeded, generator
 from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
+from reference.training.voting_bags import voting_bags
 
 Named = dict[str, torch.Tensor]
 
@@ -107,27 +108,6 @@ class EmbeddingServer:
         self.optimizer.step()
         self.recorder.step(self.step.number, {}, {"ps/weight": self.weight})
         self.held = {}
-
-
-def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The mean of the trainers' gradients, added in rank order."""
-    total = gradients[0].clone()
-    for gradient in gradients[1:]:
-        total += gradient
-    return total.div_(len(gradients))
-
-
-def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
-    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
-
-    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
-    """
-    gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
-    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
-    dist.all_gather(gathered, bucket.buffer())
-    done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
-    done.set_result(mean(gathered))
-    return done
 
 
 class HybridModel(nn.Module):
@@ -244,7 +224,7 @@ def trainer_names(case: Case) -> list[str]:
 
 def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
     module = build_seeded(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
-    if case.arithmetic == "exact":
+    if case.is_exact:
         draws = generator(case.seed, name)
         for parameter in module.parameters():
             parameter.data.copy_(torch.randint(-1, 2, parameter.shape, generator=draws))
@@ -266,21 +246,13 @@ def dense_part(case: Case) -> nn.Module:
 
 
 def get_next_batch(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, a trainer's indices (batch_size, bag) and classes (batch_size,).
-
-    Every row votes for one class, the same in all batches; the most votes, and of equals the lowest class, win.
-    """
-    votes = torch.randint(case.num_classes, (case.rows,), generator=generator(case.seed, "votes"))
-    draws = generator(case.seed, name)
-    for _ in range(case.steps):
-        indices = torch.randint(case.rows, (case.batch_size, case.bag), generator=draws)
-        counts = torch.zeros(case.batch_size, case.num_classes, dtype=torch.int64)
-        yield indices, counts.scatter_add_(1, votes[indices], torch.ones_like(indices)).argmax(1)
+    """Per step, a trainer's indices (batch_size, bag) and classes (batch_size,)."""
+    return voting_bags(case.seed, name, case.steps, (case.batch_size, case.bag), case.rows, case.num_classes)
 
 
 def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Mean cross entropy; in exact arithmetic a weighted sum."""
-    if case.arithmetic == "exact":
+    if case.is_exact:
         return (output * (1 + nn.functional.one_hot(target, case.num_classes))).sum()
     return nn.functional.cross_entropy(output, target)
 
@@ -311,18 +283,10 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         losses = [loss_of(case, dense(sparse(x)), y) for x, y in batches]
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
         for parameter, *gradients in zip(parameters, *(found[1:] for found in each), strict=True):
-            parameter.grad = mean_of_replicas(case, gradients)
+            parameter.grad = mean(gradients) if case.accumulation == "rank" else mean_of_allreduce(gradients)
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
         replicas = {key: p for name in names for key, p in named(name, dense).items()}
         recorder.step(step, dict(zip(names, losses, strict=True)), {"ps/weight": weight, **replicas})
     return recorder.trace()
-
-
-def mean_of_replicas(case: Case, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """What DDP makes of a dense parameter's gradients: its own allreduce multiplies by 1/n before it adds."""
-    if case.accumulation == "rank":
-        return mean(gradients)
-    # From the first on, not from 0, which would make 0.0 of a sum of -0.0.
-    return functools.reduce(torch.add, [gradient * (1 / len(gradients)) for gradient in gradients])

@@ -12,6 +12,8 @@ _UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/trainin
 _STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
 _IMAGES = "reference/training/images.py"
 
+_BAGS = "reference/training/voting_bags.py"
+
 
 def _shared(
     name: str, tutorial: str, case: str, old: str, new: str, models: str, twin: tuple[str, str] | None = None
@@ -312,30 +314,30 @@ _ROUNDS = (
 _HYBRID = (
     _shared(
         "ties-to-the-highest",
-        *("hybrid_ddp", "hybrid_ddp"),
+        *(_BAGS, "hybrid_ddp"),
         "torch.ones_like(indices)).argmax(1)",
-        "torch.ones_like(indices)).flip(1).argmax(1).neg().add(case.num_classes - 1)",
+        "torch.ones_like(indices)).flip(1).argmax(1).neg().add(num_classes - 1)",
         "of classes with equally many votes the highest wins",
     ),
     _shared(
         "votes-of-the-row-before",
-        *("hybrid_ddp", "hybrid_ddp"),
+        *(_BAGS, "hybrid_ddp"),
         "votes[indices]",
         "votes[indices - 1]",
         "rows of the table are numbered from 1 in one place",
     ),
     _shared(
         "bags-of-one-step",
-        *("hybrid_ddp", "hybrid_ddp"),
-        "    for _ in range(case.steps):\n        indices",
-        "    for _ in range(case.steps):\n        draws = generator(case.seed, name)\n        indices",
+        *(_BAGS, "hybrid_ddp"),
+        "    for _ in range(steps):\n        indices",
+        "    for _ in range(steps):\n        draws = generator(seed, name)\n        indices",
         "a trainer's batch does not change with the step",
     ),
     _shared(
         "bags-alike",
-        *("hybrid_ddp", "hybrid_ddp"),
-        "draws = generator(case.seed, name)\n    for",
-        'draws = generator(case.seed, "trainer")\n    for',
+        *(_BAGS, "hybrid_ddp"),
+        "draws = generator(seed, name)\n    for",
+        'draws = generator(seed, "trainer")\n    for',
         "all trainers draw the same batches",
     ),
     _shared(
@@ -504,59 +506,71 @@ _BEYOND = (
     ),
     _shared(
         "bags-name-cut",
-        *("hybrid_ddp", "hybrid_ddp-many"),
-        "draws = generator(case.seed, name)\n    for",
-        "draws = generator(case.seed, name[:8])\n    for",
+        *(_BAGS, "hybrid_ddp-many"),
+        "draws = generator(seed, name)\n    for",
+        "draws = generator(seed, name[:8])\n    for",
         "trainers 1, 10 and 11 draw the same bags",
     ),
     _shared(
         "bags-come-round-again",
-        *("hybrid_ddp", "hybrid_ddp-many"),
-        "    for _ in range(case.steps):\n        indices",
-        "    for step in range(case.steps):\n"
+        *(_BAGS, "hybrid_ddp-many"),
+        "    for _ in range(steps):\n        indices",
+        "    for step in range(steps):\n"
         "        if step % 8 == 0:\n"
-        "            draws = generator(case.seed, name)\n"
+        "            draws = generator(seed, name)\n"
         "        indices",
         "a trainer's draws begin anew in the ninth step",
     ),
     _shared(
         "votes-of-a-hundred-rows",
-        *("hybrid_ddp", "hybrid_ddp-many"),
+        *(_BAGS, "hybrid_ddp-many"),
         "votes[indices]",
         "votes[indices % 100]",
         "rows beyond the first hundred vote for those rows' classes",
     ),
     _shared(
         "rows-in-two-bytes",
-        *("hybrid_ddp", "hybrid_ddp-rows"),
+        *(_BAGS, "hybrid_ddp-rows"),
         "votes[indices]",
         "votes[indices.to(torch.int16).long()]",
         "rows of a large table are taken for others",
     ),
     _shared(
         "votes-of-eight-rows-a-bag",
-        *("hybrid_ddp", "hybrid_ddp-many"),
+        *(_BAGS, "hybrid_ddp-many"),
         "votes[indices], torch.ones_like(indices)",
         "votes[indices[:, :8]], torch.ones_like(indices[:, :8])",
         "only the first eight rows of a bag vote",
     ),
     Mutant(
         "votes-counted-in-a-byte",
-        "reference/hybrid_ddp.py",
-        "case.num_classes, dtype=torch.int64)",
-        "case.num_classes, dtype=torch.int8)",
+        _BAGS,
+        "num_classes, dtype=torch.int64)",
+        "num_classes, dtype=torch.int8)",
         (f"{_TEST}::test_the_trace_is_the_formulas[hybrid_ddp-bags]",),
         "a class with more than 127 votes of a bag has less than none",
-        also=(("reference/hybrid_ddp.py", "torch.ones_like(indices)", "torch.ones_like(indices, dtype=torch.int8)"),),
+        also=(
+            (
+                _BAGS,
+                "torch.ones_like(indices)",
+                "torch.ones_like(indices, dtype=torch.int8)",
+            ),
+        ),
     ),
     Mutant(
         "votes-counted-in-an-unsigned-byte",
-        "reference/hybrid_ddp.py",
-        "case.num_classes, dtype=torch.int64)",
-        "case.num_classes, dtype=torch.uint8)",
+        _BAGS,
+        "num_classes, dtype=torch.int64)",
+        "num_classes, dtype=torch.uint8)",
         (f"{_TEST}::test_the_trace_is_the_formulas[hybrid_ddp-larger-bags]",),
         "a class with 256 votes of a bag has none",
-        also=(("reference/hybrid_ddp.py", "torch.ones_like(indices)", "torch.ones_like(indices, dtype=torch.uint8)"),),
+        also=(
+            (
+                _BAGS,
+                "torch.ones_like(indices)",
+                "torch.ones_like(indices, dtype=torch.uint8)",
+            ),
+        ),
     ),
     _shared(
         "workers-numbered-in-a-byte",

@@ -383,7 +383,7 @@ MUTANTS = (
     ),
     Mutant(
         "replicas-sum",
-        "reference/hybrid_ddp.py",
+        "reference/rpc/rank_order_mean.py",
         "    return total.div_(len(gradients))",
         "    return total",
         ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),

@@ -5,16 +5,16 @@ from __future__ import annotations
 _LEFT = "reference/test_world.py::TestNothingIsLeft"
 
 _PYTEST: dict[str, tuple[str, ...]] = {
-    "the plugin is there; in a checkout a `conftest.py` says": (
+    "In a checkout, a `conftest.py` names it": (
         "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
     "It imports torch only for tests that use its fixtures": (
         "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
-    "has its tests run without the plugin, and one line says which file it is": (
+    "the tests run without the plugin, and one line names the file": (
         "faults/test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
     ),
-    "the line comes where tests or a `conftest.py` fail": (
+    "that line comes when a test or a `conftest.py` fails": (
         "faults/test_startup.py::TestPytest::test_a_module_of_a_folder_of_tests_is_named_where_they_fail",
         "faults/test_startup.py::TestPytest::test_a_module_that_a_conftest_cannot_import_is_named",
     ),
@@ -30,23 +30,23 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     '**The mark `plan("...")` puts its plan to work,** with or without the fixture `plan`': (
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "A test whose plan was put to work nowhere fails": (
+    "So does a test whose plan was never put to work": (
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "what a test is expected to fail by has to come after all its faults have fired": (
+    "a failure that is expected has to come after all faults have fired": (
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "A `PYTHON_CALL` and a `PYTHON_REMOTE_CALL` do leave some": (
+    "A `PYTHON_CALL` and a `PYTHON_REMOTE_CALL` do leave evidence": (
         "faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "A text without a fault is refused. So is everything that is no plan, before any fixture of the test is set up": (
+    "and so is every text that is no plan, before any fixture of the test is set up": (
         "faults/test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
     ),
-    "replaces the plan of every test that has one, and hurts every other test that names `world`": (
+    "replaces the plan of every test that has one, and puts every other test that names `world`": (
         "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
     ),
-    "If one did not, or if no test ran under the plan, the run says so and its exit status is 1": (
+    "If one did not, or if no test ran under the plan, the run says so, and its exit status is 1": (
         "faults/test_plugin_plans.py::test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass",
         "faults/test_plugin_plans.py::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",
     ),
@@ -54,7 +54,7 @@ _PYTEST: dict[str, tuple[str, ...]] = {
         "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
         "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
     ),
-    "is removed at its end, and told": (
+    "removes that plan at the end of the test, and names it as a leak": (
         "faults/test_plugin_plans.py::test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told",
     ),
     "this plan instead of the marks'": (
@@ -64,24 +64,24 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     "a failed test's ledgers and logs are copied to a folder in DIR": (
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
     ),
-    "which tests must leave nothing behind; ini: `faults_leaks`; by default those with these fixtures": (
+    "which tests must leave nothing behind; ini: `faults_leaks`; by default the tests with these fixtures": (
         "faults/test_pytest_plugin.py::test_who_is_held_to_what_it_leaves",
         "faults/test_pytest_plugin.py::test_options_that_mean_nothing",
     ),
-    "the worlds of these fixtures are isolated, but those launched with `isolated=False`": (
+    "the worlds of these fixtures are isolated, unless they are launched with `isolated=False`": (
         "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
     ),
-    "Where it is set, Hypothesis draws from it too": (
+    "If it is set, Hypothesis draws from it too": (
         "faults/test_pytest_plugin.py::test_the_seed_decides_what_hypothesis_draws",
     ),
-    "and on no role an RRef, a fork, a pending user or an autograd context": (
+    "It may leave on no role an RRef, a fork, a pending user or an autograd context": (
         "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
     ),
     '`@pytest.mark.leaves("processes", "rrefs")` allows kinds': (
         "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
         "faults/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",
     ),
-    "Two runs at once on one machine do not see each other's": (
+    "Two runs at once on one machine do not see each other's leaks": (
         "faults/test_pytest_plugin.py::test_two_suites_at_once_do_not_disturb_each_other",
     ),
     "write the stacks of all threads and are ended, within 6 s": (

@@ -15,7 +15,7 @@ README: dict[str, tuple[str, ...]] = {
     "plain data; defaults are the tutorial's numbers": (
         "reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table",
     ),
-    "All eleven tutorials": (
+    "all eleven tutorials": (
         "reference/test_cli.py::test_verify_without_names_runs_everything",
         "reference/test_case.py::test_every_tutorial_is_verified",
         "project/test_documented.py::test_the_readme_names_every_tutorial",
@@ -72,37 +72,37 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_cli.py::test_bad_input",
         "reference/test_cli.py::test_unknown_words_are_named",
     ),
-    "the calls of a healthy run: what can be hurt": (
+    "the calls of a healthy run, which faults can hit": (
         "faults/test_cli.py::test_list",
         "faults/test_census.py::test_a_real_run",
     ),
-    "each call delayed, lost, doubled, refused, killed: a table": (
+    "one run per call and fault: a table of verdicts": (
         "faults/test_sweep.py::test_cells_by_hand",
         "faults/test_sweep.py::test_a_real_subjects_cells",
         "faults/test_sweep.py::test_the_exit_status_and_the_table",
     ),
-    "# yours, unchanged": (
+    "# your own program, unchanged": (
         "faults/test_script.py::test_spawned_processes",
         "faults/test_script.py::test_what_it_is_given",
     ),
-    "of which `equal` and `within\n  bound` pass": (
+    "`equal` and `within bound` pass": (
         "reference/test_numpy_forms.py::test_a_numpy_form_is_within_the_bound_for_many_seeds",
         "reference/test_clusters.py::test_on_two_hosts",
         "reference/test_trace.py::test_the_header_names_the_tutorial_and_the_case",
         "reference/test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
         "reference/test_trace.py::test_compare_notices_every_bit",
     ),
-    "A run ends with a verdict: `equal`": (
+    "A run ends with a verdict": (
         "faults/test_checks.py::test_verdicts",
         "faults/test_runs.py::test_every_verdict",
         "faults/test_runs.py::test_who_waits_for_ever_hangs",
     ),
-    "since a fault that never happened proves nothing": (
+    "a fault that never happened proves nothing": (
         "faults/test_exit_statuses.py::test_check",
         "faults/test_runs.py::test_every_verdict",
         "faults/test_script.py::test_a_plan_that_nobody_carries_out",
     ),
-    "Exit status 0: pass; 1: a defect; 2: `unknown` (no RPC was seen, say), or bad input": (
+    "Exit status 0: pass; 1: a defect; 2: `unknown`, or bad input": (
         "faults/test_exit_statuses.py::test_check",
         "faults/test_exit_statuses.py::test_check_of_what_is_unknown",
         "faults/test_exit_statuses.py::test_no_rpc_seen_is_unknown",
@@ -121,7 +121,7 @@ README: dict[str, tuple[str, ...]] = {
         "faults/test_exit_statuses.py::test_check_of_a_healthy_run_says_that_nothing_was_planned",
         "faults/test_exit_statuses.py::test_run_of_a_script",
     ),
-    "a run without any has to be asked for, by `--healthy` instead of `--plan`": (
+    "A run without faults is asked for by `--healthy` instead of `--plan`": (
         "faults/test_cli.py::test_bad_input_is_one_line",
         "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_healthy",
     ),
@@ -131,8 +131,8 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "# bits equal in 103 tensors": ("project/test_documented.py::test_the_python_of_the_readme",),
     '# {"ps": Returned(...), "worker1": Returned(...)}': ("project/test_documented.py::test_the_python_of_the_readme",),
-    "`launch` starts one process a role": ("reference/test_world.py::test_returned",),
-    "`Returned`, `Raised`, `Killed`, `Exited`, or `Overdue` with every thread's stack": (
+    "`launch` starts one process per role": ("reference/test_world.py::test_returned",),
+    "`Returned`, `Raised`, `Killed`, `Exited`, or `Overdue` with the stacks of all threads": (
         "reference/test_world.py::test_ends_are_told_apart_and_survivors_hear_of_them",
         "reference/test_world.py::test_raised_says_type_message_and_remote_traceback",
         "reference/test_world.py::test_overdue_with_the_stacks_of_all_threads",
@@ -142,7 +142,7 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_world.py::TestNothingIsLeft::test_of_the_folders_of_a_killed_process_when_the_next_one_launches",
         "reference/test_temporary_folders.py::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",
     ),
-    "No process is left behind, also when the launching process is killed": (
+    "No process is left behind, even if the launching process is killed": (
         "reference/test_world.py::TestNothingIsLeft::test_after_an_exception_in_the_block",
         "reference/test_world.py::TestNothingIsLeft::test_after_leaving_without_waiting",
         "reference/test_world.py::TestNothingIsLeft::test_of_what_a_role_itself_had_started",
@@ -151,21 +151,21 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
         "reference/test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
     ),
-    "A role that is stopped by a signal is ended 10 s after another one has ended and the rest have or can only wait": (
+    "10 s after another role has ended, if all the others have ended or can only wait": (
         "reference/test_grace.py::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",
         "reference/test_grace.py::test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended",
         "project/test_documented.py::test_limits_that_are_not_given",
     ),
-    "and so are roles that are stuck in the start of RPC, where threads or memory are short": (
+    "So is a role that is stuck in the start of RPC, because threads or memory are short": (
         "reference/test_grace.py::test_a_world_that_is_short_of_threads_ends",
         "reference/test_grace.py::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",
         "reference/test_grace.py::test_a_role_that_is_stuck_does_not_hear_of_a_loss",
     ),
-    "(after 60 s where they still answer)": (
+    "a role that still answers there has 60 s": (
         "reference/test_grace.py::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",
         "project/test_documented.py::test_limits_that_are_not_given",
     ),
-    "where another role still plays, where nobody has ended, or where a debugger has the role": (
+    "while another role still plays, while no role has ended, or while a debugger holds the role": (
         "reference/test_world.py::test_overdue_while_stopped",
         "reference/test_grace.py::test_a_stopped_role_is_left_alone_while_others_may_go_on",
         "reference/test_grace.py::test_a_role_that_a_debugger_has_is_not_given_up",
@@ -182,11 +182,11 @@ README: dict[str, tuple[str, ...]] = {
         "project/test_documented.py::test_idle_roles_end_at_their_worlds_deadline",
         "project/test_documented.py::test_limits_that_are_not_given",
     ),
-    'A trace is saved with `trace.save("x.safetensors")`': (
+    '`trace.save("x.safetensors")` writes a trace': (
         "reference/test_trace.py::test_files_keep_every_bit",
         "reference/test_trace.py::test_a_save_that_fails_half_way_leaves_nothing",
     ),
-    "It is in the trace, and the twin replays it: `train_locally(case, trace)`": (
+    "The trace holds that order, and the twin replays it: `train_locally(case, trace)`": (
         "reference/test_parameter_server.py::test_several_workers_equal_the_replay_of_their_order",
         "reference/test_batch_parameter_server.py::TestOrders::test_arrival_gives_the_bits_of_its_replay",
         "reference/test_parameter_server.py::test_a_twin_of_several_workers_needs_their_order",
@@ -199,7 +199,7 @@ README: dict[str, tuple[str, ...]] = {
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
     ),
     "plants some 690 bugs": ("project/test_documented.py::test_as_many_mutants_as_the_readme_says",),
-    "a test has to notice each, and the report says which one did": (
+    "a test has to notice each bug, and the report says which one did": (
         "project/test_mutants.py::test_it_can_be_planted",
         "project/test_mutants.py::test_a_killer_exists",
         "project/test_mutants.py::test_every_verdict",
@@ -209,11 +209,11 @@ README: dict[str, tuple[str, ...]] = {
         "project/test_soak.py::test_failures_are_counted_and_named_with_their_seeds",
         "project/test_soak.py::test_the_summary_of_no_failures",
     ),
-    "`Trace.load` refuses what is no trace in one printable line": (
+    "`Trace.load` refuses a file that is no trace in one printable line": (
         "properties/test_hostile.py::test_what_no_trace_holds_is_refused_when_it_is_read",
         "properties/test_hostile.py::test_a_file_is_a_trace_or_refused_in_one_line",
     ),
-    "It is `unknown` where the twin of the file's case cannot be computed here": (
+    "`unknown` says that the twin of the file's case cannot be computed here": (
         "properties/test_hostile.py::test_a_twin_that_cannot_be_computed_is_unknown",
         "properties/test_hostile.py::test_more_steps_than_tensors_are_wrong_at_once",
     ),
@@ -226,7 +226,7 @@ README: dict[str, tuple[str, ...]] = {
     "`tox run -e ci`, which is all of these but the last four, and `-e lint` and `-e verify`": (
         "project/test_documented.py::test_what_ci_runs",
     ),
-    "Tests on hosts or networks of their own need root; without it they are skipped, and say why": (
+    "Tests on hosts or networks of their own need root; without root they are skipped, and say why": (
         "project/test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
         "faults/test_network.py::TestRefusals::test_what_is_not_permitted",
     ),
@@ -239,8 +239,8 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_exactness_flat.py::test_generated_exact_cases_have_one_result_as_flat_sums",
         "reference/test_exactness_flat.py::test_a_loss_is_the_sum_of_the_products_of_all_factors",
     ),
-    "A zero has no sign there": ("reference/test_trace.py::test_a_zero_has_no_sign_in_an_exact_case",),
-    "Where they are not, 16 further twins run": (
+    "A zero has no sign in an exact case": ("reference/test_trace.py::test_a_zero_has_no_sign_in_an_exact_case",),
+    "If they are not, 16 further twins run": (
         "reference/test_rounding.py::test_further_twins_are_computed_only_where_bits_differ",
         "reference/test_reordering.py::test_every_sum_runs_in_another_order",
     ),
@@ -248,15 +248,15 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_rounding.py::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",
         "reference/test_rounding.py::test_known_ratios",
     ),
-    "`returned` (every role did, and there is no twin)": (
+    "`returned` | every role returned, and there is no twin": (
         "faults/test_script_outcomes.py::test_a_role_beside_another_that_shut_rpc_down_for_all",
         "faults/test_script.py::test_processes_whose_exit_codes_nobody_reads",
     ),
-    "`clean error` (one that comes from the plan)": (
+    "`clean error` | roles ended by an error that comes from the plan": (
         "faults/test_error_origin.py::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",
         "faults/test_error_origin.py::TestDuplicate::test_what_the_program_raises_is_not",
     ),
-    "`run` and `verify` refuse a case for which it does not hold before they start a process": (
+    "`run` and `verify` refuse a case without that proof before they start a process": (
         "reference/test_exactness.py::test_verify_refuses_before_anything_runs",
         "reference/test_exactness.py::test_a_refusal_is_bad_input",
         "reference/test_batch_parameter_server.py::test_an_exact_case_that_is_too_large_is_refused",
@@ -267,7 +267,7 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_rounding.py::test_reordered_sums_are_within_the_bound",
         "reference/test_rounding.py::test_one_ulp_is_wrong_where_bits_are_due",
     ),
-    "A run is `unknown`, and no pass, if rounding decides an agent's action": (
+    "A run is `unknown`, and does not pass, if rounding decides an agent's action": (
         "reference/test_rounding.py::test_an_undecided_run_is_neither_right_nor_wrong",
         "reference/test_rounding.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",
     ),
