@@ -66,13 +66,13 @@ PRELOADED = (
 )
 
 
-class Nursery:
-    """Starts the processes of one worker, one after the other. See nursery.py."""
+class PreforkedPytest:
+    """Starts the processes of one worker, one after the other. See preforked_pytest.py."""
 
     def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
         self._environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("nursery.py")), *preloaded],
+            [sys.executable, str(Path(__file__).with_name("preforked_pytest.py")), *preloaded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._environment | ONE_THREAD,
@@ -112,11 +112,11 @@ class Nursery:
         self.process.stdout.close()
 
 
-def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
+def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
     """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
     limit = HEALTHY_RUN_SECONDS if all_of_them else RUN_SECONDS
-    status, said = nursery.run(place, _arguments(place, tests, report, all_of_them), limit)
+    status, said = preforked.run(place, _arguments(place, tests, report, all_of_them), limit)
     seconds = time.monotonic() - begun
     if status is None:
         return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")
@@ -131,7 +131,7 @@ def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: boo
         *([] if all_of_them else ["-x"]),
         *("-m", ""),  # whatever the project's default leaves out
         *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
-        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
+        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
         *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,
