@@ -337,8 +337,8 @@ MUTANTS = (
     Mutant(
         "broadcast-rewards",
         "reference/batch_reinforce.py",
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs.unsqueeze(-1) * each.unsqueeze(-2) / case.observers).sum()",
         ("tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[batch_reinforce-episodes]",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),
