@@ -61,8 +61,9 @@ PRELOADED = (
     "safetensors.torch",
     "gymnasium",
     "rich.progress",
-    "torch._dynamo.utils",  # most of what torchvision imports; not itself, which fails beside some builds of torch
+    "torch._dynamo.utils",
     "torch.onnx.symbolic_opset11",
+    str(Path(__file__).parents[2] / "reference/training/vision.py"),  # torchvision, beside any build of torch
 )
 
 
