@@ -117,6 +117,22 @@ MUTANTS = (
         "batches do not have the case's dtype",
     ),
     Mutant(
+        "some-trainers-replayed",
+        "reference/training/arrivals.py",
+        "sorted(order) != list(range(trainers))",
+        "not set(order) <= set(range(trainers))",
+        ("tests/reference/test_arrivals.py::test_an_order_that_is_not_each_trainer_once_is_refused[found1]",),
+        "a twin adds one trainer's gradients twice, as a damaged trace says",
+    ),
+    Mutant(
+        "all-on-the-first-gpu",
+        "reference/training/devices.py",
+        "rank % torch.cuda.device_count()",
+        "0",
+        ("tests/reference/test_devices.py::test_roles_share_two_gpus_in_turn",),
+        "further GPUs are idle",
+    ),
+    Mutant(
         "losses-backward-together",
         _GRADIENTS,
         "    for loss in losses:\n        loss.backward()\n    return torch.stack([*losses]).sum().detach()",

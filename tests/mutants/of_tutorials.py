@@ -125,10 +125,13 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-not-recorded",
-        _BATCH,
-        '{"arrivals": torch.tensor(arrivals)}',
-        '{"arrivals": torch.tensor(sorted(arrivals))}',
-        (f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",),
+        "reference/training/arrivals.py",
+        '{"arrivals": torch.tensor(order)}',
+        '{"arrivals": torch.tensor(sorted(order))}',
+        (
+            "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
+            f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        ),
         "the trace says rank order whoever came first",
     ),
     Mutant(

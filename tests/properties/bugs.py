@@ -152,8 +152,8 @@ EXACT = [
 
 def swap_arrivals(role: str) -> None:
     """The trace says that the last came first."""
-    right: Any = batch.record
-    batch.record = lambda recorder, round_, model, arrivals: right(recorder, round_, model, arrivals[::-1])
+    right: Any = batch.record_arrivals
+    batch.record_arrivals = lambda recorder, round_, order: right(recorder, round_, order[::-1])
 
 
 def add_in_order_of_arrival(role: str) -> None:
