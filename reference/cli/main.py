@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser
 from reference.cli.run_command import run
-from reference.cli.timing import SweepError
+from reference.cli.timing import TimingError
 from reference.cli.verify_command import run_verify
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.command is None:
             return show_help()
         return commands[chosen.command](arguments[1:])
-    except (BadInput, CaseError, SweepError, WorldError) as error:
+    except (BadInput, CaseError, TimingError, WorldError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:

@@ -14,7 +14,7 @@ from reference.cli.failure import report_failure
 from reference.cli.options import BadInput, Parser, add_case_options, check_device, check_writable, known
 from reference.cli.progress_bar import watch
 from reference.cli.table_command import run_table, table_of, table_options
-from reference.cli.timing import SWEEPS, add_options
+from reference.cli.timing import TIMINGS, add_options
 from reference.outcome import WorldError
 from reference.system.printable import one_line, printable, shown
 from reference.trace.case import Case, listed
@@ -35,15 +35,15 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline = options.pop("save"), options.pop("deadline")
-    swept = {key: options.pop(key) for key in table_options(name)}
+    chosen = {key: options.pop(key) for key in table_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
         scaled = fitted(name, given, world_size()) if under_torchrun else given
         given = {**load(name).Case.EXACT, **scaled}  # what fits, where nothing is given
-    plan = table_of(name, given, swept, save, deadline)
-    if plan is not None:
-        return run_table(name, plan, swept["picture"] or f"{name}.png", deadline)
+    grid = table_of(name, given, chosen, save, deadline)
+    if grid is not None:
+        return run_table(name, grid, chosen["picture"] or f"{name}.png", deadline)
     if save is None:
         given.setdefault("record", "ends")  # nobody will see the steps in between
     if under_torchrun:
@@ -66,8 +66,8 @@ def _run_parser(name: str) -> Parser:
     parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
     limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
-    if name in SWEEPS:
-        add_options(parser, SWEEPS[name])
+    if name in TIMINGS:
+        add_options(parser, TIMINGS[name])
     return parser
 
 

@@ -15,25 +15,25 @@ from reference.cli.failure import report_failure
 from reference.cli.options import BadInput, check_device, check_writable
 from reference.cli.picture import SUFFIXES, drawable
 from reference.cli.progress_bar import watch
-from reference.cli.timing import SWEEPS, CellFailed, Measured, Plan, timed, warm_up
+from reference.cli.timing import TIMINGS, CellFailed, Measured, TimingGrid, timed, warm_up
 from reference.verify.verify import prove
 from reference.world.start import check_deadline
 
 
 def table_options(name: str) -> list[str]:
     """The options of ``run NAME`` that are for its table, as argparse names them."""
-    return [option.replace("-", "_") for option in (*SWEEPS[name].options, "picture")] if name in SWEEPS else []
+    return [option.replace("-", "_") for option in (*TIMINGS[name].options, "picture")] if name in TIMINGS else []
 
 
 def table_of(
-    name: str, given: Mapping[str, Any], swept: Mapping[str, Any], save: str | None, deadline: float
-) -> Plan | None:
+    name: str, given: Mapping[str, Any], chosen: Mapping[str, Any], save: str | None, deadline: float
+) -> TimingGrid | None:
     """The table that is asked for, its every case made; None for a plain run."""
-    if name not in SWEEPS:
+    if name not in TIMINGS:
         return None
-    plan = SWEEPS[name].plan(load(name).Case, {"record": "ends", **given}, swept)
-    picture = swept["picture"]
-    if plan is None:
+    grid = TIMINGS[name].grid(load(name).Case, {"record": "ends", **given}, chosen)
+    picture = chosen["picture"]
+    if grid is None:
         if picture is not None:
             raise BadInput("--picture is for a table of several runs, and none is asked for")
         return None
@@ -47,10 +47,10 @@ def table_of(
     if picture is None:
         ask_to_replace(f"{name}.png")
     check_deadline(deadline)
-    for _, _, case in plan.cells():
+    for _, _, case in grid.cells():
         check_device(case)
         prove(case)
-    return plan
+    return grid
 
 
 def ask_to_replace(picture: str) -> None:
@@ -68,13 +68,13 @@ def ask_to_replace(picture: str) -> None:
     raise BadInput(f"{picture} exists and is not replaced, wanted --picture FILE")
 
 
-def run_table(name: str, plan: Plan, picture: str, deadline: float) -> int:
-    measured, failed = Measured(plan), False
+def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int:
+    measured, failed = Measured(grid), False
     console = Console(width=None if sys.stdout.isatty() else 140)
     warm_up()
-    for number, way, case in plan.cells():
+    for number, way, case in grid.cells():
         try:
-            with watch(f"{name} {plan.over}={number} {way}".strip()) as progress:
+            with watch(f"{name} {grid.over}={number} {way}".strip()) as progress:
                 measured.times[number, way] = timed(case, deadline, progress)
         except CellFailed as error:
             report_failure(name, error.outcomes, error.logs)

@@ -1,6 +1,6 @@
 """Time one tutorial at several sizes, one world after the other.
 
-`SWEEPS` says which tutorials have such a table, with which options of ``run``, and which cases these mean.
+`TIMINGS` says which tutorials have such a table, with which options of ``run``, and which cases these mean.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reference.world.role_handle import Progress
 Values = Mapping[str, Any]
 
 
-class SweepError(ValueError):
+class TimingError(ValueError):
     """Options that do not go together, in one line."""
 
 
@@ -39,7 +39,7 @@ class CellFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingGrid:
     """A table: ``rows`` are cases by number (of observers, of splits) and by way; one unnamed way is a plain column."""
 
     over: str
@@ -59,14 +59,14 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Timing:
     """A tutorial's table: its options for argparse (name without dashes, to keywords), and what they mean.
 
-    ``plan(given, options)`` gets the case's fields that the user set and the options' values; None means no sweep.
+    ``grid(given, options)`` gets the case's fields that the user set and the options' values; None means no timing.
     """
 
     options: Mapping[str, Mapping[str, Any]]
-    plan: Callable[[type[Case], Values, Values], Plan | None]
+    grid: Callable[[type[Case], Values, Values], TimingGrid | None]
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Times:
     step: float | None
 
 
-def add_options(parser: argparse.ArgumentParser, sweep: Sweep) -> None:
-    for name, keywords in sweep.options.items():
+def add_options(parser: argparse.ArgumentParser, timing: Timing) -> None:
+    for name, keywords in timing.options.items():
         parser.add_argument(f"--{name}", **keywords)
     parser.add_argument(
         "--picture",
@@ -105,42 +105,44 @@ def several(text: str) -> list[int]:
 def _refuse(given: Values, names: Sequence[str], option: str) -> None:
     for name in names:
         if name in given:
-            raise SweepError(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
+            raise TimingError(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
 
 
-def compare_batching(kind: type[Case], given: Values, options: Values) -> Plan | None:
+def compare_batching(kind: type[Case], given: Values, options: Values) -> TimingGrid | None:
     """The tutorial's main(): 1 to 10 observers, batched and not."""
     if not options["compare_batching"]:
         if options["max_observers"] is not None:
-            raise SweepError("--max-observers needs --compare-batching")
+            raise TimingError("--max-observers needs --compare-batching")
         return None
     _refuse(given, ("observers", "batch"), "--compare-batching")
     ways = {"batched": True, "unbatched": False}
     numbers = range(1, (options["max_observers"] or 10) + 1)
     rows = {n: {way: kind(**{**given, "observers": n, "batch": batch}) for way, batch in ways.items()} for n in numbers}
-    return Plan("observers", "an episode", rows)
+    return TimingGrid("observers", "an episode", rows)
 
 
-def over_splits(kind: type[Case], given: Values, options: Values) -> Plan | None:
+def over_splits(kind: type[Case], given: Values, options: Values) -> TimingGrid | None:
     """The tutorial's main(): one batch as so many micro-batches; ``--small`` for what two cores do in a minute."""
     if options["splits"] is None:
         if options["small"]:
-            raise SweepError("--small needs --splits")
+            raise TimingError("--small needs --splits")
         return None
     _refuse(given, ("num_split",), "--splits")
     small = {"batch_size": 16, "image_w": 64, "image_h": 64} if options["small"] else {}
-    return Plan("splits", "a batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]})
+    return TimingGrid(
+        "splits", "a batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]}
+    )
 
 
-SWEEPS: dict[str, Sweep] = {
-    "batch_reinforce": Sweep(
+TIMINGS: dict[str, Timing] = {
+    "batch_reinforce": Timing(
         {
             "compare-batching": {"action": "store_true", "help": "run both modes with 1, 2, … observers: a table"},
             "max-observers": {"type": whole, "metavar": "N", "help": "up to so many observers (default: 10)"},
         },
         compare_batching,
     ),
-    "pipeline": Sweep(
+    "pipeline": Timing(
         {
             "splits": {"type": several, "metavar": "N,N,…", "help": "a table of so many micro-batches each"},
             "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64"},
@@ -193,18 +195,18 @@ def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
 
 
 class Measured:
-    """A plan's times, as they come."""
+    """A grid's times, as they come."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, grid: TimingGrid) -> None:
+        self.grid = grid
         self.times: dict[tuple[int, str], Times] = {}
 
     def table(self, title: str) -> Table:
         """All rows that are complete."""
-        table = Table(*self.plan.columns(), title=title)
+        table = Table(*self.grid.columns(), title=title)
         for column in table.columns:
             column.justify = "right"
-        for number, ways in self.plan.rows.items():
+        for number, ways in self.grid.rows.items():
             cells = [self.times.get((number, way)) for way in ways]
             if all(cell is not None for cell in cells):
                 seconds = [f"{cell.world:.2f}" for cell in cells if cell is not None]
@@ -213,8 +215,8 @@ class Measured:
         return table
 
     def draw(self, path: str, title: str) -> None:
-        """Seconds over the plan's numbers, a line a way."""
+        """Seconds over the grid's numbers, a line a way."""
         lines: dict[str, list[tuple[float, float]]] = {}
         for (number, way), cell in self.times.items():
             lines.setdefault(way, []).append((number, cell.world))
-        draw(path, lines, x=self.plan.over, y="seconds", title=title)
+        draw(path, lines, x=self.grid.over, y="seconds", title=title)

@@ -45,7 +45,7 @@ def gather(
     on_failure: Callable[[str], object] | None = None,
     *,
     failed: torch.futures.Future[Failure] | None = None,
-    patience: float = 0.0,
+    cause_seconds: float = 0.0,
     stay: float = 0.0,
     cause: Callable[[Exception], str] = cause_of,
 ) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def gather(
     Args:
         on_failure: called with the first failure's reason; it has to end the others' waits.
         failed: completed by somebody else who notices a failure, such as a `Barrier` that is not complete in time.
-        patience: seconds from then on in which a participant may fail, too, and so say more about the reason.
+        cause_seconds: seconds from then on in which a participant may fail, too, and so say more about the reason.
         stay: seconds to wait after a failure until the others, too, have ended, so have heard of it.
         cause: what the error of a participant says.
 
@@ -69,8 +69,8 @@ def gather(
         calls.next(None)
     if not failed.done():
         return calls.end(None, on_failure, stay)
-    calls.wait(patience, lambda: bool(calls.failures))
-    better = calls.reasons() if patience else []
+    calls.wait(cause_seconds, lambda: bool(calls.failures))
+    better = calls.reasons() if cause_seconds else []
     noticed = failed.value()
     return calls.end(Failure([*better, noticed.reason][0], noticed.silent), on_failure, stay)
 

@@ -27,7 +27,7 @@ class OrderedExecutor:
         self.failure: str | None = None
         self._due = 0
         self._changed = threading.Condition()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turnstile")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ordered")
 
     def run(self, number: int, work: Callable[[], T]) -> T:
         """Wait for this number's turn and return what ``work`` returns in it.

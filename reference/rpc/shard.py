@@ -25,7 +25,7 @@ class Shard(nn.Module):
         self.timeout = timeout
         self.device = torch.device(device)
         self.to_cpu = to_cpu
-        self._turnstile = OrderedExecutor(timeout)
+        self._executor = OrderedExecutor(timeout)
         self._chain = ParameterChain(self)
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
@@ -45,10 +45,10 @@ class Shard(nn.Module):
         assert number is not None
         here = x.to_here(timeout=self.timeout).to(self.device)
         self._settle()
-        return self._turnstile.run(number, lambda: self._compute(here, number))
+        return self._executor.run(number, lambda: self._compute(here, number))
 
     def _compute(self, x: torch.Tensor, number: int) -> torch.Tensor:
-        """In the turnstile's thread."""
+        """Runs in the executor's thread."""
         if number % self.num_split == 0:
             self._chain.restart()
         out: torch.Tensor = self._chain(x)

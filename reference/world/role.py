@@ -62,16 +62,16 @@ class RoleConfig:
         return self.folder / f"{self.name}.stacks"
 
 
-def main(post: RoleConfig, pipe: Connection) -> None:
+def main(config: RoleConfig, pipe: Connection) -> None:
     """The target of one role's process. Ends the process with a status that tells how it went."""
     startup_errors.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
-    refused = _isolate(post)  # while this process has one thread
+    refused = _isolate(config)  # while this process has one thread
     die_with_parent()
-    link = Link(pipe, post.launcher)
+    link = Link(pipe, config.launcher)
     link.send("here")
-    outcome = refused or _prepare(post, link) or _play(post, link)
+    outcome = refused or _prepare(config, link) or _play(config, link)
     link.send("ended", outcome)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -80,43 +80,43 @@ def main(post: RoleConfig, pipe: Connection) -> None:
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
 
 
-def _prepare(post: RoleConfig, link: Link) -> Raised | None:
+def _prepare(config: RoleConfig, link: Link) -> Raised | None:
     try:
         link.listen()
-        _open_log(post)
+        _open_log(config)
         listen_on_loopback()
-        prepare_process(post.name, post.threads)
-        if post.progress:
+        prepare_process(config.name, config.threads)
+        if config.progress:
             _forward_progress(link)
     except (OSError, RuntimeError) as error:  # no room for a log, or no thread
         return raised(error)
     return None
 
 
-def _isolate(post: RoleConfig) -> Raised | None:
+def _isolate(config: RoleConfig) -> Raised | None:
     try:
-        network_namespace.enter(post.network)
+        network_namespace.enter(config.network)
     except OSError as error:
         why = error.strerror or error
-        text = f"{post.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
+        text = f"{config.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
         return raised(WorldError(f"{text} no thread when it is imported"))
     return None
 
 
-def _play(post: RoleConfig, link: Link) -> Outcome:
+def _play(config: RoleConfig, link: Link) -> Outcome:
     try:
-        if post.before is not None:
-            _found("before", post.before)(post.name)
-        rendezvous = f"file://{post.folder / 'rendezvous'}"
+        if config.before is not None:
+            _found("before", config.before)(config.name)
+        rendezvous = f"file://{config.folder / 'rendezvous'}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
-            start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
+            start_agent(config.name, config.rank, config.world_size, rendezvous, config.backend, config.options)
         link.enter(Phase.RUNNING)
         value = None
-        if post.function is None:
+        if config.function is None:
             _serve(link)
         else:
-            value = _found("its function", post.function)()
+            value = _found("its function", config.function)()
         link.send("value", wire.dumps(Returned(value)))
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
@@ -191,9 +191,9 @@ def _let_go(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _open_log(post: RoleConfig) -> None:
+def _open_log(config: RoleConfig) -> None:
     """Send everything this process writes to its log, C++ warnings and crash reports included."""
-    log = os.open(post.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    log = os.open(config.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
@@ -202,7 +202,7 @@ def _open_log(post: RoleConfig) -> None:
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
     # Chained to the default action: the process ends when the last stack is written, no GIL needed.
-    stacks = os.open(post.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
+    stacks = os.open(config.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
     logging.basicConfig(
         stream=sys.stderr,

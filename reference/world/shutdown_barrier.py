@@ -17,7 +17,7 @@ import torch.distributed.rpc as rpc
 from reference.outcome import PeerLost
 
 # Seconds in which the first rank hears of a death that somebody else has noticed.
-PATIENCE = 1.0
+NEWS_SECONDS = 1.0
 
 Done = torch.futures.Future[str | None]  # None, or who was lost
 
@@ -81,7 +81,7 @@ def finished(name: str) -> torch.futures.Future[str | None]:
 
 def who_is_lost() -> str | None:
     """Runs on the first rank, which hears of a death at about the time when others fail of it."""
-    _barrier[0].known.wait(PATIENCE)
+    _barrier[0].known.wait(NEWS_SECONDS)
     return _barrier[0].lost
 
 
@@ -90,14 +90,14 @@ def _blame(name: str, names: Sequence[str], error: RuntimeError) -> None:
     first = names[0]
     if name != first:
         try:
-            lost = rpc.rpc_sync(first, who_is_lost, timeout=2 * PATIENCE)
+            lost = rpc.rpc_sync(first, who_is_lost, timeout=2 * NEWS_SECONDS)
         except RuntimeError as gone:
             raise PeerLost(f"{first} is gone: {(str(gone).splitlines() or [''])[0]}") from error
     else:
         lost = who_is_lost()
         for other in names[1:]:  # behind the answers to those who wait here: these must be out before this one ends
             with suppress(RuntimeError):
-                rpc.rpc_sync(other, bool, timeout=PATIENCE)
+                rpc.rpc_sync(other, bool, timeout=NEWS_SECONDS)
     if lost is not None:
         raise PeerLost(lost) from error
 

@@ -180,14 +180,14 @@ def network() -> isolated_network.Network:
         raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
 
 
-def start(post: RoleConfig) -> RoleHandle:
+def start(config: RoleConfig) -> RoleHandle:
     """Fork one role from the forkserver."""
     try:
         ours, theirs = _context.Pipe()
     except OSError as error:
-        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
+        raise WorldError(f"{config.name} cannot be started: {error.strerror or error}") from error
     try:
-        process = _context.Process(target=main, args=(post, theirs), name=post.name)
+        process = _context.Process(target=main, args=(config, theirs), name=config.name)
         with _forkserver():
             process.start()
         _serving.add(_server._forkserver_pid)
@@ -199,7 +199,7 @@ def start(post: RoleConfig) -> RoleHandle:
         ) from error
     except OSError as error:
         ours.close()
-        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
+        raise WorldError(f"{config.name} cannot be started: {error.strerror or error}") from error
     finally:
         theirs.close()
-    return RoleHandle(post.name, process, ours, post.stacks)
+    return RoleHandle(config.name, process, ours, config.stacks)

@@ -377,7 +377,7 @@ MUTANTS = (
     Mutant(
         "isolated-in-name-only",
         _ROLE,
-        "        network_namespace.enter(post.network)",
+        "        network_namespace.enter(config.network)",
         "        network_namespace.enter(())",
         (f"{_ISOLATION}::test_an_isolated_role_reaches_nobody_outside",),
         "the roles of an isolated world stay in the launcher's network, where everybody reaches them",
@@ -393,8 +393,8 @@ MUTANTS = (
     Mutant(
         "plays-outside-its-network",
         _ROLE,
-        "    outcome = refused or _prepare(post, link) or _play(post, link)",
-        "    outcome = _prepare(post, link) or _play(post, link)",
+        "    outcome = refused or _prepare(config, link) or _play(config, link)",
+        "    outcome = _prepare(config, link) or _play(config, link)",
         (f"{_ISOLATION}::test_a_role_that_cannot_enter_its_network_says_so",),
         "a role that cannot enter its world's network plays where everybody reaches it",
     ),

@@ -238,7 +238,7 @@ def test_a_deadline_beyond_the_clock(
 ) -> None:
     """No processes for a number that the supervisor's wait cannot take."""
 
-    def start(post: object) -> None:
+    def start(config: object) -> None:
         pytest.fail("a process was started")
 
     monkeypatch.setattr("reference.world.launcher.start", start)

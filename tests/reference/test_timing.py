@@ -18,8 +18,8 @@ from reference.cli.timing import (
     CellFailed,
     Clock,
     Measured,
-    SweepError,
     Times,
+    TimingError,
     compare_batching,
     over_splits,
     several,
@@ -46,15 +46,15 @@ def compared(given: dict[str, Any], max_observers: int | None) -> Any:
 
 
 def test_both_modes_from_one_observer_on() -> None:
-    plan = compared({"steps": 3}, 2)
-    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in plan.cells()] == [
+    grid = compared({"steps": 3}, 2)
+    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in grid.cells()] == [
         (1, "batched", 1, True, 3),
         (1, "unbatched", 1, False, 3),
         (2, "batched", 2, True, 3),
         (2, "unbatched", 2, False, 3),
     ]
     assert list(compared({}, None).rows) == list(range(1, 11))
-    assert plan.columns() == [
+    assert grid.columns() == [
         "observers",
         "batched seconds",
         "unbatched seconds",
@@ -64,16 +64,16 @@ def test_both_modes_from_one_observer_on() -> None:
 
 
 def test_splits() -> None:
-    plan: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
-    cases = [case for _, _, case in plan.cells()]
+    grid: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
+    cases = [case for _, _, case in grid.cells()]
     assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
-    assert plan.columns() == ["splits", "seconds", "seconds a batch"]
+    assert grid.columns() == ["splits", "seconds", "seconds a batch"]
     full: Any = over_splits(Splits, {}, {"splits": [2], "small": False})
     assert full.rows == {2: {"": Splits(num_split=2)}}
     assert over_splits(Splits, {}, {"splits": None, "small": False}) is None
-    with pytest.raises(SweepError, match=r"^--small needs --splits$"):
+    with pytest.raises(TimingError, match=r"^--small needs --splits$"):
         over_splits(Splits, {}, {"splits": None, "small": True})
-    with pytest.raises(SweepError, match=r"^--num-split cannot be given with --splits, which sets it$"):
+    with pytest.raises(TimingError, match=r"^--num-split cannot be given with --splits, which sets it$"):
         over_splits(Splits, {"num_split": 2}, {"splits": [1], "small": False})
 
 

@@ -582,14 +582,14 @@ class TestProcesses:
 def test_bad_arguments_start_nothing(
     arguments: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     with pytest.raises(WorldError) as caught:
         launch(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
 def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
         launch({"a": lambda: None})
 
