@@ -1,4 +1,4 @@
-"""Run ``run NAME`` for a table of several runs, one world after the other, and draw its picture."""
+"""Run ``run NAME`` with options that ask for a table: several runs, one world after the other, and a picture."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from reference.world.start import check_deadline
 
 
 def table_options(name: str) -> list[str]:
-    """The options of ``run NAME`` that are for its table, as argparse names them."""
+    """The names that argparse gives to the options of ``run NAME`` for its table."""
     return [option.replace("-", "_") for option in (*TIMINGS[name].options, "picture")] if name in TIMINGS else []
 
 
 def table_of(
     name: str, given: Mapping[str, Any], chosen: Mapping[str, Any], save: str | None, deadline: float
 ) -> TimingGrid | None:
-    """The table that is asked for, its every case made; None for a plain run."""
+    """Make the table that is asked for, with all its cases; None for a plain run."""
     if name not in TIMINGS:
         return None
     grid = TIMINGS[name].grid(load(name).Case, {"record": "ends", **given}, chosen)
     picture = chosen["picture"]
     if grid is None:
         if picture is not None:
-            raise BadInput("--picture is for a table of several runs, and none is asked for")
+            raise BadInput("--picture is for a table of several runs, got options for one run")
         return None
     if save is not None:
-        raise BadInput("--save is for one run, and a table of several is asked for")
+        raise BadInput("--save is for one run, got options for a table of several")
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        raise BadInput("a table of several runs starts worlds of its own: run it without torchrun")
+        raise BadInput("a table of several runs starts its own processes: wanted it without torchrun")
     if not drawable(picture or f"{name}.png"):
         raise BadInput(f"cannot draw {picture}, wanted a name that ends with {' or '.join(SUFFIXES)}")
     check_writable(picture or f"{name}.png")
@@ -54,7 +54,7 @@ def table_of(
 
 
 def ask_to_replace(picture: str) -> None:
-    """Ask on the terminal before a picture of an earlier table is replaced under its default name.
+    """Ask on the terminal before replacing the picture of an earlier table under its default name.
 
     Raises:
         BadInput: the answer is no, or there is no terminal to ask on.
@@ -65,7 +65,7 @@ def ask_to_replace(picture: str) -> None:
         print(f"{picture} exists: replace it? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
-    raise BadInput(f"{picture} exists and is not replaced, wanted --picture FILE")
+    raise BadInput(f"{picture} exists and is not replaced, wanted another file by --picture FILE")
 
 
 def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int:
@@ -84,5 +84,5 @@ def run_table(name: str, grid: TimingGrid, picture: str, deadline: float) -> int
     if failed:
         return 1
     measured.draw(picture, name)
-    print(f"picture in {picture}")
+    print(f"picture saved to {picture}")
     return 0
