@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         "leaves-processes",
         "reference/world/role_handle.py",
-        "            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started",
+        "            os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started",
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_of_what_a_role_itself_had_started",),
         "what a role has started outlives it",
@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "stopped-is-not-continued",
         "reference/world/role_handle.py",
-        "            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL",
+        "            os.kill(self.pid, signal.SIGCONT)  # a stopped process handles no other signal before this one",
         "            pass",
         (f"{_WORLD}::test_overdue_while_stopped",),
         "a stopped role cannot write its stacks",
@@ -249,7 +249,7 @@ MUTANTS = (
     Mutant(
         "no-thread-is-a-script-without-guard",
         _ROLE,
-        "    except (OSError, RuntimeError) as error:  # no room for a log, or no thread",
+        "    except (OSError, RuntimeError) as error:  # no space for a log, or no thread can be started",
         "    except KeyError as error:",
         (f"{_EARLY}::test_a_role_without_room_for_a_thread_says_so",),
         "a role that can make no thread leaves a traceback on the terminal, and a status alone",

@@ -575,8 +575,11 @@ class TestProcesses:
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
-        ({"roles": ["a"], "options": {"frob": 1, "init_method": "x"}}, f"no RPC option 'frob', 'init_method', {KNOWN}"),
-        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"no RPC option 7, {KNOWN}"),
+        (
+            {"roles": ["a"], "options": {"frob": 1, "init_method": "x"}},
+            f"unknown RPC option 'frob', 'init_method', {KNOWN}",
+        ),
+        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),
     ],
 )
 def test_bad_arguments_start_nothing(
