@@ -9,13 +9,13 @@ from reference.trace.trace import Trace, TraceError
 
 
 def replayed_order(replay: Trace | None, name: str, count: int) -> list[int]:
-    """The numbers 0 to ``count`` - 1 in the order that the trace has under ``name``.
+    """Return the numbers 0 to ``count`` - 1 in the order that the trace has under ``name``.
 
     Raises:
-        TraceError: there is no trace, or it does not have each number once.
+        TraceError: there is no trace, or its order does not have each number once.
     """
     if replay is None:
-        raise TraceError("the order of arrival decides bits: pass the run's trace as replay")
+        raise TraceError("the order of arrival decides bits: wanted the run's trace as replay, got None")
     found = replay.tensors.get(name, torch.empty(0, dtype=torch.int64))
     order: list[int] = found.flatten().tolist()
     if found.dtype != torch.int64 or found.dim() != 1 or sorted(order) != list(range(count)):

@@ -63,22 +63,22 @@ def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
     assert type(found[1]) is ZeroDivisionError
     for number in (2, 3):
         assert type(found[number]) is PredecessorFailed
-        assert str(found[number]) == f"number {number} has no turn: number 1 failed: ZeroDivisionError: seven"
-    with pytest.raises(PredecessorFailed, match=r"^number 4 has no turn: number 1 failed: ZeroDivisionError: seven$"):
+        assert str(found[number]) == f"number {number} cannot run: number 1 failed: ZeroDivisionError: seven"
+    with pytest.raises(PredecessorFailed, match=r"^number 4 cannot run: number 1 failed: ZeroDivisionError: seven$"):
         executor.run(4, int)
 
 
 def test_a_missing_number_ends_the_wait_of_all_others() -> None:
     assert admit(OrderedExecutor(0.2), [0, 2, 3]) == [0]
     assert {number: str(error) for number, error in errors().items()} == {
-        number: f"number {number} has no turn: nothing for 0.2 s from number 1" for number in (2, 3)
+        number: f"number {number} cannot run: nothing for 0.2 s from number 1" for number in (2, 3)
     }
 
 
 def test_a_number_has_one_turn() -> None:
     executor = OrderedExecutor(10)
     executor.run(0, int)
-    with pytest.raises(PredecessorFailed, match=r"^number 0 has had its turn: 1 is due$"):
+    with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
         executor.run(0, int)
     assert admit(executor, [1]) == [1]
 
