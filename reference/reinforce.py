@@ -110,7 +110,7 @@ class Agent:
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
+        self.rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -147,7 +147,7 @@ class Agent:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which.
         """
         self.episode += 1
-        self.records = {name: Record(chance.episode(n_steps)) for name, chance in self.chances.items()}
+        self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
         agent_rref: RRef[Any] = RRef(self)
         futs = {}
         for name, ob_rref in self.ob_rrefs.items():
@@ -245,11 +245,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
     names = numbered("observer", case.observers)
-    chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
+    rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
     environments = {name: cartpole.seeded_environment(case.env, case.seed, name) for name in names}
     running = 0.0
     for episode in range(case.steps):
-        records = {name: Record(chance.episode(case.n_steps)) for name, chance in chances.items()}
+        records = {name: Record(rng.episode(case.n_steps)) for name, rng in rngs.items()}
         for name, record in records.items():
             play_locally(case, environments[name], policy, record)
         optimizer.zero_grad()

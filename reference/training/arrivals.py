@@ -16,14 +16,14 @@ def record_arrivals(recorder: Recorder, round_: int, order: Sequence[int]) -> No
 
 
 def recorded_arrivals(replay: Trace | None, round_: int, trainers: int) -> list[int]:
-    """What `record_arrivals` put into the trace.
+    """Read what `record_arrivals` put into the trace.
 
     Raises:
         TraceError: there is no trace, or it does not have each of the ``trainers`` once.
     """
     name = f"{round_:04d}/arrivals"
     if replay is None:
-        raise TraceError("the order of arrival decides bits: pass the run's trace as replay")
+        raise TraceError("the order of arrival decides bits: wanted the run's trace as replay, got None")
     found = replay.tensors.get(name, torch.empty(0, dtype=torch.int64))
     order: list[int] = found.flatten().tolist()
     if found.dtype != torch.int64 or found.dim() != 1 or sorted(order) != list(range(trainers)):

@@ -280,7 +280,7 @@ MUTANTS = (
     Mutant(
         "micro-batches-as-they-come",
         _SHARD,
-        "        return self._turnstile.run(number, lambda: self._compute(here, number))",
+        "        return self._executor.run(number, lambda: self._compute(here, number))",
         "        return self._compute(here, number)",
         ("tests/reference/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
         "micro-batches are computed in the order of their arrival",

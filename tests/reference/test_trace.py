@@ -245,7 +245,7 @@ def test_compare_refuses_missing_tensors() -> None:
 
 
 def test_compare_refuses_two_empty_traces() -> None:
-    assert refusal(Trace(CASE, {}), Trace(CASE, {})) == "traces without a single tensor"
+    assert refusal(Trace(CASE, {}), Trace(CASE, {})) == "neither trace has a tensor, wanted at least one"
 
 
 @pytest.mark.parametrize(
