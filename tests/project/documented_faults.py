@@ -205,7 +205,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_record.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
-    "| a signal ended it after Python has said that it ends (in a handler of `atexit`, a destructor or a library) |": (
+    "| a signal ended the role after Python has said that it ends (in a handler of `atexit`, a destructor": (
         "faults/test_script_outcomes.py::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
@@ -233,7 +233,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_time_bounds.py::TestRecovery",
         "faults/test_script.py::test_a_program_that_begins_anew_takes_as_long_as_it_takes",
     ),
-    "| it ended without a word | killed by a signal: by the plan, or `wrong` |": (
+    "| the role ended without a word | killed by a signal: by the plan, or `wrong` |": (
         "faults/test_script.py::test_a_role_that_is_killed_by_nobody_in_the_plan_is_told",
     ),
     "If nobody can tell whether that other is excused, both are `unknown`": (
