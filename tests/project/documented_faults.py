@@ -639,7 +639,7 @@ _MESSAGES: dict[str, tuple[str, ...]] = {
     "*each* call of that sort took its caller at least `seconds`": (
         "faults/test_messages.py::TestEvidence::test_late_calls_are_all_late",
     ),
-    'None: not visible, hence *unknown*, never "fired"': (
+    "If it finds nothing, the fault is not visible: the run is *unknown*, and the fault is never counted as fired": (
         "faults/test_messages.py::TestEvidence::test_what_no_call_shows",
         "faults/test_exit_statuses.py::test_run",
     ),
