@@ -297,7 +297,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/autostart.py",
         "        import_rpc()\n        return ModuleSpec",
         "        return ModuleSpec",
-        ("tests/faults/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[run.launch_scope]",),
+        (
+            "tests/faults/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[run.launch_scope]",
+        ),
         "under FAULTS_RUN, a program that imports faults.run.launch_scope before torch ends with an ImportError",
     ),
     Mutant(

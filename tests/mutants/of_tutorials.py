@@ -10,6 +10,7 @@ _BATCH, _UPDATE, _SHARD = (
     "reference/rpc/shard.py",
 )
 _QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal"
+_MEAN = "tests/reference/test_rank_order_mean.py"
 _OF_BATCH = "tests/reference/test_batch_parameter_server.py"
 _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
 
@@ -388,6 +389,30 @@ MUTANTS = (
         "    return total",
         ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
         "sums instead of means, in the tutorial and its twin alike",
+    ),
+    Mutant(
+        "the-mean-is-written-into-the-first-gradient",
+        "reference/rpc/rank_order_mean.py",
+        "    total = gradients[0].clone()",
+        "    total = gradients[0]",
+        (f"{_MEAN}::test_mean_leaves_the_gradients_as_they_were",),
+        "the gradient that the first trainer has reported changes",
+    ),
+    Mutant(
+        "the-mean-adds-from-the-last-gradient",
+        "reference/rpc/rank_order_mean.py",
+        "    total = gradients[0].clone()\n    for gradient in gradients[1:]:",
+        "    total = gradients[-1].clone()\n    for gradient in gradients[-2::-1]:",
+        (f"{_MEAN}::test_mean_adds_from_the_first_gradient_to_the_last[values1-1.0]",),
+        "gradients are added in another order than the one documented, in the tutorial and its twin alike",
+    ),
+    Mutant(
+        "allreduce-divides-the-sum",
+        "reference/rpc/rank_order_mean.py",
+        "[gradient * (1 / len(gradients)) for gradient in gradients])",
+        "list(gradients)) / len(gradients)",
+        (f"{_MEAN}::test_mean_divides_once_and_allreduce_multiplies_every_gradient",),
+        "the twin rounds once where DDP's allreduce rounds every gradient",
     ),
     Mutant(
         "shard-of-another-round",
