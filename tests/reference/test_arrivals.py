@@ -29,7 +29,8 @@ def test_the_order_of_each_round_comes_out_of_the_trace() -> None:
 
 
 def test_no_trace_no_order() -> None:
-    with pytest.raises(TraceError, match=r"^the order of arrival decides bits: wanted the run's trace as replay, got None$"):
+    wanted = "the order of arrival decides bits: wanted the run's trace as replay, got None"
+    with pytest.raises(TraceError, match=f"^{wanted}$"):
         recorded_arrivals(None, 0, 3)
 
 
