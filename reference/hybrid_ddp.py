@@ -70,7 +70,7 @@ class EmbeddingServer:
         # The trainers' collectives have a shorter limit, and say more.
         self.step: Barrier[None] = Barrier(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
-        self.recorder = Recorder(case, initial_parameters(case, self.weight))
+        self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
 
     @property
     def weight(self) -> torch.Tensor:
@@ -129,7 +129,7 @@ class HybridModel(nn.Module):
 
 
 def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
-    """All steps of one trainer; returns its part of the trace."""
+    """Train for all steps of one trainer; returns its part of the trace."""
     model = HybridModel(case, ps_rref)
     opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
     recorder = Recorder(case, {})
@@ -257,9 +257,8 @@ def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Ten
     return nn.functional.cross_entropy(output, target)
 
 
-def initial_parameters(case: Case, weight: torch.Tensor) -> Named:
-    """The table, and every trainer's replica, by their names in the trace."""
-    dense = dense_part(case)
+def parameters_of(case: Case, weight: torch.Tensor, dense: nn.Module) -> Named:
+    """The table, and every trainer's replica of ``dense``, by their names in the trace."""
     return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
 
 
@@ -278,7 +277,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     sparse, dense = sparse_part(case), dense_part(case)
     weight, parameters = next(sparse.parameters()), list(dense.parameters())
     optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
-    recorder = Recorder(case, initial_parameters(case, weight))
+    recorder = Recorder(case, parameters_of(case, weight, dense))
     for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
         losses = [loss_of(case, dense(sparse(x)), y) for x, y in batches]
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
@@ -287,6 +286,5 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
-        replicas = {key: p for name in names for key, p in named(name, dense).items()}
-        recorder.step(step, dict(zip(names, losses, strict=True)), {"ps/weight": weight, **replicas})
+        recorder.step(step, dict(zip(names, losses, strict=True)), parameters_of(case, weight, dense))
     return recorder.trace()

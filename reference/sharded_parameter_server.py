@@ -202,7 +202,7 @@ def train(case: Case, own: ParameterServerShard, shard_rrefs: list[RRef[Any]]) -
             futures,
             partial(end_rounds, shard_rrefs),
             failed=own.round.failed,
-            patience=LAST_WORD_SECONDS,  # a trainer may know better who is silent
+            cause_seconds=LAST_WORD_SECONDS,  # a trainer may know better who is silent
             stay=FAREWELL_SECONDS,
             cause=reason_of,
         )

@@ -18,6 +18,7 @@ from faults.ledger.plan_file import PLAN
 from faults.ledger.record import RUN, RecordError, read
 from faults.plan.plan import Plan, PlanError
 from reference.system.private_folder import make_private
+from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 
 # Marks the folder of a run. A plan alone does not: it may be a user's own file.
 MARK = ".faults-run"
@@ -116,15 +117,15 @@ def _files(place: Path) -> list[Path]:
     """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
     named = [place / name for name in (PLAN, RUN, "network.json")]
-    return [each for each in (*named, *ledgers, *_printed(ledgers), *_signs(place)) if each.is_file()]
+    return [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
 
 
-def _printed(ledgers: list[Path]) -> list[Path]:
+def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
     """Return the logs and stacks of a world's roles, and the file where they met. A log without stacks is the user's
     own."""
-    pairs = [(each.with_suffix(".log"), each.with_suffix(".stacks")) for each in ledgers]
-    printed = [each for pair in pairs if all(each.is_file() for each in pair) for each in pair]
-    return [*printed, printed[0].with_name("rendezvous")] if printed else []
+    roles = roles_of(place).intersection(each.stem for each in ledgers)
+    printed = [file_of(place, role) for role in sorted(roles) for file_of in (log_of, stacks_of)]
+    return [*printed, place / RENDEZVOUS] if printed else []
 
 
 def _signs(place: Path) -> list[Path]:

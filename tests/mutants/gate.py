@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.mutants.checkout import copied
+from tests.mutants.checkout import copied, copied_again
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, tried
+from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, tried
 
 # Two more than cores: many a killer only waits for what a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 class Unhealthy(RuntimeError):
-    """The killers do not all pass on the code as it is: nothing can be learnt from planting bugs."""
+    """Killers are not there, or do not pass, on the code as it is: nothing can be learnt from planting bugs."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     tests = list(dict.fromkeys(killers))
     # By turns: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
-    with _threads(workers) as (pool, idle):
-        for trial in pool.map(partial(_on_copy, idle, root), shares):
+    with _threads(workers) as (pool, idle), _collected(idle, root, tests) as original:
+        for trial in pool.map(partial(_on_copy, idle, original), shares):
             if trial.verdict != "survived":
                 why = ", ".join(trial.failed) or trial.said[-3000:]
                 raise Unhealthy(f"killers fail without any bug: {why}")
@@ -53,11 +53,12 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """All of them, several at a time, as they end; first those that wait for their limit."""
+    """All of them, several at a time, as they end; first those that wait for their limit. Raises Unhealthy."""
     ordered = sorted(mutants, key=lambda each: not each.hangs)
-    with _threads(workers) as (pool, idle):
+    killers = dict.fromkeys(test for each in ordered for test in each.killers)
+    with _threads(workers) as (pool, idle), _collected(idle, root, list(killers)) as original:
         running: dict[Future[Trial], Mutant] = {
-            pool.submit(_on_copy, idle, root, each.killers, each): each for each in ordered
+            pool.submit(_on_copy, idle, original, each.killers, each): each for each in ordered
         }
         for future in as_completed(running):
             yield Result(running[future], future.result())
@@ -82,9 +83,23 @@ def _threads(workers: int) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytest
             preforked.close()
 
 
-def _on_copy(idle: PreforkedPytests, root: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
-    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+@contextmanager
+def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
+    """A copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
     with copied(root) as place:
+        preforked = idle.get()
+        try:
+            found, said = collect(preforked, place, tests)
+        finally:
+            idle.put(preforked)
+        if not found:
+            raise Unhealthy(f"pytest does not find all the killers: {said[-3000:]}")
+        yield place
+
+
+def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
+    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+    with copied_again(original) as place:
         try:
             if mutant is not None:
                 mutant.plant(place)

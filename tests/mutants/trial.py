@@ -61,8 +61,9 @@ PRELOADED = (
     "safetensors.torch",
     "gymnasium",
     "rich.progress",
-    "torch._dynamo.utils",  # most of what torchvision imports; not itself, which fails beside some builds of torch
+    "torch._dynamo.utils",
     "torch.onnx.symbolic_opset11",
+    str(Path(__file__).parents[2] / "reference/training/vision.py"),  # torchvision, beside any build of torch
 )
 
 
@@ -70,7 +71,8 @@ class PreforkedPytest:
     """Starts the processes of one worker, one after the other. See preforked_pytest.py."""
 
     def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
-        self._environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # copies share the bytecode of what they import
+        self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("preforked_pytest.py")), *preloaded],
             stdin=subprocess.PIPE,
@@ -112,6 +114,20 @@ class PreforkedPytest:
         self.process.stdout.close()
 
 
+_COMMON = (
+    *("-m", ""),  # whatever the project's default leaves out
+    *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
+)
+
+
+def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
+    """Whether pytest finds all the tests in the copy at ``place``, and what it printed; their bytecode stays there."""
+    arguments = ["--collect-only", *_COMMON, *tests]
+    status, said = preforked.run(place, arguments, HEALTHY_RUN_SECONDS)
+    return status == 0, said
+
+
 def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
     """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
@@ -129,9 +145,7 @@ def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_
 def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
     return [
         *([] if all_of_them else ["-x"]),
-        *("-m", ""),  # whatever the project's default leaves out
-        *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
-        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
+        *(*_COMMON, "--tb=short", "--hypothesis-seed=0"),
         *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,

@@ -6,7 +6,7 @@ _BAD = "faults/test_cli.py::test_bad_input_is_one_line"
 _KINDS = "faults/test_calls.py::test_each_kind_hurts_its_call_and_no_other"
 
 _COMMANDS: dict[str, tuple[str, ...]] = {
-    "every fault of it has to happen and to bite": (
+    "Every fault of the plan has to happen and to have its effect": (
         "faults/test_checks.py::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",
         "faults/test_checks.py::TestEffect::test_a_fault_with_a_receipt_needs_it",
     ),
@@ -36,7 +36,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "Without a command the usage is shown, and the status is 2": (
         "faults/test_cli.py::test_without_a_command_the_status_is_2",
     ),
-    "Exit status 0: pass; 1: fail; 2: unknown, or bad input, which is one line and starts nothing": (
+    "| 2 | `unknown`, or bad input, which is one line and starts nothing.": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
@@ -50,7 +50,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_statuses.py::test_python_m_faults_gives_the_status_of_its_command",
         _BAD,
     ),
-    "130: interrupted (Ctrl-C, SIGTERM or SIGHUP), and nothing is left": (
+    "| 130 | interrupted (Ctrl-C, SIGTERM or SIGHUP), and nothing is left |": (
         "faults/test_exit_statuses.py::test_an_interrupt_is_130_and_nothing_is_stored",
         "faults/test_exit_statuses.py::test_an_interrupted_command_ends_with_130_and_leaves_no_process",
         "faults/test_cli.py::test_an_interrupt_leaves_nothing",
@@ -75,11 +75,11 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "`--deadline X` is when an overdue role is ended": (
         "project/test_documented.py::test_a_tutorial_that_misses_its_deadline",
     ),
-    "without it a run that passes leaves nothing, and one that does not says where it is stored": (
+    "Without it a run that passes leaves nothing, and one that does not pass says where it is stored": (
         "faults/test_cli.py::test_a_run_that_passes_leaves_nothing",
         "faults/test_cli.py::test_a_run_that_fails_is_stored_and_can_be_checked",
     ),
-    "says where it is stored, as `list` and `sweep` do that fail": (
+    "A `list` or a `sweep` that fails says so, too": (
         "faults/test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
     ),
     "a new run replaces the files of an earlier run, and no others": (
@@ -113,12 +113,12 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "faults/test_script.py::test_spawned_processes_run_under_a_plan",
         "faults/test_script.py::test_torchruns_processes_run_under_a_plan",
     ),
-    "one that stands after it is refused, unless the command begins with `--`": (
+    "An option that stands after it is refused, unless the command begins with `--`": (
         _BAD,
         "faults/test_exit_statuses.py::test_words_after_two_dashes_belong_to_the_program",
         "faults/test_exit_statuses.py::test_other_words_after_the_script_belong_to_the_program",
     ),
-    "Roles are the names that the program gives to `init_rpc`, sites are `module:function`": (
+    "Roles are the names that the program gives to `init_rpc`. Sites are `module:function`": (
         "faults/test_script.py::test_spawned_processes_run_under_a_plan",
     ),
     "With `--healthy` its calls are written down": ("faults/test_script.py::test_spawned_processes_run_under_a_plan",),
@@ -128,10 +128,10 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
         "faults/test_script.py::test_the_commands_end_is_recorded",
     ),
-    "(`python -S`, `sudo`, or a process that it starts with an `env=` that lacks FAULTS_RUN and PYTHONPATH;": (
+    "`python -S`, `sudo`, or a process that the program starts with an `env=` that lacks FAULTS_RUN and": (
         "faults/test_exit_statuses.py::test_a_program_that_the_plan_cannot_reach_is_unknown",
     ),
-    "ends it, and with it all that it has started": (
+    "`--deadline` ends the command, and with it all that it has started": (
         "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
         "faults/test_script.py::test_processes_that_a_script_leaves_are_found_and_ended",
     ),
@@ -178,7 +178,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
 
 _STARTED = "faults/test_script.py::test_programs_may_start_and_end_their_processes_in_many_ways"
 _ENDS: dict[str, tuple[str, ...]] = {
-    "twice the longest of those that it gave to `init_rpc`, to `shutdown`, or to a call that was hurt, was open when": (
+    "twice the longest of those that it gave to `init_rpc`, to `shutdown`, or to a call that a fault hit, was open": (
         "faults/test_time_bounds.py::test_the_timeout_is_the_longest_that_a_call_with_a_fault_may_take",
         "faults/test_time_bounds.py::test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too",
         "faults/test_time_bounds.py::test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last",
@@ -188,10 +188,10 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_script.py::test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code",
         "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
     ),
-    "Where nobody does, or only with `graceful=False`, an end in order is enough": (
+    "Where nobody shuts down for all, or only with `graceful=False`, an end in order is enough": (
         "faults/test_script_outcomes.py::test_without_a_shutdown_of_all_any_orderly_end_is_enough",
     ),
-    "in a `finally` block that ends by `os._exit(0)` or `sys.exit(0)` that error is judged; in an `except` block": (
+    "An error in a `finally` block that ends by `os._exit(0)` or `sys.exit(0)` is judged. In an `except` block it": (
         "faults/test_script_outcomes.py::test_status_0_while_an_error_passes_comes_from_that_error",
         "faults/test_handled_errors.py::test_the_source_tells_whether_an_error_is_handled",
     ),
@@ -199,7 +199,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_handled_errors.py::test_without_a_source_handling_is_unknown",
         "faults/test_script_outcomes.py::test_an_error_that_may_have_been_handled_is_kept",
     ),
-    "A role whose process becomes another program (`os.execvp`) has ended with status 0": (
+    "| its process becomes another program (`os.execvp`) | returned, with status 0, whatever that program comes to |": (
         "faults/test_exit_record.py::test_a_role_ends_when_its_process_becomes_another_program",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
@@ -207,11 +207,11 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_record.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
-    "A role that a signal ends after Python has said that it ends, in a handler of `atexit`, a destructor": (
+    "| a signal ended the role after Python has said that it ends (in a handler of `atexit`, a destructor": (
         "faults/test_script_outcomes.py::test_a_process_without_a_status_was_killed_by_a_signal",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
-    "One that the program ended in a call that the plan had hurt may have hung there": (
+    "One that it ends in a call that a fault had hit may have hung there": (
         "faults/test_script_outcomes.py::test_a_role_ended_in_a_call_with_a_fault_has_not_returned",
         "faults/test_checks.py::TestErrors::test_a_role_ended_in_a_call_with_a_fault_is_excused_only_if_another_failed",
     ),
@@ -223,7 +223,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "or another signal that ends its receiver at once, such as SIGHUP to a process that does not handle it": (
         "faults/test_exit_record.py::test_a_signal_that_its_receiver_handles_is_not_what_ends_it",
     ),
-    "Whom the program ends is seen where a Python process sends SIGTERM or SIGKILL": (
+    "Such an end is seen where a Python process sends SIGTERM or SIGKILL": (
         "faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_records_the_processes_it_ends",
         _STARTED,
     ),
@@ -231,21 +231,21 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_record.py::test_an_interrupt_is_told_unless_somebody_has_sent_it",
         _STARTED,
     ),
-    "a role that returns, in a world that is started anew or in the one that was hurt, takes as long as it takes": (
+    "a role that returns, in a world that is started anew or in the one that was hit, takes as long as it takes": (
         "faults/test_time_bounds.py::TestRecovery",
         "faults/test_script.py::test_a_program_that_recovers_has_no_bound",
     ),
-    "A role that ended without a word was killed by a signal: by the plan, or it is `wrong`": (
+    "| the role ended without a word | killed by a signal: by the plan, or `wrong` |": (
         "faults/test_script.py::test_an_unplanned_kill_of_a_role_is_reported",
     ),
-    "where nobody can tell whether that one is, both are `unknown`": (
+    "If nobody can tell whether that other is excused, both are `unknown`": (
         "faults/test_checks.py::TestErrors::test_a_role_ended_after_an_undecided_failure_is_undecided_too",
     ),
     "If an error was being handled then, that error is judged": (
         "faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled",
         "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
     ),
-    "Without an error the run is `unknown`, also where the role's last call had failed": (
+    "Without an error the run is `unknown`, even if the role's last call had failed": (
         "faults/test_checks.py::TestErrors::test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before",
         "faults/test_checks.py::TestErrors::test_an_exit_status_of_a_launched_role_is_wrong_and_of_a_command_unknown_after_a_fault",
     ),
@@ -287,53 +287,53 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_error_origin.py::test_an_error_that_quotes_a_failed_call_is_excused",
         "faults/test_error_origin.py::TestDuplicate::test_an_error_of_the_callee_in_handling_a_duplicate_is_excused",
     ),
-    "A lost connection or a time-out is also excused where another role has ended": (
+    "A lost connection or a time-out is also excused if another role has ended": (
         "faults/test_error_origin.py::test_a_lost_peer_is_excused_by_the_end_of_another_role",
     ),
     "`TypeError`, `KeyError`, `ZeroDivisionError`, `ImportError` and their like) is `wrong` all the same": (
         "faults/test_checks.py::TestErrors::test_a_launchers_own_mistake_is_wrong_though_a_role_has_failed",
     ),
-    "and a role still runs 2 s later, nobody waits to see it end, and the run is `unknown`": (
+    "and a role still runs 2 s later, nobody waits for its end, and the run is `unknown`": (
         "faults/test_checks.py::TestEnds::test_a_role_that_outlives_a_command_that_was_killed_is_unknown",
     ),
     "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
         "faults/test_error_chain.py::test_an_error_derives_from_stated_or_handled_errors_but_a_mistake_does_not",
     ),
-    "(also `from None`, which is not told of the errors of another role)": (
+    "(even `from None`, except in an error from another role, whose traceback does not show it)": (
         "faults/test_error_chain.py::test_an_error_derives_from_stated_or_handled_errors_but_a_mistake_does_not",
         "faults/test_error_chain.py::test_an_error_hidden_by_from_none_is_read_even_in_a_group",
     ),
-    "as of a check that the block calls, it is `unknown` whether it does": (
+    "such as a check that the block calls, it is `unknown` whether it derives": (
         "faults/test_error_chain.py::test_an_error_of_another_function_than_the_handling_one_is_doubtful",
         "faults/test_error_origin.py::test_a_doubtful_cause_makes_an_error_unknown",
     ),
-    "where the last call of that role has failed by the plan": (
+    "if the last call of that role has failed by the plan": (
         "faults/test_given_up.py::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",
         "faults/test_given_up.py::test_a_mistake_is_wrong_whatever_was_lost",
         "faults/test_given_up.py::test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown",
         "faults/test_given_up.py::test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost",
     ),
-    "`unknown` is also a role that fails with `DistNetworkError` in a graceful shutdown which another role has left": (
+    "A role that fails with `DistNetworkError` in a graceful shutdown which another role has left before": (
         "faults/test_store_race.py::test_a_rank_that_reads_the_last_count_after_the_first_rank_has_ended_is_unknown",
         "faults/test_store_race.py::test_a_lost_store_is_torchs_only_once_another_role_has_left_gracefully",
     ),
-    "`unknown` is also a role of a tutorial that ends by SIGABRT after another's excused end": (
+    "A role of a tutorial that ends by SIGABRT after another's excused end": (
         "faults/test_checks.py::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",
     ),
-    "It counts its calls of each site from 1, whomever they go to": (
+    "It counts its calls of each site from 1, whichever callee they go to": (
         "faults/test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
     ),
 }
 
 _SWEEPS: dict[str, tuple[str, ...]] = {
-    "hurt in up to ten ways": ("project/test_documented.py::test_a_sweep_hurts_in_ten_ways",),
+    "it hits each site in up to ten ways": ("project/test_documented.py::test_a_sweep_hurts_in_ten_ways",),
     "in its first call (of the first caller) and its last (of the last one)": (
         "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
     ),
     "a site or kind of which there is no cell is refused": (
         "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
     ),
-    "`--budget X` begins no cell after so many seconds": (
+    "| `--budget X` | begins no cell after so many seconds |": (
         "faults/test_sweep.py::test_no_cell_begins_after_the_budget",
         "faults/test_sweep.py::test_a_spent_budget_is_reported",
     ),
@@ -391,14 +391,14 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
         "faults/test_runs.py::TestUnknown::test_a_run_with_a_torn_line_is_unknown",
         "faults/test_runs.py::TestUnknown::test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown",
     ),
-    "The worst defect names a run, in the order of this table": (
+    "If a run has several defects, its verdict is the worst one, in the order of this table": (
         "faults/test_checks.py::test_several_defects_are_named_by_the_worst",
     ),
     "Processes that a run leaves behind are named, then ended": (
         "faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",
         "faults/test_script.py::test_processes_that_a_script_leaves_are_found_and_ended",
     ),
-    "only those show that it could not free": (
+    "so the count shows only those that it could not free": (
         "faults/test_hook.py::test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown",
         "faults/test_hook.py::test_an_unreleased_autograd_context_is_recorded_on_every_role",
     ),
@@ -406,10 +406,10 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
         "faults/test_record.py::test_a_written_run_is_read_back",
         "faults/test_record.py::test_a_record_is_written_whole_or_not_at_all",
     ),
-    "It may be moved: `check` needs nothing else": (
+    "The folder may be moved: `check` needs nothing else": (
         "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
     ),
-    "A sweep's folder holds `healthy` and one such folder a cell, `0000` and on": (
+    "A sweep's folder holds `healthy` and one such folder per cell, `0000` and on": (
         "faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",
     ),
 }
@@ -432,11 +432,11 @@ _PLANS: dict[str, tuple[str, ...]] = {
         "faults/test_plan.py::test_both_forms_give_the_plan_back",
         "faults/test_fields.py::test_the_examples_of_the_manual_are_one_plan",
     ),
-    "Text, which a failing test prints and which can be pasted back. Words are quoted as for a shell": (
+    "**Text** is what a failing test prints, and can be pasted back": (
         "faults/test_plan.py::test_a_printed_plan_goes_through_a_shell",
         "faults/test_text.py::test_quoted_words_come_back",
     ),
-    "JSON, which is one line and the same bytes for the same plan": (
+    "**JSON** is one line, and the same bytes for the same plan": (
         "faults/test_plan.py::test_the_same_bytes_every_time_and_everywhere",
     ),
     "A field that is left out has no value; `null` is not one. A field given twice is refused": (
@@ -460,8 +460,8 @@ _PLANS: dict[str, tuple[str, ...]] = {
     "a message type has one `Delay` and one `Drop` for each role": (
         "faults/test_plan.py::test_a_message_has_one_delay_for_each_role",
     ),
-    "A fault at a call has exactly one of": ("faults/test_plan.py::test_a_fault_has_one_occurrence",),
-    "The default, with N = 1": ("faults/test_plan.py::test_without_an_occurrence_a_fault_hits_the_first_call",),
+    "A fault of a call has exactly one of": ("faults/test_plan.py::test_a_fault_has_one_occurrence",),
+    "This is the default, with N = 1": ("faults/test_plan.py::test_without_an_occurrence_a_fault_hits_the_first_call",),
     "so the timing of threads cannot change it": (
         "faults/test_occurrence.py::test_a_chance_is_a_draw_by_its_arguments",
         "faults/test_occurrence.py::test_chances_differ_by_everything_they_depend_on",
@@ -498,7 +498,7 @@ _PLANS: dict[str, tuple[str, ...]] = {
 }
 
 _CALLS: dict[str, tuple[str, ...]] = {
-    "It names the function by its **site**": (
+    "A plan names the function by its **site**": (
         "faults/test_site.py::test_a_function_has_its_module_and_qualified_name",
     ),
     "| `rref.rpc_sync().pay(1)`, `rref.rpc_async()…`, `rref.remote()…` | the method": (
@@ -513,7 +513,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_checks.py::TestFired::test_a_fault_fires_once_per_start_of_rpc",
     ),
     "no function of the program is replaced": ("faults/test_calls.py::test_every_callable_still_works_under_a_plan",),
-    "a callee without it answers a hurt call with `FaultError: … its callee has no plan installed`": (
+    "A callee without it answers a call that is hit with `FaultError: … its callee has no plan installed`": (
         "faults/test_calls.py::test_a_callee_without_the_plan_says_so",
     ),
     "With an empty plan nothing at all is replaced": ("faults/test_hook.py::test_an_empty_plan_replaces_nothing",),
@@ -643,7 +643,7 @@ _MESSAGES: dict[str, tuple[str, ...]] = {
         "faults/test_transports.py::test_files_are_limited_only_while_an_agent_starts",
         "faults/test_transports.py::test_the_limit_is_lifted_even_if_the_agent_does_not_start",
     ),
-    "A torch without it refuses the plan": (
+    "A torch without the agent refuses the plan": (
         "faults/test_messages.py::test_a_torch_without_the_agent_refuses_plans_that_need_it",
     ),
     "Ten types of requests exist": ("faults/test_messages.py::test_the_ten_types_are_all_here",),
@@ -657,7 +657,7 @@ _MESSAGES: dict[str, tuple[str, ...]] = {
     ),
     "| RREF_FORK_REQUEST |": ("faults/test_messages.py::test_a_late_and_a_lost_request_for_a_fork",),
     "| RREF_USER_DELETE |": ("faults/test_messages.py::test_giving_up_what_an_owner_keeps_late_and_lost",),
-    "the call executes, also when its caller's timeout passed meanwhile": (
+    "the call executes, even if its caller's timeout passed meanwhile": (
         "faults/test_messages.py::test_a_late_call_executes_although_its_caller_has_given_up",
     ),
     "it counts only where the plan has no fault of processes and networks": (
@@ -666,7 +666,7 @@ _MESSAGES: dict[str, tuple[str, ...]] = {
     "*each* call of that sort took its caller at least `seconds`": (
         "faults/test_messages.py::TestEvidence::test_a_delay_is_proven_only_if_every_call_was_late",
     ),
-    'None: not visible, hence *unknown*, never "fired"': (
+    "If it finds nothing, the fault is not visible: the run is *unknown*, and the fault is never counted as fired": (
         "faults/test_messages.py::TestEvidence::test_without_such_a_call_there_is_no_evidence",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
     ),
@@ -715,7 +715,7 @@ _NETWORKS: dict[str, tuple[str, ...]] = {
     "ends at the world's deadline, `Overdue`": (
         "faults/test_network.py::TestPartition::test_a_partition_from_the_start_ends_the_world_at_its_deadline",
     ),
-    "a fault heals in time also when the role that fired it is dead": (
+    "a fault heals in time even if the role that fired it is dead": (
         "faults/test_network.py::TestFiring::test_a_fault_heals_when_the_role_that_fired_it_is_dead",
     ),
     "A rule that hit no packet has no `effective` line": (

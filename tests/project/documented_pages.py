@@ -91,7 +91,7 @@ _PYTEST: dict[str, tuple[str, ...]] = {
 
 _CLUSTERS: dict[str, tuple[str, ...]] = {
     "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_on_two_hosts",),
-    "rank 0 plays the first role, rank 1 the second": (
+    "Rank 0 plays the first role, rank 1 the second": (
         "reference/test_world.py::TestCalls::test_ranks_follow_the_order_of_the_names",
         "reference/test_clusters.py::test_on_two_hosts",
     ),
@@ -121,13 +121,13 @@ _CLUSTERS: dict[str, tuple[str, ...]] = {
         "reference/test_shutdown_barrier.py::test_a_call_that_a_death_cut_off_says_who_died",
     ),
     "both exit with status 1": ("reference/test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",),
-    "who only waits for the shutdown ends after `--deadline` seconds": (
+    "A rank that only waits for the shutdown ends after `--deadline` seconds": (
         "reference/test_shutdown_barrier.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
     ),
 }
 
 _SECURITY: dict[str, tuple[str, ...]] = {
-    "the rendezvous is a file that only its user can read and write": (
+    "The rendezvous is a file that only its user can read and write": (
         "project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",
         "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
     ),
@@ -148,7 +148,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "reference/test_atomic_file.py::test_a_file_keeps_its_permissions",
         "reference/test_atomic_file.py::test_a_file_that_its_user_may_not_write_is_not_replaced",
     ),
-    "results have the permissions that your umask gives": (
+    "| plan, ledgers and results, in a folder that existed already | the permissions that your umask gives |": (
         "reference/test_atomic_file.py::test_a_new_file_has_what_the_umask_leaves",
     ),
     "Only the isolated worlds of the same launching process share it": (
@@ -182,13 +182,15 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone",
         "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
     ),
-    "A folder that is there already keeps its permissions": (
+    "| a folder that exists already | keeps its permissions": (
         "reference/test_private_folder.py::test_a_folder_that_is_there_stays_as_it_is",
     ),
     "TensorPipe and gloo listen on the loopback interface only": (
         "reference/test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",
     ),
-    "meets over RPC (`rpc_store.py`) and opens no store of its own": ("reference/test_rpc_store.py::test_the_store",),
+    "meets over RPC (`rpc/rpc_store.py`) and opens no store of its own": (
+        "reference/test_rpc_store.py::test_the_store",
+    ),
     "RPC itself keeps to loopback when all ranks are on one machine": (
         "reference/test_network_interface.py::test_a_loopback_master_means_that_all_are_here",
     ),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +17,7 @@ import pytest
 from faults.verdict.checks import CHECKS
 from tests.mutants import gate, promises, trial
 from tests.mutants.catalog import MUTANTS
-from tests.mutants.checkout import NoCheckout, copied, files_of
+from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, write
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import Trial
@@ -219,6 +221,27 @@ def test_what_a_copy_has(project: Path) -> None:
     assert not folder.exists()
 
 
+def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
+    """Though it has the size and the time of the one before: the bytecode of the two copies is one file."""
+    add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def result(place: Path) -> str:
+        return subprocess.run(
+            add, cwd=place, env=environment, check=True, timeout=60, capture_output=True
+        ).stdout.decode()
+
+    with copied(project) as original:
+        assert result(original) == "3\n"
+        times = (original / "sums.py").stat()
+        with copied_again(original) as place:
+            (compiled,) = (place / "__pycache__").glob("sums.*.pyc")
+            assert compiled.stat().st_nlink == 2
+            write(place / "sums.py", SUMS.replace("a + b", "a - b"))
+            os.utime(place / "sums.py", ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert (result(place), result(original)) == ("-1\n", "3\n")
+
+
 def test_without_git(tmp_path: Path) -> None:
     with pytest.raises(NoCheckout, match="is no checkout of git"):
         files_of(tmp_path)
@@ -239,7 +262,6 @@ def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         mutant("survivor", *triple),
         mutant("set-up", *triple, "test_sums.py::test_with_made"),
         mutant("import", "def add(a, b):", "def plus(a, b):"),
-        mutant("unknown", *minus, "test_sums.py::test_nothing"),
         mutant("stale", "return a / b", "return a"),
         mutant("slow", *minus, "test_sums.py::test_hangs"),
         replace(mutant("hangs", *minus, "test_sums.py::test_hangs"), hangs=True),
@@ -256,7 +278,6 @@ def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "survivor": ("survived", ()),
         "set-up": ("broken", ()),
         "import": ("broken", ()),
-        "unknown": ("broken", ()),
         "stale": ("stale", ()),
         "slow": ("broken", ("test_sums.py::test_hangs",)),
         "hangs": ("killed", ("test_sums.py::test_hangs",)),
@@ -286,8 +307,12 @@ def _target(link: Path) -> str:
 def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0
+    unknown = mutant("unknown", "a + b", "a - b", "test_sums.py::test_nothing")
     with pytest.raises(Unhealthy, match=r"skipped here: test_sums\.py::test_skipped"):
         control(project, ["test_sums.py::test_add", "test_sums.py::test_skipped"], workers=1)
+    for trying in (lambda: control(project, ["test_sums.py::test_nothing"]), lambda: [*trials(project, [unknown])]):
+        with pytest.raises(Unhealthy, match=r"pytest does not find all the killers: [^$]*not found: \S+::test_nothing"):
+            trying()
     (project / "test_sums.py").write_text(TESTS.replace("== 3", "== 4"))
     try:
         with pytest.raises(Unhealthy, match=r"killers fail without any bug: test_sums\.py::test_add"):
