@@ -214,7 +214,7 @@ def fired(run: Run) -> Check:
 
 def faults_effective(run: Run) -> Check:
     """Every fault that fired had its effect, if the ledgers can show one."""
-    return _by_ledgers("effect", run, *proof.bitten(run))
+    return _by_ledgers("effect", run, *proof.effective(run))
 
 
 def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:
