@@ -76,7 +76,7 @@ def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -
     )
     assert checked.returncode == 2, checked.stderr
     assert "pass     fired: 1 of 1 faults" in checked.stdout
-    assert "according to the ledgers worker0, worker1 shut RPC down, no role did not" in checked.stdout
+    assert "according to the ledgers these roles shut RPC down: worker0, worker1; these did not: none" in checked.stdout
     assert "verdict: unknown" in checked.stdout
 
 
@@ -84,10 +84,10 @@ LOADED = "import sys; print(*[m for m in sys.modules if m.split('.')[0] in ('fau
 
 
 def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> None:
-    plain, hurt = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
+    plain, installed = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
     assert "faults" not in plain
     assert "torch" not in plain
-    loaded, _, finders = hurt.partition("[")
+    loaded, _, finders = installed.partition("[")
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.script.autostart._Finder" in finders
     again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]

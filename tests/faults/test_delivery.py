@@ -21,7 +21,7 @@ SITE = "shop:pay"
 
 
 @pytest.fixture(autouse=True)
-def desk(tmp_path: Path) -> Iterator[CalleeState]:
+def callee(tmp_path: Path) -> Iterator[CalleeState]:
     file = Ledger(tmp_path, "b")
     CalleeState.open = CalleeState(file)
     yield CalleeState.open

@@ -165,7 +165,7 @@ def test_installed_or_not_it_is_there_once_and_torch_is_not(
     def plain() -> None:
         result = run("plain", "--faults-seed=5", plugin="no:nothing")
         result.assert_outcomes(passed=2)
-        assert result.stdout.lines.count("faults: seed 5, leaks of fixtures") == 1
+        assert result.stdout.lines.count("faults: seed 5, leak check: fixtures") == 1
 
     pytester.makeconftest('pytest_plugins = ["faults.pytest_plugin"]')
     plain()

@@ -120,7 +120,7 @@ class TestUnknown:
         marks = {check.name: check.holds for check in judgement.checks}
         assert marks.pop("fired") is marks.pop("effect") is True  # the ledgers alone tell this much
         assert set(marks.values()) == {None}
-        assert "according to the ledgers shop, till shut RPC down, no role did not" in str(judgement)
+        assert "according to the ledgers these roles shut RPC down: shop, till; these did not: none" in str(judgement)
 
     def test_a_run_with_a_torn_line_is_unknown(self, tmp_path: Path) -> None:
         _, whole = played(plays.careful, DELAY, tmp_path)

@@ -85,22 +85,24 @@ def test_a_role_ended_by_its_own_program_has_not_ended_by_itself() -> None:
 
 
 CALL = {"site": "shop:pay", "nth": 1}
-HURT = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
+FAULTY_CALL = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
 STUCK = ("Stuck", "was ended by its own program during a call that a fault had hit")
 
 
 def test_a_role_ended_in_a_call_with_a_fault_has_not_returned() -> None:
     """If all roles hang, none shuts RPC down."""
-    assert end(life("till", "up", "invoke", **HURT), asked={1}) == STUCK
-    assert end(life("till", "up", "invoke", **HURT), OTHER, asked={1}) == STUCK
-    assert end(life("till", "up", "invoke", "interrupted", "exit", **HURT)) == STUCK
-    assert end(life("till", "up", "invoke", "exit", **HURT), asked={1}) == STUCK  # its SIGTERM handler exits with 0
-    assert end(life("till", "up", "invoke", "ok", **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "info", **HURT), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", **FAULTY_CALL), asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", **FAULTY_CALL), OTHER, asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", "interrupted", "exit", **FAULTY_CALL)) == STUCK
+    assert (
+        end(life("till", "up", "invoke", "exit", **FAULTY_CALL), asked={1}) == STUCK
+    )  # its SIGTERM handler exits with 0
+    assert end(life("till", "up", "invoke", "ok", **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "info", **FAULTY_CALL), asked={1})[0] == "Returned"
     assert end(life("till", "up", "invoke", invoke=CALL), asked={1})[0] == "Returned"  # a call that no fault hit
-    assert end(life("till", *WHOLE[:-1], **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "shutdown", "left", **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "exit", **HURT))[0] == "Returned"  # it ended by itself
+    assert end(life("till", *WHOLE[:-1], **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "shutdown", "left", **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "exit", **FAULTY_CALL))[0] == "Returned"  # it ended by itself
 
 
 def test_a_status_within_a_handler_comes_from_the_handled_error() -> None:
