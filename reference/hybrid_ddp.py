@@ -3,9 +3,9 @@
 Source: seed 003, which names this as what DistributedDataParallel cannot do alone, and gives no code.
 
 Roles: ``ps`` holds the embedding table, starts every trainer and returns the trace. ``trainer1`` … hold one replica
-each of the dense layers, which DDP keeps equal over a gloo process group. A batch is indices (batch_size, bag). The sums
-of the bags' rows (batch_size, dim) travel to the trainer, and their gradient travels back. The table's own gradient is
-as large as the table and stays on ``ps``.
+each of the dense layers, which DDP keeps equal over a gloo process group. A batch is indices (batch_size, bag). The
+sums of the bags' rows (batch_size, dim) travel to the trainer, and their gradient travels back. The table's own
+gradient is as large as the table and stays on ``ps``.
 
 A step is synchronous. Each trainer opens a distributed autograd context, looks its bags up, and goes forward and
 backward. In the backward pass DDP puts the mean of all trainers' dense gradients into every trainer's context. The
