@@ -109,6 +109,16 @@ MUTANTS = (
         "an error that came over RPC says on which role it was raised, and not what it was",
     ),
     Mutant(
+        "a-round-fails-before-its-failure-is-known",
+        _BARRIER,
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))\n"
+        "            self._future.set_result(self.failure)",
+        "            self._future.set_result(self.failure)\n"
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))",
+        (f"{_OF_BARRIER}::TestGather::test_a_failed_round_is_known_before_a_participant_hears_of_it",),
+        "a participant that has heard of a failure is taken for its reason",
+    ),
+    Mutant(
         "strangers-join",
         _BARRIER,
         "        if name not in self.names:",

@@ -203,6 +203,20 @@ class TestGather:
             with pytest.raises(RoundFailed, match=r"^round 0: nothing for 0\.1 s from b$"):
                 barrier.gather(calls, stay=60)
 
+    def test_a_failed_round_is_known_before_a_participant_hears_of_it(self) -> None:
+        """Otherwise its call, which fails because of that, could end the wait first, which then waits for the silent."""
+        known, heard = [], threading.Event()
+        with closing(Barrier[str](NAMES, 2, timeout=60)) as barrier:
+
+            def hear(_: object) -> None:
+                known.append(barrier.failed.done())
+                heard.set()
+
+            barrier.join("a")[0].add_done_callback(hear)
+            barrier.fail("planted")
+            assert heard.wait(60)
+        assert known == [True]
+
     def test_after_the_last_round_who_does_not_end_is_named(self) -> None:
         with closing(Barrier[str](NAMES, 1, timeout=0.2)) as barrier:
             calls = calls_of(*NAMES)
