@@ -1,4 +1,4 @@
-"""How one role ended. Five kinds, told apart without guessing."""
+"""Every way a role can end has its own type: returned, raised, killed, exited, overdue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception left the role's function, its start or its shutdown."""
+    """The role's function, its start or its shutdown raised an exception."""
 
     type: str
     message: str
@@ -26,14 +26,14 @@ class Raised:
 
     def __str__(self) -> str:
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
-        # The first line of an error that came over RPC only says from where.
+        # The first line of an error that came over RPC says only from which role.
         telling = lines[: 2 if lines and "On WorkerInfo(" in lines[0] else 1]
         return f"raised {self.type}: {' '.join(telling)}"
 
 
 @dataclass(frozen=True)
 class Killed:
-    """The process was ended by a signal."""
+    """A signal ended the process."""
 
     signal: int
 
@@ -46,7 +46,10 @@ class Killed:
 
 @dataclass(frozen=True)
 class Exited:
-    """The process ended by itself without returning: ``sys.exit`` or ``os._exit``. ``why``: where it had not begun."""
+    """The process ended by itself without returning: ``sys.exit`` or ``os._exit``.
+
+    ``why`` is set if the process ended before its role began.
+    """
 
     code: int
     why: str = ""
@@ -57,8 +60,10 @@ class Exited:
 
 @dataclass(frozen=True)
 class Overdue:
-    """The role missed its deadline and was ended, or was given up before it: ``why``. ``stacks``: every thread's Python
-    stack."""
+    """The role missed its deadline and was ended.
+
+    ``stacks`` has every thread's Python stack. ``why`` is set if the role was given up before its deadline.
+    """
 
     stacks: str
     why: str = ""
@@ -80,8 +85,8 @@ class RoleFailed(RuntimeError):
 
 
 class WorldError(RuntimeError):
-    """A world that cannot start, or is used after its end."""
+    """The world cannot start, or was used after its end."""
 
 
 class PeerLost(RuntimeError):
-    """A role had nothing left to do but to shut down together with a peer that is gone."""
+    """A role only had to shut down together with its peers, and one of them is gone."""

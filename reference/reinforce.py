@@ -35,6 +35,7 @@ from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
 from reference.training.cartpole import Record
+from reference.training.gradients import backward_in_order
 from reference.training.learning_curve import goal as goal  # `verify --long` asks for it
 from reference.training.learning_curve import record_reward
 from reference.training.rng import build_seeded
@@ -109,7 +110,7 @@ class Agent:
         self.ob_rrefs = {
             name: rpc.remote(name, Observer, args=(case, rank)) for rank, name in enumerate(self.observers, start=1)
         }
-        self.chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
+        self.rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in self.observers}
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
@@ -146,7 +147,7 @@ class Agent:
             ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which.
         """
         self.episode += 1
-        self.records = {name: Record(chance.episode(n_steps)) for name, chance in self.chances.items()}
+        self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
         agent_rref: RRef[Any] = RRef(self)
         futs = {}
         for name, ob_rref in self.ob_rrefs.items():
@@ -157,15 +158,12 @@ class Agent:
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""
-        losses = losses_of(self.case, self.records.values())
         self.optimizer.zero_grad()
-        for loss in losses:
-            # One by one: observers' calls came in any order, which must not be the order of sums (S0.14).
-            loss.backward()
+        loss = backward_in_order(losses_of(self.case, self.records.values()))
         self.optimizer.step()
         min_reward = min(sum(record.rewards) for record in self.records.values())
         self.running_reward = 0.05 * min_reward + (1 - 0.05) * self.running_reward
-        return min_reward, torch.stack(losses).sum().detach()
+        return min_reward, loss
 
 
 def initial_policy(case: Case) -> Policy:
@@ -247,23 +245,21 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
     names = numbered("observer", case.observers)
-    chances = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
+    rngs = {n: cartpole.ObserverRng(case.seed, n, case.dropout, case.torch_dtype) for n in names}
     environments = {name: cartpole.seeded_environment(case.env, case.seed, name) for name in names}
     running = 0.0
     for episode in range(case.steps):
-        records = {name: Record(chance.episode(case.n_steps)) for name, chance in chances.items()}
+        records = {name: Record(rng.episode(case.n_steps)) for name, rng in rngs.items()}
         for name, record in records.items():
             play_locally(case, environments[name], policy, record)
-        losses = losses_of(case, records.values())
         optimizer.zero_grad()
-        for loss in losses:
-            loss.backward()
+        loss = backward_in_order(losses_of(case, records.values()))
         optimizer.step()
         worst = min(sum(record.rewards) for record in records.values())
         running = 0.05 * worst + 0.95 * running
         record_episode(recorder, episode, records)
         record_reward(recorder, episode, worst, running)
-        recorder.step(episode, {"policy": torch.stack(losses).sum()}, policy)
+        recorder.step(episode, {"policy": loss}, policy)
     return recorder.trace()
 
 

@@ -11,14 +11,15 @@ from typing import Any
 def serve(*modules: str) -> None:
     """Run on a role that only answers calls: RPC goes on answering until the common shutdown.
 
-    Imports ``modules`` now, because the first call of one of their functions would wait for that, within its own limit.
+    Imports ``modules`` now. Otherwise the first call of one of their functions would wait for the import, within the
+    call's own timeout.
     """
     for name in modules:
         import_module(name)
 
 
 def numbered(kind: str, count: int) -> list[str]:
-    """Names of ``count`` roles of one kind in rank order: trainer1, trainer2, …"""
+    """Name ``count`` roles of one kind, in rank order: trainer1, trainer2, …"""
     return [f"{kind}{index}" for index in range(1, count + 1)]
 
 
@@ -48,7 +49,7 @@ class Roles(dict[str, Callable[[], object]]):
 
 
 def _module_of(function: Callable[[], object]) -> str:
-    """Where a role's function stands; of a `functools.partial`, what it calls."""
+    """The module that defines a role's function, or the function that a `functools.partial` calls."""
     while isinstance(function, partial):
         function = function.func
     return function.__module__

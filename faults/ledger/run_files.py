@@ -18,6 +18,7 @@ from faults.ledger.plan_file import PLAN
 from faults.ledger.record import RUN, RecordError, read
 from faults.plan.plan import Plan, PlanError
 from reference.system.private_folder import make_private
+from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 
 # Says that a folder is a run's, where a plan alone would not: it may be a user's own.
 MARK = ".faults-run"
@@ -116,14 +117,14 @@ def _files(place: Path) -> list[Path]:
     """What a run has written there, and what its roles have printed."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
     named = [place / name for name in (PLAN, RUN, "network.json")]
-    return [each for each in (*named, *ledgers, *_printed(ledgers), *_signs(place)) if each.is_file()]
+    return [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
 
 
-def _printed(ledgers: list[Path]) -> list[Path]:
+def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
     """Logs of a world's roles, beside which lie their stacks; and where they met. Any other log is the user's."""
-    pairs = [(each.with_suffix(".log"), each.with_suffix(".stacks")) for each in ledgers]
-    printed = [each for pair in pairs if all(each.is_file() for each in pair) for each in pair]
-    return [*printed, printed[0].with_name("rendezvous")] if printed else []
+    roles = roles_of(place).intersection(each.stem for each in ledgers)
+    printed = [file_of(place, role) for role in sorted(roles) for file_of in (log_of, stacks_of)]
+    return [*printed, place / RENDEZVOUS] if printed else []
 
 
 def _signs(place: Path) -> list[Path]:

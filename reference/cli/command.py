@@ -12,15 +12,15 @@ from reference.system import interrupts
 
 
 def status_of(module: str, failed: int) -> int:
-    """The exit status of a command: what ``main`` of this module returns, 130 when it is interrupted.
+    """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns, or 130 if interrupted.
 
-    ``failed``: the status of an error of the system, such as a pipe that nobody reads any more.
+    ``failed``: the status after an error of the system, such as a pipe that nobody reads any more.
     """
     interrupts.leave_at_once()
     _open_streams()
     try:
         main = _imported(module).main
-        # What a time limit sends, or a terminal that is closed, must not leave a script running either.
+        # A time limit or a closed terminal sends a signal, too. No script may be left running after it.
         interrupts.listen()
         status: int = main(sys.argv[1:])
         sys.stdout.flush()
@@ -33,16 +33,16 @@ def status_of(module: str, failed: int) -> int:
         interrupts.over()
         print(f"error: {error}", file=sys.stderr)
         status = failed
-    # Python remembers an interrupt that has passed through an `exec` of text, such as the import of a dataclass, until
-    # the next `exec`: a command that is started by `-m` would end by SIGINT, and not with this status.
+    # Python remembers an interrupt that passed through an `exec` of text, such as the import of a dataclass, until the
+    # next `exec`. Without this line a command started by `-m` would end by SIGINT instead of with this status.
     exec("")
     return status
 
 
 def _imported(module: str) -> ModuleType:
-    """The module, imported without garbage collections, and left out of all later ones, which would find nothing in it.
+    """Import a module without garbage collections, and exclude it from all later ones: they would find nothing in it.
 
-    They take 0.5 of the 1.6 s of a command that does nothing but import torch.
+    Collections take 0.5 of the 1.6 s of a command that only imports torch.
     """
     gc.disable()
     try:
@@ -53,7 +53,10 @@ def _imported(module: str) -> ModuleType:
 
 
 def _open_streams() -> None:
-    """Put the null device where a standard stream is closed: the next file or socket would be there, and written to."""
+    """Open the null device where a standard stream is closed.
+
+    Otherwise the next file or socket would get that stream's number, and output would be written into it.
+    """
     while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(handle, True)
     os.close(handle)

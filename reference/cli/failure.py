@@ -1,4 +1,4 @@
-"""Print which roles of a failed run failed by themselves, how, and what they said last."""
+"""Print which roles of a failed run failed by themselves, how they ended, and their last output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reference.outcome import Outcome, Overdue, Raised
 
 
 def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
-    """Every role that failed by itself: how, and what it said last."""
+    """Print how each role that failed by itself ended, then its traceback, its stacks or the end of its log."""
     print(f"{name} failed:", file=sys.stderr)
     for role, outcome in failed.items():
         print(f"  {role} {outcome}", file=sys.stderr)

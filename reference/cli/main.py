@@ -1,6 +1,6 @@
 """The command line: ``list``, ``run``, ``verify``.
 
-Exit status 0: done and right; 1: not; 2: bad input; 130: interrupted.
+Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 130: interrupted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser
 from reference.cli.run_command import run
-from reference.cli.timing import SweepError
+from reference.cli.timing import TimingError
 from reference.cli.verify_command import run_verify
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
@@ -19,7 +19,7 @@ from reference.trace.case import CaseError
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status. No process is started on bad input."""
+    """Run a command and return its exit status. Bad input starts no process."""
     escape_output()
     commands = {"list": show_list, "run": run, "verify": run_verify}
     parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.command is None:
             return show_help()
         return commands[chosen.command](arguments[1:])
-    except (BadInput, CaseError, SweepError, WorldError) as error:
+    except (BadInput, CaseError, TimingError, WorldError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:
@@ -44,17 +44,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def show_help() -> int:
     print("usage: python -m reference list | run NAME [options] | verify [--long] [NAME ...]\n")
-    print("  list    the tutorials")
-    print("  run     train one on real RPC processes; `run NAME --help` gives every option, default and unit")
-    print("  verify  run them and hold every tensor against the single-process twin\n")
-    print(
-        "Exit status 0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted."
-    )
+    print("  list    list the tutorials")
+    print("  run     train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit")
+    print("  verify  run tutorials and compare every tensor with the single-process twin\n")
+    print("Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;")
+    print("130: interrupted.")
     return 0
 
 
 def show_list(arguments: Sequence[str]) -> int:
-    Parser(prog="python -m reference list", description="The tutorials.").parse_args(arguments)
+    Parser(prog="python -m reference list", description="List the tutorials.").parse_args(arguments)
     width = max(map(len, TUTORIALS))
     for name, line in TUTORIALS.items():
         print(f"{name:<{width}}  {line}")

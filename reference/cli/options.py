@@ -1,4 +1,4 @@
-"""Take options by their whole names, and refuse bad input in one line, for both commands."""
+"""Parse the options of both commands by their whole names, and refuse bad input in one line."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from reference.trace.case import Case, listed
 
 
 class BadInput(OneLine):
-    """One line for the user; exit status 2."""
+    """The user's input is refused: one line, exit status 2."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes each option by its whole name and once, and says what is wrong in one line, without the usage."""
+    """Accepts each option once and by its whole name. An error is one line, without the usage."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
@@ -45,7 +45,10 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
-    """One option a field of the tutorial's case; None where it is not given. ``saves``: there is `--save`."""
+    """Add one option per field of the tutorial's case; an option that is not given is None.
+
+    ``saves``: the command has ``--save``.
+    """
     for item in listed(load(name).Case):
         kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
@@ -66,13 +69,13 @@ def known(name: str) -> str:
 
 
 def check_device(case: Case) -> None:
-    """Refuse a device that is not there. Asks without touching it."""
+    """Refuse a device that this machine lacks, without initialising it."""
     if getattr(case, "device", "cpu") == "cuda" and not torch.cuda.is_available():
         raise BadInput("device 'cuda' is not available on this machine, wanted 'cpu'")
 
 
 def check_writable(path: str) -> None:
-    """Refuse a file that could not be written, before anything runs."""
+    """Refuse, before anything runs, a file that could not be written."""
     try:
         if not is_file_name(path) or not is_file_name(str(Path(path).resolve())):
             raise BadInput(f"cannot write {shown(path)}: wanted a name in UTF-8")
@@ -80,7 +83,7 @@ def check_writable(path: str) -> None:
         if target.is_dir():
             raise BadInput(f"cannot write {path}: it is a directory, wanted a file")
         if target.exists() and not target.is_file():
-            raise BadInput(f"cannot write {path}: it is not a plain file")
+            raise BadInput(f"cannot write {path}: it is not a plain file, wanted one")
         place_of(path)
         with tempfile.TemporaryFile(dir=target.parent):
             pass

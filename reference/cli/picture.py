@@ -12,7 +12,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def drawable(path: str | os.PathLike[str]) -> bool:
-    """Whether the file's name says one of the formats that are drawn here."""
+    """Whether the file's name ends with one of `SUFFIXES`."""
     return Path(path).suffix in SUFFIXES
 
 
@@ -24,13 +24,13 @@ def draw(
     y: str,
     title: str = "",
 ) -> None:
-    """One line for each entry, through its points (x, y), in their order; whole numbers only on the x axis.
+    """Draw one line per entry through its points (x, y), in their order; the x axis has only whole numbers.
 
     The file is written whole or not at all.
 
     Raises:
         OSError: the file cannot be written.
-        ValueError: not one of `SUFFIXES`.
+        ValueError: the name does not end with one of `SUFFIXES`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -39,7 +39,7 @@ def draw(
     if not drawable(path):
         raise ValueError(f"{path}: wanted a name that ends with {' or '.join(SUFFIXES)}")
     figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)  # no window, whatever the user's settings say
+    FigureCanvasAgg(figure)  # opens no window, whatever the user's settings say
     axes = figure.add_subplot()
     for name, points in lines.items():
         axes.plot([a for a, _ in points], [b for _, b in points], marker="o", label=name)

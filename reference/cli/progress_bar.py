@@ -14,14 +14,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from reference.trace import progress as steps
 
-# Short runs say nothing in between; long ones do not fill a log.
+# So short runs print no progress, and long runs do not fill a log.
 SECONDS_BETWEEN_LINES = 2.0
 
 Report = Callable[[str, dict[str, Any]], None]
 
 
 class _Newest:
-    """Passes on a step once, when the first role reports it."""
+    """Shows each step once, when the first role reports it."""
 
     def __init__(self, show: Callable[[int, int, float], None]) -> None:
         self.show = show
@@ -34,7 +34,7 @@ class _Newest:
 
 
 class _FromLog(logging.Handler):
-    """Reports what this process itself logs (under torchrun, one rank)."""
+    """Reports the steps that this process itself logs, as a rank under torchrun does."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(logging.INFO)
@@ -47,7 +47,10 @@ class _FromLog(logging.Handler):
 
 @contextmanager
 def watch(title: str, *, logged: bool = False) -> Iterator[Report]:
-    """What to give `launch` as ``on_progress``; ``logged``: also show this process's own steps."""
+    """Show progress during a block, which gets the function to pass to `launch` as ``on_progress``.
+
+    ``logged``: show also the steps that this process itself logs.
+    """
     with _bar(title) if sys.stderr.isatty() else _lines(title) as report:
         handler, level = _FromLog(report), steps.logger.level
         if logged:

@@ -1,4 +1,4 @@
-"""Run ``run NAME``: train one tutorial here, or play the role of this rank under torchrun."""
+"""Run ``run NAME``: train one tutorial on this machine, or play the role of this rank under torchrun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference.cli.failure import report_failure
 from reference.cli.options import BadInput, Parser, add_case_options, check_device, check_writable, known
 from reference.cli.progress_bar import watch
 from reference.cli.table_command import run_table, table_of, table_options
-from reference.cli.timing import SWEEPS, add_options
+from reference.cli.timing import TIMINGS, add_options
 from reference.outcome import WorldError
 from reference.system.printable import one_line, printable, shown
 from reference.trace.case import Case, listed
@@ -27,7 +27,7 @@ from reference.world.torchrun import number_in, run_rank
 def run(arguments: Sequence[str]) -> int:
     """Train one tutorial; under torchrun, play the role of this rank."""
     if not arguments:
-        raise BadInput(f"run what? wanted one of {', '.join(TUTORIALS)}")
+        raise BadInput(f"run got no tutorial, wanted one of {', '.join(TUTORIALS)}")
     if arguments[0] in ("-h", "--help"):
         print("usage: python -m reference run NAME [options]; `run NAME --help` lists a tutorial's options")
         print(f"NAME: {', '.join(TUTORIALS)}")
@@ -35,17 +35,17 @@ def run(arguments: Sequence[str]) -> int:
     name = known(arguments[0])
     options = vars(_run_parser(name).parse_args(arguments[1:]))
     save, deadline = options.pop("save"), options.pop("deadline")
-    swept = {key: options.pop(key) for key in table_options(name)}
+    chosen = {key: options.pop(key) for key in table_options(name)}
     given = {key: value for key, value in options.items() if value is not None}
     under_torchrun = "RANK" in os.environ and "WORLD_SIZE" in os.environ
     if given.get("arithmetic") == "exact":
         scaled = fitted(name, given, world_size()) if under_torchrun else given
-        given = {**load(name).Case.EXACT, **scaled}  # what fits, where nothing is given
-    plan = table_of(name, given, swept, save, deadline)
-    if plan is not None:
-        return run_table(name, plan, swept["picture"] or f"{name}.png", deadline)
+        given = {**load(name).Case.EXACT, **scaled}  # fields that the user does not set get values that fit
+    grid = table_of(name, given, chosen, save, deadline)
+    if grid is not None:
+        return run_table(name, grid, chosen["picture"] or f"{name}.png", deadline)
     if save is None:
-        given.setdefault("record", "ends")  # nobody will see the steps in between
+        given.setdefault("record", "ends")  # nobody will see what the steps in between record
     if under_torchrun:
         given = fitted(name, given, world_size())
     case = load(name).Case(**given)
@@ -63,16 +63,16 @@ def _run_parser(name: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_case_options(parser, name, saves=True)
-    parser.add_argument("--save", metavar="FILE", help="write the trace there, as safetensors (default: nowhere)")
-    limit = "seconds in all; under torchrun, of the shutdown (default: 3600)"
+    parser.add_argument("--save", metavar="FILE", help="save the trace there, as safetensors (default: not saved)")
+    limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)
-    if name in SWEEPS:
-        add_options(parser, SWEEPS[name])
+    if name in TIMINGS:
+        add_options(parser, TIMINGS[name])
     return parser
 
 
 def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """Under torchrun the number of processes is given: set the field that scales, unless the user did."""
+    """Set the case's number of roles to torchrun's number of processes, unless the user set it."""
     module = load(name)
     for item in listed(module.Case):
         if item.metadata.get("scales") and item.name not in given:
@@ -82,7 +82,7 @@ def fitted(name: str, given: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 
 def world_size() -> int:
-    """torchrun's number of processes."""
+    """Read torchrun's number of processes."""
     size = number_in("WORLD_SIZE")
     if size is None:
         raise BadInput(f"WORLD_SIZE must be a number, got {shown(os.environ['WORLD_SIZE'])}")
@@ -115,14 +115,14 @@ def _finish(trace: Trace, save: str | None) -> int:
         try:
             trace.save(save)
         except (OSError, TraceError) as error:
-            print(one_line(f"error: trained, but {save} could not be written: {error}"), file=sys.stderr)
+            print(one_line(f"error: training succeeded, but {save} cannot be written: {error}"), file=sys.stderr)
             return 1
         print(f"saved {len(trace.tensors)} tensors to {printable(save)}")
     return 0
 
 
 def _run_rank(case: Case, save: str | None, deadline: float) -> int:
-    """Leaves without the interpreter's own shutdown if a rank fails: a live RPC agent may never let it end."""
+    """Play this rank's role. After a failure, skip the interpreter's own shutdown: a live RPC agent can block it."""
     try:
         with watch(f"rank {os.environ['RANK']}", logged=True):
             _, value = run_rank(load(case.tutorial()).roles(case), deadline=deadline)

@@ -1,6 +1,6 @@
 """Time one tutorial at several sizes, one world after the other.
 
-`SWEEPS` says which tutorials have such a table, with which options of ``run``, and which cases these mean.
+`TIMINGS` has the tutorials with such a table, the options of ``run`` that ask for it, and the cases they mean.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from reference.world.role_handle import Progress
 Values = Mapping[str, Any]
 
 
-class SweepError(ValueError):
-    """Options that do not go together, in one line."""
+class TimingError(ValueError):
+    """Two options contradict each other. One line."""
 
 
 class CellFailed(RuntimeError):
-    """A world of the table failed; what its roles ended with, and the logs of those who failed by themselves."""
+    """A world of the table failed: the outcomes and logs of the roles that failed by themselves."""
 
     def __init__(self, outcomes: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
         super().__init__(", ".join(f"{name} {outcome}" for name, outcome in outcomes.items()))
@@ -39,8 +39,11 @@ class CellFailed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A table: ``rows`` are cases by number (of observers, of splits) and by way; one unnamed way is a plain column."""
+class TimingGrid:
+    """A table's cases: ``rows`` has them by number (of observers, of splits), then by way of computing.
+
+    A table with a single way gives it no name.
+    """
 
     over: str
     step: str
@@ -52,50 +55,51 @@ class Plan:
                 yield number, way, case
 
     def columns(self) -> list[str]:
-        """The table's head."""
+        """The table's column titles."""
         ways = list(next(iter(self.rows.values())))
-        each = [f"{way} seconds {self.step}".strip() for way in ways]
+        each = [f"{way} seconds per {self.step}".strip() for way in ways]
         return [self.over, *(f"{way} seconds".strip() for way in ways), *each]
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Timing:
     """A tutorial's table: its options for argparse (name without dashes, to keywords), and what they mean.
 
-    ``plan(given, options)`` gets the case's fields that the user set and the options' values; None means no sweep.
+    ``grid(given, options)`` gets the case's fields that the user set, and the options' values. It returns None if the
+    options ask for no table.
     """
 
     options: Mapping[str, Mapping[str, Any]]
-    plan: Callable[[type[Case], Values, Values], Plan | None]
+    grid: Callable[[type[Case], Values, Values], TimingGrid | None]
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a world from its start to its end, and the median between reports of two steps (None with one)."""
+    """Seconds of a world from its start to its end, and the median seconds between two steps (None with one step)."""
 
     world: float
     step: float | None
 
 
-def add_options(parser: argparse.ArgumentParser, sweep: Sweep) -> None:
-    for name, keywords in sweep.options.items():
+def add_options(parser: argparse.ArgumentParser, timing: Timing) -> None:
+    for name, keywords in timing.options.items():
         parser.add_argument(f"--{name}", **keywords)
     parser.add_argument(
         "--picture",
         metavar="FILE",
-        help="where the table's picture goes (default: NAME.png, not replaced unasked)",
+        help="save the table's picture there (default: NAME.png, which is replaced only after asking)",
     )
 
 
 def whole(text: str) -> int:
-    """An option's number from 1."""
+    """Parse an option's whole number, which is at least 1."""
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least 1, got {text!r}")
     return int(text)
 
 
 def several(text: str) -> list[int]:
-    """An option's numbers from 1, with commas between them, without repetition."""
+    """Parse an option's whole numbers, which are at least 1, separated by commas, and all different."""
     numbers = [whole(part) for part in text.split(",")]
     if len(set(numbers)) != len(numbers):
         raise argparse.ArgumentTypeError(f"must name every number once, got {text!r}")
@@ -105,44 +109,54 @@ def several(text: str) -> list[int]:
 def _refuse(given: Values, names: Sequence[str], option: str) -> None:
     for name in names:
         if name in given:
-            raise SweepError(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
+            raise TimingError(f"--{name.replace('_', '-')} cannot be given with {option}, which sets it")
 
 
-def compare_batching(kind: type[Case], given: Values, options: Values) -> Plan | None:
-    """The tutorial's main(): 1 to 10 observers, batched and not."""
+def compare_batching(kind: type[Case], given: Values, options: Values) -> TimingGrid | None:
+    """Make the published main()'s table: 1 to 10 observers, batched and not."""
     if not options["compare_batching"]:
         if options["max_observers"] is not None:
-            raise SweepError("--max-observers needs --compare-batching")
+            raise TimingError("--max-observers needs --compare-batching")
         return None
     _refuse(given, ("observers", "batch"), "--compare-batching")
     ways = {"batched": True, "unbatched": False}
     numbers = range(1, (options["max_observers"] or 10) + 1)
     rows = {n: {way: kind(**{**given, "observers": n, "batch": batch}) for way, batch in ways.items()} for n in numbers}
-    return Plan("observers", "an episode", rows)
+    return TimingGrid("observers", "episode", rows)
 
 
-def over_splits(kind: type[Case], given: Values, options: Values) -> Plan | None:
-    """The tutorial's main(): one batch as so many micro-batches; ``--small`` for what two cores do in a minute."""
+def over_splits(kind: type[Case], given: Values, options: Values) -> TimingGrid | None:
+    """Make the published main()'s table: numbers of micro-batches; ``--small`` takes two cores about a minute."""
     if options["splits"] is None:
         if options["small"]:
-            raise SweepError("--small needs --splits")
+            raise TimingError("--small needs --splits")
         return None
     _refuse(given, ("num_split",), "--splits")
     small = {"batch_size": 16, "image_w": 64, "image_h": 64} if options["small"] else {}
-    return Plan("splits", "a batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]})
+    return TimingGrid(
+        "splits", "batch", {n: {"": kind(**{**small, **given, "num_split": n})} for n in options["splits"]}
+    )
 
 
-SWEEPS: dict[str, Sweep] = {
-    "batch_reinforce": Sweep(
+TIMINGS: dict[str, Timing] = {
+    "batch_reinforce": Timing(
         {
-            "compare-batching": {"action": "store_true", "help": "run both modes with 1, 2, … observers: a table"},
-            "max-observers": {"type": whole, "metavar": "N", "help": "up to so many observers (default: 10)"},
+            "compare-batching": {"action": "store_true", "help": "time both modes with 1, 2, … observers, as a table"},
+            "max-observers": {
+                "type": whole,
+                "metavar": "N",
+                "help": "with --compare-batching: the most observers (default: 10)",
+            },
         },
         compare_batching,
     ),
-    "pipeline": Sweep(
+    "pipeline": Timing(
         {
-            "splits": {"type": several, "metavar": "N,N,…", "help": "a table of so many micro-batches each"},
+            "splits": {
+                "type": several,
+                "metavar": "N,N,…",
+                "help": "time each of these numbers of micro-batches, as a table",
+            },
             "small": {"action": "store_true", "help": "with --splits: 16 images of 64 by 64"},
         },
         over_splits,
@@ -151,7 +165,7 @@ SWEEPS: dict[str, Sweep] = {
 
 
 class Clock:
-    """When each step was made, by the first role to report it: here reports of several may arrive at once."""
+    """Notes the time of each step when the first role reports it. Roles may report the same step at once."""
 
     def __init__(self, report: Progress | None) -> None:
         self.report = report
@@ -164,19 +178,19 @@ class Clock:
             self.report(role, record)
 
     def median(self) -> float | None:
-        """Seconds between two successive steps."""
+        """The median seconds between two successive steps; None with fewer than two steps."""
         gaps = [after - before for before, after in zip(self.times, self.times[1:], strict=False)]
         return statistics.median(gaps) if gaps else None
 
 
 def warm_up() -> None:
-    """A world before the first that counts: the start of the forkserver is none of theirs (S2.36)."""
+    """Run a world before the first timed one, whose time would include the forkserver's start (S2.36)."""
     with launch(["warm"], isolated=True) as world:
         world.wait()
 
 
 def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
-    """Run one case in a world of its own.
+    """Run one case in a world of its own and time it.
 
     Raises:
         CellFailed: a role did not return.
@@ -193,18 +207,18 @@ def timed(case: Case, deadline: float, report: Progress | None = None) -> Times:
 
 
 class Measured:
-    """A plan's times, as they come."""
+    """The times of a grid's cases that have run so far."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, grid: TimingGrid) -> None:
+        self.grid = grid
         self.times: dict[tuple[int, str], Times] = {}
 
     def table(self, title: str) -> Table:
-        """All rows that are complete."""
-        table = Table(*self.plan.columns(), title=title)
+        """Make the table of all complete rows."""
+        table = Table(*self.grid.columns(), title=title)
         for column in table.columns:
             column.justify = "right"
-        for number, ways in self.plan.rows.items():
+        for number, ways in self.grid.rows.items():
             cells = [self.times.get((number, way)) for way in ways]
             if all(cell is not None for cell in cells):
                 seconds = [f"{cell.world:.2f}" for cell in cells if cell is not None]
@@ -213,8 +227,8 @@ class Measured:
         return table
 
     def draw(self, path: str, title: str) -> None:
-        """Seconds over the plan's numbers, a line a way."""
+        """Draw seconds over the grid's numbers, one line per way."""
         lines: dict[str, list[tuple[float, float]]] = {}
         for (number, way), cell in self.times.items():
             lines.setdefault(way, []).append((number, cell.world))
-        draw(path, lines, x=self.plan.over, y="seconds", title=title)
+        draw(path, lines, x=self.grid.over, y="seconds", title=title)

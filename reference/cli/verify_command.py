@@ -1,4 +1,4 @@
-"""Run ``verify``: every tutorial against its twin, as a table."""
+"""Run ``verify``: compare every tutorial with its twin and print the table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from reference.verify.verify import CASES_LONG, cases, changes, long_cases, veri
 
 
 def run_verify(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference verify", description="Hold tutorials against their twins.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="tutorials (default: all)")
-    parser.add_argument("--long", action="store_true", help="also the runs that take minutes, and what they must reach")
+    parser = Parser(
+        prog="python -m reference verify",
+        description="Run tutorials and compare every tensor with the single-process twin.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a tutorial to verify (default: all)")
+    parser.add_argument("--long", action="store_true", help="verify also runs that take minutes and must reach a goal")
     options = parser.parse_args(arguments)
     names = [known(name) for name in options.names] or list(TUTORIALS)
     long = long_cases(names) if options.long else []
@@ -39,6 +42,6 @@ def run_verify(arguments: Sequence[str]) -> int:
         held = held and row.holds
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
-        table.add_row(*map(Text, texts))  # errors have brackets: they are no markup
+        table.add_row(*map(Text, texts))  # as `Text`, because the brackets of an error are not markup
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     return 0 if held else 1

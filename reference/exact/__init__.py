@@ -1,1 +1,1 @@
-"""Proof that an exact case is exact: every operation of its twin, by rules for each operator."""
+"""Prove that an exact case is exact: check every operation of its twin by a rule for its operator."""

@@ -1,13 +1,13 @@
 """Prove every operation of a twin exact, so that any order of its sums, with FMA or without, gives the same bits.
 
 Every number is a whole multiple of its tensor's unit, a power of two. A sum of terms is exact in every order if the sum
-of their sizes is below 2**53 units: every partial sum is then a whole number of units that float64 holds. `Exactly`
-asks that of each operation of the twin as it happens: forward pass, loss, backward pass, optimizer.
+of their sizes is below 2**53 units: then every partial sum is a whole number of units that float64 holds. `Exactly`
+checks this for each operation of the twin when it runs: forward pass, loss, backward pass, optimizer.
 
-A sum that goes on from operation to operation (a batch in parts, trainers one after the other, a loss of the sums that
-outputs are) is one sum: the sizes of its terms go along with the storage of the result, because a partial result may be
-small by cancellation alone. So a loss and a gradient are proved as one sum over the products of all their factors, down
-to data, parameters and the 0 or 1 of a ReLU, which contains every other way to group them.
+A sum can go on from operation to operation: over the parts of a batch, over trainers, from outputs to a loss. It counts
+as one sum. The sizes of its terms are kept with the storage of the result, because a partial result may be small only
+by cancellation. So a loss and a gradient are each proved as one sum over the products of all their factors, down to
+data, parameters and the 0 or 1 of a ReLU. That sum contains every other way to group the terms.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from reference.trace.trace import Trace, TraceError
 
 Twin = Callable[..., Trace]
 
-BITS = {torch.float64: 53, torch.float32: 24}  # of a significand
+BITS = {torch.float64: 53, torch.float32: 24}  # in a significand
 WANTED = "wanted smaller sizes, lr or fewer steps"
 
 
 class NotExact(TraceError, CaseError):
-    """An operation of an exact case that rounds, or of which nobody has proved that it does not."""
+    """An operation of an exact case rounds, or has no proof that it does not."""
 
 
 @dataclass(frozen=True)
 class _Form:
-    """What is to be known of an operation: how it is proved, whether it gives a view, which arguments it writes."""
+    """The properties of an operation: its rule, whether it returns a view, and the arguments that it writes."""
 
     func: Any
     name: str
@@ -58,17 +58,17 @@ def _form(func: Any) -> _Form:
 
 
 class Exactly(TorchDispatchMode):
-    """Within it every operation of this thread is proved exact, or refused with `NotExact`."""
+    """In this block every operation of this thread is proved exact, or refused with `NotExact`."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """No: nobody compiles a twin, and to arrange for it takes torch a second."""
+        """False, because a twin is never compiled, and preparing for that takes torch a second."""
         return False
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.sums: dict[StorageWeakRef, Grid] = {}
-        self.parameters: set[StorageWeakRef] = set()  # that have been updated
+        self.parameters: set[StorageWeakRef] = set()  # the parameters that have been updated
         self.name, self.writes = "", False
         STEP.set(0)
 
@@ -90,15 +90,15 @@ class Exactly(TorchDispatchMode):
         return self._kept(form, args, given, form.rule(self, args, given))
 
     def grid(self, number: Any) -> Grid:
-        """Of a tensor or a number: the terms of the sum that it is, otherwise its values."""
+        """The grid of a tensor or a number: of the terms of its sum if it is one, otherwise of its values."""
         if not isinstance(number, torch.Tensor):
             return grid_of_values(np.array([abs(float(number))]))
         return self.sum_of(number) or grid_of_values(sizes(number))
 
     def sum_of(self, number: Any) -> Grid | None:
-        """The terms of the sum that a tensor is; None where it is no sum that goes on.
+        """The grid of the terms if a tensor is a sum that goes on; otherwise None.
 
-        A parameter is the sum of its updates for who updates it, and a number for who reads it.
+        A parameter is the sum of its updates for an operation that updates it, and a number for one that reads it.
         """
         if not isinstance(number, torch.Tensor):
             return None
@@ -106,7 +106,7 @@ class Exactly(TorchDispatchMode):
         return None if key in self.parameters and not self.writes else self.sums.get(key)
 
     def sizes(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """Of each element: that of its terms where it is a sum that goes on."""
+        """The size of each element, or of its terms if the tensor is a sum that goes on."""
         known = self.sum_of(tensor)
         return sizes(tensor) if known is None else np.full(tuple(tensor.shape), known.most)
 
@@ -127,7 +127,7 @@ class Exactly(TorchDispatchMode):
         return f"{self.name} of {' and '.join(shapes)}"
 
     def _kept(self, form: _Form, args: Any, kwargs: Any, grid: Grid | list[Grid | None] | None) -> Any:
-        """The result; where it is a sum that may go on, its terms with it."""
+        """Return the result, and keep its terms if it is a sum that may go on."""
         result = form.func(*args, **kwargs)
         tensors = tensors_of([args[place] for place in form.writes]) if form.writes else tensors_of(result)
         for tensor, each in zip(tensors, grid if isinstance(grid, list) else [grid] * len(tensors), strict=True):
@@ -140,7 +140,7 @@ class Exactly(TorchDispatchMode):
         key = _storage(tensor)
         old = self.sums.pop(key, None)
         if (grid or old) and tensor.untyped_storage().nbytes() != tensor.numel() * tensor.element_size():
-            whole = tensor.new_empty(0).set_(tensor.untyped_storage())  # of which it is a part
+            whole = tensor.new_empty(0).set_(tensor.untyped_storage())  # the tensor is a part of it
             grid = either(either(grid or ZERO, old or ZERO), grid_of_values(sizes(whole)))
         if grid is not None:
             self.sums[key] = grid
@@ -151,10 +151,10 @@ def _storage(tensor: torch.Tensor) -> StorageWeakRef:
 
 
 def proven(twin: Twin) -> Twin:
-    """A twin that proves each operation of an exact case.
+    """Decorate a twin so that it proves each operation of an exact case.
 
     Raises:
-        NotExact: by the twin, in an exact case that is none.
+        NotExact: the twin raises it if an operation of the case rounds.
     """
 
     @functools.wraps(twin)

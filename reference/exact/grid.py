@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-# A number and any factor of it that is a power of two, lr for instance, may be multiplied before others: between these
-# exponents the product of two numbers neither overflows nor has fewer bits.
+# A factor that is a power of two, such as lr, may be multiplied earlier or later. Between these exponents the product
+# of two numbers neither overflows nor loses bits.
 SMALLEST, LARGEST = -511, 511
 
 _ROUNDING = 1 + 2.0**-20  # more than the relative error of a float64 sum of fewer than 2**32 sizes
@@ -19,13 +19,13 @@ _ROUNDING = 1 + 2.0**-20  # more than the relative error of a float64 sum of few
 
 @dataclass(frozen=True)
 class Grid:
-    """Whole multiples of 2**unit; the sizes of the terms of each add up to at most ``most``."""
+    """Numbers that are whole multiples of 2**unit. The sizes of each number's terms add up to at most ``most``."""
 
     unit: int
     most: float
 
     def __post_init__(self) -> None:
-        if math.isnan(self.most):  # 0 times infinity: nothing is known of the sum
+        if math.isnan(self.most):  # 0 times infinity: nothing is known about the sum
             object.__setattr__(self, "most", math.inf)
 
     def __add__(self, other: Grid) -> Grid:
@@ -36,19 +36,19 @@ class Grid:
         return product if (self.most and other.most) or math.isinf(product.most) else ZERO
 
     def times(self, count: float) -> Grid:
-        """Sums of at most ``count`` of these."""
+        """The grid of sums of at most ``count`` of these numbers."""
         return Grid(self.unit, self.most * count)
 
     @property
     def bits(self) -> int:
-        """How many a significand needs to hold every partial sum; what is not finite has never enough."""
+        """The bits that a significand needs to hold every partial sum; infinitely many if a sum is not finite."""
         if self.most == 0:
             return 0
         most = self.most * _ROUNDING
         return math.frexp(most)[1] - self.unit if math.isfinite(most) else sys.maxsize
 
     def misfit(self, allowed: int) -> str:
-        """Why some partial sum is inexact in numbers with ``allowed`` bits; empty if none is."""
+        """Say why a partial sum can be inexact in numbers with ``allowed`` bits; empty if none can."""
         if not math.isfinite(self.most):
             return "is not finite"
         if self.bits > allowed:
@@ -68,7 +68,7 @@ def sizes(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 
 def grid_of_values(values: np.ndarray[Any, Any]) -> Grid:
-    """The largest unit of these numbers, and the largest size."""
+    """Make the grid of these numbers: their largest common unit, and their largest size."""
     found = values[values != 0]
     if not found.size:
         return ZERO
@@ -76,10 +76,10 @@ def grid_of_values(values: np.ndarray[Any, Any]) -> Grid:
         return Grid(0, math.inf)
     fractions, exponents = np.frexp(found)
     significands = (fractions * 2.0**53).astype(np.int64)
-    zeros = np.frexp((significands & -significands).astype(np.float64))[1] - 1  # at the end of each significand
+    zeros = np.frexp((significands & -significands).astype(np.float64))[1] - 1  # trailing zeros of each significand
     return Grid(int((exponents - 53 + zeros).min()), float(np.abs(found).max()))
 
 
 def either(one: Grid, other: Grid) -> Grid:
-    """What holds for the numbers of both."""
+    """The grid that holds the numbers of both."""
     return Grid(min(one.unit, other.unit), max(one.most, other.most))

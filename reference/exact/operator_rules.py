@@ -1,8 +1,7 @@
-"""A rule for each operation that an exact case may use: the terms of its sums. An operation without a rule has no
-proof.
+"""A rule for each operation that an exact case may use: the terms of its sums. Without a rule there is no proof.
 
-A product of a sum is the sum of its terms' products, so that who takes it as such, in one sum over all factors, adds
-the same terms in another order.
+The product of a sum and a number is taken as the sum of its terms' products. A program that computes one sum over all
+factors adds the same terms in another order.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Options = Mapping[str, Any]
 
 
 class Proof(Protocol):
-    """Who knows the terms of every tensor, and refuses what does not fit."""
+    """Knows the terms of every tensor, and refuses what does not fit."""
 
     def grid(self, number: Any) -> Grid: ...
     def sum_of(self, number: Any) -> Grid | None: ...
@@ -34,19 +33,19 @@ Rule = Callable[[Proof, Arguments, Options], "Grid | list[Grid | None] | None"]
 
 
 def tensors_of(found: Any) -> list[torch.Tensor]:
-    """Every tensor of nested arguments."""
+    """Find every tensor in nested arguments."""
     if isinstance(found, torch.Tensor):
         return [found]
     return [tensor for each in found for tensor in tensors_of(each)] if isinstance(found, list | tuple) else []
 
 
 def values_only(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """What chooses among its values, or compares them: exact, and the result is no sum that goes on."""
+    """An operation that chooses among values or compares them: it is exact, and its result is no sum that goes on."""
     return None
 
 
 def moved(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """What only moves its values: a sum that goes on does so."""
+    """An operation that only moves values: a sum still goes on."""
     tensors = [tensor for tensor in tensors_of(args) if tensor.is_floating_point()]
     if not any(proof.sum_of(tensor) for tensor in tensors):
         return None
@@ -57,12 +56,12 @@ def moved(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
 
 
 def masked(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """A ReLU and its gradient: times 1 where it is open and 0 where it is not, so that a sum goes on."""
+    """A ReLU and its gradient: multiplication by 1 or 0, so a sum still goes on."""
     return proof.sum_of(args[0])
 
 
 def converted(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """To another dtype, or a copy into one: as exact as if the values were computed there."""
+    """A conversion to another dtype, or a copy into one: it is exact if the sum would be exact in that dtype."""
     source, target = args[-1] if isinstance(args[-1], torch.Tensor) else args[0], kwargs.get("dtype")
     wanted = target or (args[0].dtype if isinstance(args[0], torch.Tensor) else source.dtype)
     if wanted.is_floating_point and (not source.is_floating_point() or wanted.itemsize < source.element_size()):
@@ -71,7 +70,7 @@ def converted(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
 
 
 def summed(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
-    """Of all elements, or along some dimensions."""
+    """A sum of all elements, or along some dimensions."""
     tensor, dims = args[0], tuple(args[1]) if len(args) > 1 and args[1] else None
     known = proof.sum_of(tensor)
     if known is not None:
@@ -82,14 +81,14 @@ def summed(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
 
 
 def added(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
-    """A sum, or a difference, of two, the second times ``alpha``."""
+    """The sum or difference of two tensors, the second times ``alpha``."""
     first, second = args[:2]
     scaled = proof.grid(second) * proof.grid(kwargs.get("alpha", 1))
     return proof.require(proof.grid(first) + scaled, (first, second))
 
 
 def multiplied(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """Element by element. A sum times a number is a sum still."""
+    """A product element by element. A sum times a number is still a sum."""
     first, second = args[:2]
     product = proof.require(proof.grid(first) * proof.grid(second), (first, second))
     return product if proof.sum_of(first) or proof.sum_of(second) else None
@@ -100,7 +99,7 @@ def _single(number: Any) -> bool:
 
 
 def divided(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """By a power of two: nothing else divides without rounding, and as 1 / x times."""
+    """A division by a power of two. No other divisor is exact, and equal to multiplication by its inverse."""
     first, second = args[:2]
     if not _single(second) or not float(second) or not power_of_two(float(second)):
         raise proof.refusal(f"a division by {float(second) if _single(second) else 'a tensor'}, no power of two")
@@ -108,7 +107,7 @@ def divided(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
 
 
 def raised(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
-    """To the power of 1 or 2."""
+    """A power with the exponent 1 or 2."""
     base, exponent = args[:2]
     if exponent not in (1, 2):
         raise proof.refusal(f"no proof for the power of {exponent}")
@@ -116,10 +115,10 @@ def raised(proof: Proof, args: Arguments, kwargs: Options) -> Grid | None:
 
 
 def product(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
-    """Of two matrices, or of a matrix and a vector."""
+    """The product of two matrices, or of a matrix and a vector."""
     left, right = args[:2]
     unit = proof.grid(left).unit + proof.grid(right).unit
-    with np.errstate(all="ignore"):  # what is not finite is refused
+    with np.errstate(all="ignore"):  # numbers that are not finite are refused
         most = float(np.max(proof.sizes(left) @ proof.sizes(right), initial=0.0))
     return proof.require(Grid(unit, most), (left, right))
 
@@ -132,7 +131,7 @@ def product_and_sum(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
 
 
 def bags(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
-    """Sums of rows of a table: weight, indices, offsets, ..., mode at the fifth place."""
+    """Sums of rows of a table; the arguments are weight, indices, offsets, ..., with mode as the fifth."""
     weight, indices, offsets, _, mode, _, weights = (*args, *(None,) * 4)[:7]
     if mode or weights is not None:
         raise proof.refusal("no proof for bags other than plain sums")
@@ -141,7 +140,7 @@ def bags(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
 
 
 def bags_backward(proof: Proof, args: Arguments, kwargs: Options) -> Grid:
-    """A row's gradient is the sum of its bags': grad, indices, ..."""
+    """The gradient of bags: a row's gradient is the sum of its bags' gradients; the arguments are grad, indices, ..."""
     return proof.require(proof.grid(args[0]).times(_most(args[1].bincount())), args[:2])
 
 
@@ -150,9 +149,9 @@ def _most(counts: torch.Tensor) -> int:
 
 
 def sgd(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
-    """Torch's step of SGD over lists of parameters, gradients and momentum: each term of it.
+    """torch's step of SGD over lists of parameters, gradients and momentum, with each of its terms.
 
-    A parameter is a number after it, since it is recorded; momentum goes on.
+    After the step a parameter is a number, because it is recorded; momentum is a sum that goes on.
     """
     if kwargs["weight_decay"] or kwargs["dampening"] or kwargs["nesterov"]:
         raise proof.refusal("no proof for SGD with weight decay, dampening or Nesterov's momentum")
@@ -170,7 +169,7 @@ def sgd(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
 
 
 def each(rule: Callable[[Proof, Arguments, Options], Grid | None]) -> Rule:
-    """The rule for lists: of every element of the first, with that of the second or with the one number."""
+    """The rule for lists: apply ``rule`` to each element of the first list, with the second's or with one number."""
 
     def of_lists(proof: Proof, args: Arguments, kwargs: Options) -> list[Grid | None]:
         first, second = args[:2]

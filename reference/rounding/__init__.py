@@ -1,1 +1,1 @@
-"""How far rounding may take a correct run of a natural case: the bound, and the twins that it is measured with."""
+"""The bound on a natural case's rounding errors, and the reordered twins that measure it."""

@@ -1,10 +1,10 @@
-"""The bound of natural cases: whether a run is no farther from its float64 twin than rounding takes correct programs.
+"""Bound a natural case's error: a run may be no farther from its float64 twin than rounding takes correct programs.
 
-Twins that compute the same sums in other orders (`reordering`) tell how far that is. A correct run is one more of
-their kind, and may be as far off as all of them together, in two norms: the 2-norm of a tensor, and its largest
-element, which shows one wrong element among millions. The largest of their errors would be no bound, since each of 18
-equals is the worst once in 18 times, and a trace has thousands of tensors. The sum is what a run could reach that
-mixes the roundings of all twins, with none that cancels another.
+Twins that compute the same sums in other orders (`reordering`) measure how far that is. A correct run is one more
+program of that kind, and its error may be as large as the sum of theirs. The errors are compared in two norms: the
+2-norm of a tensor, and its largest element, which shows one wrong element among millions. The largest of the twins'
+errors would be no bound: of 18 equal programs each has the largest error once in 18 times, and a trace has thousands of
+tensors. Their sum is the error of a run that mixes the roundings of all twins, none of which cancels another.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ Norms = tuple[float, float]
 
 
 class Undecided(TraceError):
-    """A run took another decision than the float64 twin, where correct twins differ as well: rounding decides."""
+    """A run took another decision than the float64 twin, and so did correct twins: rounding decides there."""
 
 
 @dataclass(frozen=True)
 class NaturalBound:
-    """Per tensor, the run's error over the error it may have, in the norm in which that is more; at most 1 holds.
+    """Per tensor, the ratio of the run's error to the allowed error, in the norm with the larger ratio.
 
-    ``blind`` are tensors that rounding may change by as much as they are: about those the bound says nothing.
-    ``hidden`` is what of the run's result the bound sees only roughly, or cannot judge.
+    The bound holds if every ratio is at most 1. ``blind`` are tensors that rounding may change by as much as their own
+    size: the bound says nothing about them. ``hidden`` are the tensors of the run's result that the bound checks only
+    roughly, or cannot judge.
     """
 
     ratios: dict[str, float]
@@ -53,24 +54,24 @@ class NaturalBound:
 
     def __str__(self) -> str:
         name, ratio = self.worst
-        text = f"{ratio:.2f} of its bound in {name}"
+        text = f"the worst error is {ratio:.2f} of its bound, in {name}"
         if self.blind:
-            text += f", which says nothing about {len(self.blind)} tensors: they are rounding alone"
+            text += f"; there is no bound for {len(self.blind)} tensors, which are rounding alone"
         if self.holds and self.hidden.rough:
             text += f"; {self.hidden}"
         return text
 
 
 def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
-    """Hold ``run`` against ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
+    """Compare ``run`` with ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
 
-    Each twin's error counts for one rounding at least. Twins that take another decision (an integer) than the float64
-    twin are left out. They are looked at one after the other, so that no two need be in memory.
+    Each twin's error counts as at least one rounding. Twins that take another decision (an integer) than the float64
+    twin are left out. Twins are read one after the other, so that only one is in memory.
 
     Raises:
         Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do.
-        TraceError: ``exact`` is not in float64, no twins, a tensor without counterparts, another shape, NaN, or
-            an integer that differs.
+        TraceError: ``exact`` is not in float64, there are no twins, a tensor has no counterpart or another shape or is
+            NaN, or an integer differs.
     """
     _check_truth(exact)
     other = _other_decision(run, exact)
@@ -97,11 +98,11 @@ def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalB
 def _check_truth(exact: Trace) -> None:
     for name, tensor in exact.tensors.items():
         if tensor.is_floating_point() and tensor.dtype != torch.float64:
-            raise TraceError(f"{name}: {tensor.dtype} in the twin that is to be float64")
+            raise TraceError(f"{name}: the float64 twin has {tensor.dtype}, wanted torch.float64")
 
 
 def _other_decision(trace: Trace, exact: Trace) -> str:
-    """The first tensor of integers in which both differ; empty where there is none."""
+    """Name the first tensor of integers in which the two differ; empty if there is none."""
     for name, tensor in exact.tensors.items():
         given = trace.tensors.get(name, tensor)
         if not tensor.is_floating_point() and given.dtype == tensor.dtype and not torch.equal(given, tensor):
@@ -117,25 +118,25 @@ def _check_decided(other: str, counted: int, left_out: int) -> None:
     if left_out and not counted:
         raise Undecided(f"all {left_out} twins take other decisions than the float64 twin: undecided")
     if not counted:
-        raise TraceError("no twin to tell what rounding does")
+        raise TraceError("got no twin to measure rounding with, wanted at least one")
 
 
 def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms) -> Norms:
-    """What is allowed with one twin's error more, which is one rounding at least."""
+    """Add one twin's error to the allowed error; it counts as at least one rounding."""
     rounding = torch.finfo(tensor.dtype).eps
     two, largest = _norms(tensor.double() - true)
     return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])
 
 
 def _norms(tensor: torch.Tensor) -> Norms:
-    """The 2-norm, and the largest element."""
+    """The 2-norm and the largest element of a tensor."""
     if tensor.numel() == 0:
         return 0.0, 0.0
     return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())
 
 
 def _ratio(error: Norms, allowed: Norms) -> float:
-    """The larger of both. No error is right whatever is allowed; where twins overflow, nothing else is."""
+    """The larger ratio of the two norms. A zero error is always right; if twins overflow, no other error is."""
     if not any(error):
         return 0.0
     return max(e / a if 0 < a < math.inf else math.inf for e, a in zip(error, allowed, strict=True))

@@ -1,6 +1,6 @@
-"""Compute batch norm in another order: images and places permuted, or by its formulas with plain sums.
+"""Compute batch norm in another order: with permuted images and places, or by its formulas with plain sums.
 
-Torch adds up the statistics of float32 in float64, which others do not: by the formulas they are added up in float32.
+torch adds up the statistics of float32 in float64. Other implementations do not, so the formulas add in float32.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def _restored(x: Tensor, images: Tensor, places: Tensor, like: Tensor) -> Tensor
 
 
 def _axes(x: Tensor) -> list[int]:
-    """All but the channels'."""
+    """All axes except the channels'."""
     return [axis for axis in range(x.dim()) if axis != 1]
 
 
 def _each(values: Tensor, x: Tensor) -> Tensor:
-    """One value a channel, to be combined with ``x``."""
+    """Shape one value per channel so that it combines with ``x``."""
     return values.reshape(1, -1, *[1] * (x.dim() - 2))
 
 

@@ -1,4 +1,4 @@
-"""Compute torch's operators that sum in another order: the summed index of their operands is permuted and split."""
+"""Compute torch's summing operators in another order: permute and split the summed index of their operands."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _products(by: Orders, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _addmm(by: Orders, func: Any, bias: Tensor, a: Tensor, b: Tensor, **factors: Any) -> Tensor:
-    """The bias comes first, or last."""
-    if factors:  # of the bias, or of the product
+    """A matrix product plus a bias, which is added first or last."""
+    if factors:  # factors of the bias or of the product
         order = by.order(a.shape[1])
         return func(bias, a[:, order], b[order], **factors)  # type: ignore[no-any-return]
     if by.in_turn(a.shape[1], a.numel() * b.shape[1], a):
@@ -83,7 +83,7 @@ def _nll_loss(by: Orders, func: Any, x: Tensor, target: Tensor, *args: Any) -> A
 
 
 def _along(by: Orders, func: Any, x: Tensor, dim: int, *args: Any) -> Tensor:
-    """A softmax: its classes permuted."""
+    """A softmax with permuted classes."""
     order = by.order(x.shape[dim])
     return func(x.index_select(dim, order), dim, *args).index_select(dim, back(order))  # type: ignore[no-any-return]
 
@@ -95,7 +95,7 @@ def _along_backward(by: Orders, func: Any, grad: Tensor, out: Tensor, dim: int, 
 
 
 def _convolution(by: Orders, func: Any, x: Tensor, weight: Tensor, bias: Any, *args: Any) -> Tensor:
-    """Its input channels permuted, where all are summed together."""
+    """A convolution with permuted input channels, if all channels are summed together."""
     if args[-1] != 1 or args[3]:
         return func(x, weight, bias, *args)  # type: ignore[no-any-return]
     order = by.order(weight.shape[1])
@@ -103,7 +103,7 @@ def _convolution(by: Orders, func: Any, x: Tensor, weight: Tensor, bias: Any, *a
 
 
 def _convolution_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, weight: Tensor, *args: Any) -> Any:
-    """Its images permuted, and its output channels."""
+    """A convolution's gradients with permuted images and output channels."""
     images, channels = by.order(x.shape[0]), by.order(weight.shape[0])
     if args[-2] != 1 or args[4]:
         channels = torch.arange(weight.shape[0])
@@ -116,26 +116,26 @@ def _convolution_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, weight
 
 
 def _mirrored(by: Orders, func: Any, x: Tensor, *args: Any) -> Tensor:
-    """A pooling: its images mirrored in either direction, which windows of every size are symmetric to."""
+    """A pooling of images that are mirrored in either direction; windows of every size are symmetric to that."""
     axes = [axis for axis in (-1, -2) if by.coin()]
     others = [each.flip(axes) if isinstance(each, Tensor) else each for each in args]
     return func(x.flip(axes), *others).flip(axes)  # type: ignore[no-any-return]
 
 
 def _max_pool_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, *args: Any) -> Tensor:
-    """Windows overlap: the places of each image permuted."""
+    """A pooling's gradient with permuted places in each image, because windows overlap."""
     order = by.order(grad[0, 0].numel())
     places, values = (each.flatten(2)[:, :, order] for each in (args[-1], grad))
     return torch.zeros_like(x).flatten(2).scatter_add_(2, places, values).reshape(x.shape)
 
 
 def _bags(places: Tensor, offsets: Tensor) -> Tensor:
-    """In which bag each of these places lies."""
+    """The bag of each of these places."""
     return torch.bucketize(places, offsets, right=True) - 1
 
 
 def _embedding_bag(by: Orders, func: Any, weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any) -> Any:
-    """Each bag's rows permuted."""
+    """A sum of bags with permuted rows in each bag."""
     _, *others = func(weight, indices, offsets, *args)
     shuffled = by.order(len(indices))
     order = shuffled[torch.argsort(_bags(shuffled, offsets), stable=True)]

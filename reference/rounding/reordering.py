@@ -1,7 +1,7 @@
-"""Compute the same thing in another order: every sum permuted and split, other roundings moved by at most one place.
+"""Run a program with sums in another order: sums are permuted and split, other roundings move by at most one place.
 
 A program that runs under `Reordered`, a dispatch mode of torch, gets from each operator a result that another correct
-implementation could have computed, in its backward passes as well. Two such runs differ by rounding alone.
+implementation could have computed, in its backward passes, too. Two such runs differ only by rounding.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from reference.trace.case import Case
 from reference.trace.trace import Trace
 from reference.training.rng import generator
 
-# How many twins in other orders a bound has.
+# The number of reordered twins for a bound.
 REORDERED = 16
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-# The most pieces of a sum; the most elements of all terms of one that is added in turn, and the dtypes that NumPy adds.
+# The most pieces of a sum; the most elements of all terms of a sum that is added one term after the other.
 _PIECES, _IN_TURN = 8, 2**24
 _IN_NUMPY = {torch.float16, torch.float32, torch.float64}
-_SHORTER = {torch.float64: torch.float32}  # of all others: bfloat16
+_SHORTER = {torch.float64: torch.float32}  # the next shorter dtype; bfloat16 for all others
 
 
 def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace, seed: int) -> Trace:
@@ -35,10 +35,10 @@ def reordered(train_locally: Callable[..., Trace], case: Case, run: Trace, seed:
 
 
 class Reordered(TorchDispatchMode):
-    """Within this block operators sum in orders that ``seed`` draws, and round up or down as it draws.
+    """In this block operators sum in orders, and round up or down, as drawn from ``seed``.
 
-    ``rounding=False`` leaves the roundings of single elements as they are. ``seen`` has the names of all operators
-    that came, ``passed`` those that this mode does not know: it computed them as ever. Other threads are not concerned.
+    ``rounding=False`` leaves the roundings of single elements unchanged. ``seen`` has the names of all operators that
+    ran, ``passed`` those that this mode does not know and computed as usual. Other threads are not affected.
     """
 
     def __init__(self, seed: int, *, rounding: bool = True) -> None:
@@ -50,7 +50,7 @@ class Reordered(TorchDispatchMode):
         self.mkldnn = True
 
     def __enter__(self) -> Any:
-        # With mkldnn an LSTM arrives as one operator, whose backward pass needs what its forward pass has kept.
+        # With mkldnn an LSTM is one operator, and its backward pass needs data that its forward pass has kept.
         self.mkldnn = torch._C._get_mkldnn_enabled()
         torch._C._set_mkldnn_enabled(False)
         return super().__enter__()  # type: ignore[no-untyped-call]
@@ -78,31 +78,37 @@ class Reordered(TorchDispatchMode):
             args[0].copy_(_decided(args[0], self.draws))
         result = func(*args, **kwargs)
         if name in ROUNDED:
-            self._move([args[0], args[2]] if result is None else result)  # fused: parameters, and their momentum
+            self._move(
+                [args[0], args[2]] if result is None else result
+            )  # a fused optimizer: parameters and their momentum
         elif name not in EXACT:
             self.passed.add(name)
         return result
 
     def order(self, count: int) -> torch.Tensor:
-        """A permutation of ``count`` numbers."""
+        """Draw a permutation of ``count`` numbers."""
         return torch.randperm(count, generator=self.draws)
 
     def coin(self) -> bool:
         return bool(torch.randint(2, (), generator=self.draws))
 
     def split(self, count: int) -> list[torch.Tensor]:
-        """A permutation of ``count`` numbers in up to eight pieces: each is summed by itself, and then their sums."""
+        """Draw a permutation of ``count`` numbers in up to eight pieces. Each is summed by itself, then their sums."""
         pieces = int(torch.randint(max(1, min(count, _PIECES)), (), generator=self.draws)) + 1
         return [*self.order(count).tensor_split(pieces)]
 
     def in_turn(self, count: int, size: int, like: torch.Tensor) -> bool:
-        """Every other sum of more terms than `split` makes pieces of, where that takes no more than a tenth of a
-        second: torch adds blocks of terms, so no permutation rounds as much as a loop over thousands does."""
+        """Draw whether to add a sum's terms one after the other: true for half of all long sums.
+
+        A sum is long if it has more terms than `split` makes pieces. torch adds blocks of terms, so no permutation
+        rounds as much as a loop over thousands of terms does. Sums that would take more than a tenth of a second are
+        excluded.
+        """
         known = like.device.type == "cpu" and like.dtype in _IN_NUMPY
         return known and count > _PIECES and size <= _IN_TURN and self.coin()
 
     def _move(self, result: Any) -> None:
-        """Move each element of a result, or of several, by -1, 0 or 1 ULP."""
+        """Move each element of one or several results by -1, 0 or 1 ULP."""
         if isinstance(result, list | tuple):
             for each in result:
                 self._move(each)
@@ -111,7 +117,7 @@ class Reordered(TorchDispatchMode):
 
 
 def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
-    """In place. An element whose mantissa's second half is zero counts as not rounded: 0, 1, small integers."""
+    """Move elements in place. If the second half of an element's mantissa is zero (0, 1, small integers), it stays."""
     steps = torch.randint(-1, 2, tensor.shape, generator=draws, dtype=torch.int8)
     shorter = _SHORTER.get(tensor.dtype, torch.bfloat16)
     steps *= tensor.to(shorter).to(tensor.dtype) != tensor
@@ -119,10 +125,10 @@ def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
 
 
 def _decided(tensor: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
-    """What a ReLU is to see: the sign of what lies within one rounding of the largest element from 0 is drawn.
+    """Prepare a ReLU's input: draw the sign of elements that one rounding of the largest element could move across 0.
 
-    Rounding decides whether such a unit passes its gradient on. Were that left to chance, a run could be the first of
-    18 in which it does, and that is no small error.
+    Rounding decides whether such a unit passes its gradient on. If the signs were not drawn, the run could be the only
+    one of 18 in which the unit does, and that is a large error.
     """
     size = tensor.abs()
     near = (size <= torch.finfo(tensor.dtype).eps * (size.amax() if size.numel() else 0)) & (size > 0)

@@ -1,4 +1,4 @@
-"""List which of torch's operators round, element by element. Those that sum are in `reordered_sums`."""
+"""List torch's operators that round element by element. Those that sum are in `reordered_sums`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ threshold_backward.default transpose.int unbind.int uniform_.default unsafe_chun
 _unsafe_view.default unsqueeze.default view.default zero_.default zeros.default zeros_like.default
 """
 
-# Each rounds every element by itself.
+# Operators that round every element by itself.
 ROUNDED = frozenset(_ROUNDED.split())
-# Views, copies, draws, comparisons, and what only puts numbers where others were.
+# Operators that do not round: views, copies, draws, comparisons, and those that only overwrite numbers.
 EXACT = frozenset(_EXACT.split())

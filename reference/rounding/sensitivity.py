@@ -1,7 +1,7 @@
 """Tell which errors in a run's result the bound of a natural case would notice, and which rounding hides.
 
-Where rounding grows from step to step, the bound may be so wide that wrong runs pass too. So its verdict says which
-tensors of the result it sees only roughly; and a run is neither right nor wrong if one of them may be rounding alone.
+If rounding grows from step to step, the bound may be so wide that wrong runs pass too. So the verdict names the tensors
+of the result that the bound checks only roughly. A run is neither right nor wrong if one of them may be rounding alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-# One wrong element is to be noticed from this part of its tensor's scale on; else the verdict says so.
+# The bound should notice one element that is wrong by this part of its tensor's scale; otherwise the verdict says so.
 NOTICED = 0.01
 
 _STATE = re.compile(r"\d+/(parameter|buffer)/.*")
@@ -21,10 +21,10 @@ _STATE = re.compile(r"\d+/(parameter|buffer)/.*")
 
 @dataclass(frozen=True)
 class Hidden:
-    """What passes unseen in the tensors of a result, in parts of each one's scale.
+    """The errors that pass unnoticed in the tensors of a result, as parts of each tensor's scale.
 
-    ``rough``: the largest error of one element, where that is more than `NOTICED`. ``unjudged``: the error of the whole
-    tensor, where that may be as large as the tensor.
+    ``rough``: the largest error of one element, if that is more than `NOTICED`. ``unjudged``: the error of the whole
+    tensor, if that may be as large as the tensor.
     """
 
     rough: Mapping[str, float] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class Hidden:
     def __str__(self) -> str:
         parts = self.unjudged or self.rough
         name, part = max(parts.items(), key=lambda item: item[1])
-        seen = "are seen roughly: one element may be off in"
+        seen = f"are checked only roughly: one element may be off in {name}"
         if self.unjudged:
-            seen = "cannot be judged: rounding may change"
-        return f"{len(parts)} tensors of the result {seen} {name} by {100 * part:.2g} %"
+            seen = f"cannot be judged: rounding may change {name}"
+        return f"{len(parts)} tensors of the result {seen} by {100 * part:.2g} %"
 
 
 def hidden(allowed: Mapping[str, tuple[float, float]], truth: Mapping[str, torch.Tensor]) -> Hidden:
-    """Find what hides in the errors that are ``allowed``: by tensor, the largest in the 2-norm, and of one element."""
+    """Find what passes unnoticed under the ``allowed`` errors: per tensor, in the 2-norm and of one element."""
     scales = {name: _scale(name, truth) for name in result_of(truth)}
     one = {name: _part(allowed[name][1], scale) for name, scale in scales.items()}
     whole = {name: _part(allowed[name][0], scale * math.sqrt(truth[name].numel())) for name, scale in scales.items()}
@@ -51,7 +51,7 @@ def hidden(allowed: Mapping[str, tuple[float, float]], truth: Mapping[str, torch
 
 
 def result_of(names: Iterable[str]) -> list[str]:
-    """Name what a run has come to: its last parameters and buffers; everything, where it has none."""
+    """Name the tensors of a run's result: its last parameters and buffers, or all tensors if it has none."""
     every = list(names)
     found = {name: int(name.partition("/")[0]) for name in every if _STATE.fullmatch(name)}
     last = max(found.values(), default=0)
@@ -65,6 +65,6 @@ def _part(allowed: float, scale: float) -> float:
 
 
 def _scale(name: str, truth: Mapping[str, torch.Tensor]) -> float:
-    """The root mean square of a tensor, or what it was at first if that is more: a bias may be trained towards 0."""
+    """The root mean square of a tensor, or its initial one if that is larger: a bias may be trained towards 0."""
     first = f"initial/{name.split('/', 2)[-1]}"
     return max(float(truth[each].square().mean().sqrt()) for each in (name, first) if each in truth)

@@ -1,4 +1,4 @@
-"""Sums in another order: the pieces of every operator that sums under `reordering.Reordered`."""
+"""Add up in another order: the functions that every summing operator uses under `reordering.Reordered`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tensor = torch.Tensor
 
 
 class Orders(Protocol):
-    """Where the orders come from."""
+    """The source of random orders: `reordering.Reordered`."""
 
     def order(self, count: int) -> Tensor:
         """A permutation of ``count`` numbers."""
@@ -25,8 +25,10 @@ class Orders(Protocol):
         ...
 
     def in_turn(self, count: int, size: int, like: Tensor) -> bool:
-        """Whether to add the ``count`` terms of a sum one after the other. All of them have ``size`` elements, of the
-        dtype and on the device of ``like``."""
+        """Whether to add the ``count`` terms of a sum one after the other.
+
+        All terms together have ``size`` elements, with the dtype and on the device of ``like``.
+        """
         ...
 
 
@@ -35,21 +37,22 @@ def total(parts: list[Tensor]) -> Tensor:
 
 
 def added_in_turn(terms: Tensor) -> Tensor:
-    """The sum over the first axis, each term added to the sum of those before it, as a plain loop does.
+    """Sum over the first axis one term after the other, as a plain loop does.
 
-    Torch adds many at once, by which less is rounded: a correct loop over thousands rounds several times as much.
+    torch adds many terms at once, which rounds less: a correct loop over thousands of terms rounds several times as
+    much.
     """
     with np.errstate(all="ignore"):  # a sum that overflows is infinite, as in torch
         return torch.from_numpy(np.add.accumulate(terms.numpy(), axis=0)[-1:].copy())[0]
 
 
 def back(order: Tensor) -> Tensor:
-    """The permutation that undoes this one."""
+    """Invert a permutation."""
     return torch.argsort(order)
 
 
 def sum_over(by: Orders, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    """The sum over these axes, all of them if none: each permuted, and the longest in pieces."""
+    """Sum over these axes, by default over all: each axis is permuted, and the longest is split into pieces."""
     axes = [dim % x.dim() for dim in dims or range(x.dim())]
     if not axes:
         return x.sum(**kwargs)

@@ -1,4 +1,4 @@
-"""An object that calls wait for, because they may arrive before it is made."""
+"""Hold an object that RPC calls wait for, because they may arrive before the object is made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Awaited(Generic[T]):
-    """One object of a role, set in the role's own thread and asked for in RPC threads.
+    """One object of a role: the role's own thread sets it, RPC threads get it.
 
     Args:
-        what: what the object is, for the error of a call that waited in vain.
+        what: the name of the object in the error of a call that waited in vain.
     """
 
     def __init__(self, what: str) -> None:
@@ -27,7 +27,7 @@ class Awaited(Generic[T]):
             self._changed.notify_all()
 
     def get(self, timeout: float) -> T:
-        """The object, as soon as it is set.
+        """Return the object as soon as it is set.
 
         Raises:
             TimeoutError: it was not set within ``timeout`` seconds.

@@ -1,4 +1,4 @@
-"""Let everybody report once a round; the last one completes the round for all. A round has a deadline."""
+"""Let every participant report once per round; the last report completes the round for all. A round has a deadline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class RoundFailed(RuntimeError):
-    """A round that cannot be completed. Says why, and which participants it lacks."""
+    """A round cannot be completed. Says why, and which participants are missing."""
 
     unit: ClassVar[str] = "round"
     member: ClassVar[str] = "trainer"
@@ -25,20 +25,20 @@ class RoundFailed(RuntimeError):
 
     @classmethod
     def of(cls, number: int, reason: str) -> Self:
-        """The failure of round ``number``."""
+        """Make the failure of round ``number``."""
         return cls(f"{cls.unit} {number}: {reason}")
 
 
 class Barrier(Generic[T]):
-    """Runs where the reports arrive, in RPC threads, several at once.
+    """Collects the reports of a round, in RPC threads, several at once.
 
-    A thread of its own watches the deadline, and tells everybody of a failure. So `fail` runs no callback in the
-    thread that calls it, and may be called under any lock.
+    The barrier's own thread watches the deadline and tells all participants of a failure. So `fail` runs no callback in
+    its caller's thread, and may be called under any lock.
 
     Args:
-        names: who reports once a round.
-        timeout: seconds that a round may take until the last report; and after the last round, until all have ended.
-        error: what a failed round raises.
+        names: the participants, each of which reports once per round.
+        timeout: seconds from a round's begin to its last report; after the last round, seconds until all have ended.
+        error: the exception that a failed round raises.
     """
 
     def __init__(
@@ -61,32 +61,44 @@ class Barrier(Generic[T]):
     def join(
         self, name: str, number: int | None = None, pick: Callable[[T], Any] | None = None
     ) -> tuple[torch.futures.Future[Any], bool]:
-        """Report to the round that is under way: a future of the round's result, and whether this report is the last.
+        """Report to the current round. Returns a future of the round's result, and whether this report is the last.
 
-        ``number`` is the round's, from 0, if the report carries it: a late or repeated report is recognized by it.
-        ``pick`` chooses from the round's result what is this participant's.
+        ``number`` is the round's number from 0, if the report carries it; it makes late and repeated reports known.
+        ``pick`` takes this participant's part from the round's result.
 
         Raises:
-            RoundFailed: a stranger's report, a second one, one of another round, or one after the last round; or a
-                round has failed. The round goes on without the refused report.
+            RoundFailed: the report is a stranger's, a second one, of another round or after the last one; or a round
+                has failed. The round goes on without the refused report.
         """
-        with self._lock:  # itself: entering the condition takes longer
+        with self._lock:  # the lock itself, because entering the condition takes longer
             self._admit(name, number)
             self.joined.append(name)
-            # Through `then`: an exception set on the returned future itself would arrive as a value.
+            # Raised in `then`, because an exception that is set on the returned future would arrive as a value.
             return self._future.then(partial(_result_or_raise, pick)), len(self.joined) == len(self.names)
 
     @contextmanager
     def report(self, name: str, number: int | None = None) -> Iterator[tuple[torch.futures.Future[T], bool]]:
-        """`join`, for a block that works on the report: if the block fails, the round has failed for everybody."""
+        """`join`, for a block that handles the report: if the block fails, the round fails for all participants."""
         joined = self.join(name, number)
-        try:
+        with self.work(f"the report of {name}"):
             yield joined
+
+    @contextmanager
+    def work(self, what: str) -> Iterator[None]:
+        """For a block that works for everybody: if it fails, the round has failed for everybody.
+
+        Raises:
+            RoundFailed: the block failed, and ``what`` says which; or a round had failed before.
+        """
+        if self.failure is not None:
+            raise self.failure
+        try:
+            yield
         except Exception as error:
-            raise self.fail(f"the report of {name} failed: {type(error).__name__}: {error}") from error
+            raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error
 
     def complete(self, result: T) -> None:
-        """Answer everybody, and begin the next round. Call it without a lock: it makes all replies, one by one."""
+        """Answer all participants and begin the next round. Call it without a lock: it makes all replies in turn."""
         with self._lock:
             if self.failure is not None:
                 return
@@ -97,18 +109,18 @@ class Barrier(Generic[T]):
         future.set_result(result)
 
     def fail(self, reason: str) -> RoundFailed:
-        """End the wait of everybody in this round, and refuse every later report. Returns the first failure."""
+        """End the wait of all participants in this round and refuse every later report. Returns the first failure."""
         with self._changed:
             return self._fail(reason)
 
     def gather(self, futures: Futures, stay: float = FAREWELL_SECONDS) -> dict[str, Any]:
-        """Everybody's result, of calls that make the reports, in the order of ``futures``.
+        """Wait for the calls that make the reports, and return their results in the order of ``futures``.
 
-        After a failure it waits up to ``stay`` seconds until everybody has heard of it: its caller may end then, and
-        with its process would go answers that are still to be sent.
+        After a failure this waits up to ``stay`` seconds until all participants have heard of it. The caller may end
+        after that, and its process with it, which must not lose answers that are still to be sent.
 
         Raises:
-            RoundFailed: a call failed, or a round did. Names everybody who failed.
+            RoundFailed: a call or a round failed. Names all participants that failed.
         """
         self.note_ends(futures)
         try:
@@ -117,17 +129,17 @@ class Barrier(Generic[T]):
             raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error
 
     def note_ends(self, futures: Futures) -> None:
-        """After the last round, expect of everybody only that its call ends."""
+        """Note which calls have ended: after the last round that is all a participant still has to do."""
         for name, future in futures.items():
             future.add_done_callback(partial(self._end, name))
 
     def missing(self) -> list[str]:
-        """Who has not reported in this round; after the last round, who has not ended."""
+        """The participants that have not reported in this round; after the last round, those that have not ended."""
         here = self.joined if self.number < self.rounds else self.ended
         return [name for name in self.names if name not in here]
 
     def close(self) -> None:
-        """End the watch: no further report is expected."""
+        """Stop watching the deadline: no further report is expected."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -142,7 +154,7 @@ class Barrier(Generic[T]):
             raise self.error.of(now, f"{name} reports for {unit} {number}, which is over")
         if name in self.joined:
             raise self.error.of(now, f"{name} {self.error.twice}")
-        if now >= self.rounds:  # otherwise who trains twice, interleaved with itself, would come to a trace
+        if now >= self.rounds:  # otherwise a trainer that runs twice, interleaved with itself, would end with a trace
             raise self.error(f"{name} reports after the last of {self.rounds} {unit}s")
         if number is not None and number > now:
             raise self.error.of(now, f"{name} reports for {unit} {number}, which has not begun")
@@ -166,7 +178,7 @@ class Barrier(Generic[T]):
                 elif missing := self.missing():
                     self._fail(silence(self.timeout, missing))
                     self._silent = missing
-                else:  # the last one is at work
+                else:  # all have reported, and the last one is still completing the round
                     self._due += self.timeout
         if self.failure is not None:
             self._future.set_result(self.failure)

@@ -1,4 +1,4 @@
-"""Run a distributed backward pass that is over when it returns, even if it fails."""
+"""Run a distributed backward pass that has ended when the call returns, even if it fails."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import torch.distributed.autograd as dist_autograd  # the module: `context` alon
 
 
 class _Token:
-    """Lives as long as the graph of one pass."""
+    """An object that lives as long as the graph of one pass."""
 
 
 def backward(context_id: int, loss: torch.Tensor, timeout: float) -> None:
-    """`dist_autograd.backward` of one ``loss``; a failure is raised once this process's part of the pass is done.
+    """Run `dist_autograd.backward` of one ``loss``; raise a failure only when this process's part of the pass is done.
 
-    torch raises it as soon as a message of the pass has failed. Then another thread may still be in a hook of DDP's,
-    and so have the reducer's lock: who lets go of the model now waits for that lock, with Python's, which the hook
-    wants in order to end. So hung three of seven runs that lost a trainer right after its lookup.
+    torch raises a failure as soon as a message of the pass has failed. Then another thread may still run a hook of DDP
+    and hold the reducer's lock. If this thread now drops the model, it waits for that lock while it holds the GIL, and
+    the hook needs the GIL to end: a deadlock. Three of seven runs that lost a trainer right after its lookup hung so.
 
-    ``timeout``: seconds that this waits for the other thread, whose collectives must have a shorter limit.
+    ``timeout``: seconds that this waits for the other thread, whose collectives must have a shorter timeout.
 
     Raises:
         RuntimeError: a role of this pass failed or was lost.
     """
-    # A root of its own: nobody else holds its node, which goes with the pass.
+    # A new root, whose node nothing else holds: it is freed at the end of the pass.
     root, ended = loss.view_as(loss), threading.Event()
     token = _Token()
     weakref.finalize(token, ended.set)

@@ -15,12 +15,12 @@ from reference.system.error_text import cause_of
 
 Futures = Mapping[str, torch.futures.Future[Any]]
 
-# How long a role that has failed stays, so that the others get its last answers. These say why.
+# Seconds that a role stays after a failure, so that the others get its last answers, which give the reason.
 FAREWELL_SECONDS = 2.0
 
 
 class ParticipantFailed(RuntimeError):
-    """A participant failed, or was silent for too long. Says who, and why, first to last in ``reasons``."""
+    """A participant failed, or was silent for too long. ``reasons`` name participants and causes, first to last."""
 
     def __init__(self, *reasons: str) -> None:
         super().__init__("; ".join(reasons))
@@ -29,14 +29,14 @@ class ParticipantFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a wait ended before everybody had a result. ``silent``: from whom nothing more is expected."""
+    """Why a wait ended before all participants had a result. ``silent``: those from whom nothing more is expected."""
 
     reason: str
     silent: Collection[str] = ()
 
 
 def silence(seconds: float, names: Collection[str]) -> str:
-    """The reason of a wait for these participants that took too long."""
+    """Say why a wait for these participants took too long."""
     return f"nothing for {seconds} s from {', '.join(names)}"
 
 
@@ -45,21 +45,21 @@ def gather(
     on_failure: Callable[[str], object] | None = None,
     *,
     failed: torch.futures.Future[Failure] | None = None,
-    patience: float = 0.0,
+    cause_seconds: float = 0.0,
     stay: float = 0.0,
     cause: Callable[[Exception], str] = cause_of,
 ) -> dict[str, Any]:
-    """Every participant's result, in the order of ``futures``. Has no limit of its own.
+    """Wait for every participant's result and return them in the order of ``futures``. Has no timeout of its own.
 
     Args:
-        on_failure: called with the first failure's reason; it has to end the others' waits.
-        failed: completed by somebody else who notices a failure, such as a `Barrier` that is not complete in time.
-        patience: seconds from then on in which a participant may fail, too, and so say more about the reason.
-        stay: seconds to wait after a failure until the others, too, have ended, so have heard of it.
-        cause: what the error of a participant says.
+        on_failure: called with the first failure's reason; it must end the waits of the other participants.
+        failed: a future that completes if a failure is noticed elsewhere, such as by a `Barrier` at its deadline.
+        cause_seconds: seconds after ``failed`` completed in which a participant's own failure may give a better reason.
+        stay: seconds to wait after a failure until the other participants have heard of it, and so have ended.
+        cause: turns a participant's error into text.
 
     Raises:
-        ParticipantFailed: a participant failed, or ``failed`` is completed. Names everybody who failed within ``stay``.
+        ParticipantFailed: a participant failed, or ``failed`` is completed. Names all that failed within ``stay``.
     """
     calls = _Calls(futures, cause)
     if failed is None:
@@ -69,32 +69,32 @@ def gather(
         calls.next(None)
     if not failed.done():
         return calls.end(None, on_failure, stay)
-    calls.wait(patience, lambda: bool(calls.failures))
-    better = calls.reasons() if patience else []
+    calls.wait(cause_seconds, lambda: bool(calls.failures))
+    better = calls.reasons() if cause_seconds else []
     noticed = failed.value()
     return calls.end(Failure([*better, noticed.reason][0], noticed.silent), on_failure, stay)
 
 
 class Liveness:
-    """When each participant was last heard. `heartbeat` runs in RPC threads, `gather` in the thread that waits."""
+    """Notes when each participant last called. `heartbeat` runs in RPC threads, `gather` in the waiting thread."""
 
     def __init__(self, names: Collection[str], timeout: float, waiting: Callable[[], Collection[str]] = tuple) -> None:
-        """``timeout``: seconds of silence; ``waiting``: who waits for an answer just now, so has to be silent."""
+        """``timeout``: seconds of silence; ``waiting``: participants that now wait for an answer, and so are silent."""
         self.timeout = timeout
         self.waiting = waiting
         self.last = dict.fromkeys(names, time.monotonic())
 
     def heartbeat(self, name: str) -> None:
-        """A participant has called."""
+        """Note that a participant has called."""
         self.last[name] = time.monotonic()
 
     def gather(
         self, futures: Futures, on_failure: Callable[[str], object] | None = None, *, stay: float = 0.0
     ) -> dict[str, Any]:
-        """As the function `gather`, and nobody may be silent for longer than ``timeout``.
+        """Wait like the function `gather`; in addition no participant may be silent for longer than ``timeout``.
 
         Raises:
-            ParticipantFailed: at once when a participant fails, and when one was silent for ``timeout`` seconds.
+            ParticipantFailed: a participant failed (raised at once), or was silent for ``timeout`` seconds.
         """
         calls, failure = _Calls(futures, cause_of), None
         for name in futures:
@@ -106,7 +106,7 @@ class Liveness:
         return calls.end(failure, on_failure, stay)
 
     def silent(self, running: Collection[str], now: float) -> list[str]:
-        """Who of ``running`` should have called by ``now`` (`time.monotonic`)."""
+        """The participants among ``running`` that should have called by ``now`` (`time.monotonic`)."""
         late = [name for name, last in self.last.items() if name in running and last <= now - self.timeout]
         waiting = self.waiting()
         return [name for name in late if name not in waiting]
@@ -118,7 +118,7 @@ class Liveness:
 
 
 class _Calls:
-    """Calls of participants, and how those that have ended did end."""
+    """The calls of all participants, and the results or errors of those that have ended."""
 
     def __init__(self, futures: Futures, cause: Callable[[Exception], str]) -> None:
         self.futures = futures
@@ -149,7 +149,7 @@ class _Calls:
         return True
 
     def end(self, failure: Failure | None, on_failure: Callable[[str], object] | None, stay: float) -> dict[str, Any]:
-        """All results, if there was no failure."""
+        """Return all results, or raise ParticipantFailed if there was a failure."""
         if failure is None and not self.failures:
             return {name: self.results[name] for name in self.futures}
         failure = failure or Failure(self.reasons()[0])
@@ -157,18 +157,20 @@ class _Calls:
             on_failure(failure.reason)
         self.wait(stay, lambda: not self.running.keys() - failure.silent)
         late = [name for name in self.running if name not in failure.silent]
-        others = [reason for reason in self.reasons() if failure.reason not in reason]  # not who passes it on
+        others = [
+            reason for reason in self.reasons() if failure.reason not in reason
+        ]  # some only pass the first failure on
         reasons = [failure.reason, *others, *([silence(stay, late)] if stay and late else [])]
         raise ParticipantFailed(*reasons) from next(iter(self.failures.values()), None)
 
     def wait(self, seconds: float, enough: Callable[[], bool]) -> None:
-        """Let calls end until it is enough, or for some seconds."""
+        """Wait for calls to end, until ``enough`` is true or for these seconds."""
         until = time.monotonic() + seconds
         while not enough() and (left := until - time.monotonic()) > 0:
             self.next(left)
 
     def reasons(self) -> list[str]:
-        """Why calls have failed so far, first to last."""
+        """The reasons of all calls that have failed so far, first to last."""
         return [f"{name} failed: {self.cause(error)}" for name, error in self.failures.items()]
 
 

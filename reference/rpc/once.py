@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Once(Generic[T]):
-    """The calls of one caller, who numbers them 1, 2, 3, … and makes one after the other.
+    """Counts the calls of one caller, which numbers them 1, 2, 3, … and makes one after the other.
 
-    Runs where the calls arrive, in RPC threads.
+    Its methods run where the calls arrive, in RPC threads.
     """
 
     def __init__(self) -> None:
@@ -21,24 +21,24 @@ class Once(Generic[T]):
         self._results: dict[int, T] = {}
 
     def first(self, number: int) -> bool:
-        """Count a call; False if it, or a later one, has been counted before."""
+        """Count a call. False if it has been counted before, or a later one has."""
         with self._lock:
             new = number > self._last
             self._last = max(number, self._last)
             return new
 
     def run(self, number: int, call: Callable[[], T]) -> T:
-        """The result of ``call``; if the request arrives again, the result of its first arrival.
+        """Run ``call`` and return its result; if the request arrives again, return the result of its first arrival.
 
-        The repeated request waits for the first one. A call that failed has not happened, so a repeat runs it again.
+        A repeated request waits for the first one. A call that failed does not count, so a repeat runs it again.
 
         Raises:
-            ValueError: a later call has been made already, so nobody waits for this one any more.
+            ValueError: a later call has arrived already, so no caller waits for this one any more.
         """
         with self._lock:
             if number < self._last:
                 raise ValueError(f"call {number} comes again after call {self._last}")
             if number not in self._results:
-                self._results = {number: call()}  # of one call only: results may be large
+                self._results = {number: call()}  # only the latest result, because results may be large
                 self._last = number
             return self._results[number]

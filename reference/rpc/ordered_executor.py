@@ -1,4 +1,4 @@
-"""Execute work that comes from many threads in one thread of its own, in the order of its numbers."""
+"""Run work from many threads in one thread, in the order of its numbers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ T = TypeVar("T")
 
 
 class PredecessorFailed(RuntimeError):
-    """A turn that will never come, since an earlier one failed or is missing. Says which."""
+    """Work will never run, because work with an earlier number failed or is missing. Says which."""
 
 
 class OrderedExecutor:
-    """Admits numbers 0, 1, 2, … one after the other, whatever the order in which they arrive.
+    """Runs work with the numbers 0, 1, 2, … in this order, whatever the order in which it arrives.
 
-    One thread, for two reasons besides the order. Autograd counts its nodes thread by thread, and a backward pass
-    prefers those counted last: with every number in a thread of its own, all would be worked on at once and the first
-    be done when the last is. And memory that one thread has freed need not be asked for anew in another.
+    One thread runs everything, for two reasons besides the order. First, autograd counts its nodes thread by thread,
+    and a backward pass prefers nodes that were counted last: with one thread per number it would work on all numbers
+    at once, and the first would be done only when the last is. Second, memory that the thread has freed is used again.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -27,23 +27,23 @@ class OrderedExecutor:
         self.failure: str | None = None
         self._due = 0
         self._changed = threading.Condition()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="turnstile")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ordered")
 
     def run(self, number: int, work: Callable[[], T]) -> T:
-        """Wait for this number's turn and return what ``work`` returns in it.
+        """Wait until all earlier numbers are done, run ``work`` and return its result.
 
         Raises:
-            PredecessorFailed: an earlier number failed, or did not come within ``timeout`` seconds; or this one came
-                before.
+            PredecessorFailed: an earlier number failed or did not arrive within ``timeout`` seconds; or this number
+                has been run before.
         """
         with self._changed:
             came = self._changed.wait_for(lambda: self.failure is not None or self._due >= number, self.timeout)
             if not came:
                 self._fail(f"nothing for {self.timeout:g} s from number {self._due}")
             if self.failure is not None:
-                raise PredecessorFailed(f"number {number} has no turn: {self.failure}")
+                raise PredecessorFailed(f"number {number} cannot run: {self.failure}")
             if self._due > number:
-                raise PredecessorFailed(f"number {number} has had its turn: {self._due} is due")
+                raise PredecessorFailed(f"number {number} has run before, wanted number {self._due}")
         try:
             result = self._thread.submit(work).result()
         except BaseException as error:

@@ -8,12 +8,13 @@ from torch.func import functional_call
 
 
 class ParameterChain:
-    """Each micro-batch uses an alias of what the one before it used: a chain that ends in the parameters.
+    """Each micro-batch uses aliases of the tensors that the one before it used: a chain that ends in the parameters.
 
-    Used as they are, a parameter collects the micro-batches' gradients in the order in which they come, and the engine
-    of distributed autograd works on several micro-batches at once: from three on, that order decides bits. In the chain
-    every sum has two terms, one micro-batch's own and what the later ones have summed, and two terms commute. So the
-    order is fixed, last to first, which is also the order of a local backward pass over the same micro-batches.
+    If all micro-batches used the parameters themselves, a parameter would add up their gradients in the order in which
+    they arrive. The engine of distributed autograd works on several micro-batches at once, so from three micro-batches
+    on that order decides bits. In the chain every sum has two terms: one micro-batch's own gradient and the sum of the
+    later ones. Two terms commute, so the order is fixed: last to first, as in a local backward pass over the same
+    micro-batches.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -21,7 +22,7 @@ class ParameterChain:
         self.links: dict[str, torch.Tensor] = {}
 
     def restart(self) -> None:
-        """A new batch begins: its first micro-batch uses the parameters themselves."""
+        """Begin a new batch, whose first micro-batch uses the parameters themselves."""
         self.links = dict(self.module.named_parameters())
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:

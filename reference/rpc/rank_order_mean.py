@@ -1,4 +1,4 @@
-"""The mean of the trainers' gradients, added in rank order; DDP's own allreduce has an order of its own."""
+"""Compute the mean of the trainers' gradients in rank order; DDP's own allreduce adds in an order of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 
 def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The mean of the trainers' gradients, which are given in rank order and added in it."""
+    """The mean of the trainers' gradients, added in the order in which they are given, which is rank order."""
     total = gradients[0].clone()
     for gradient in gradients[1:]:
         total += gradient
@@ -18,12 +18,12 @@ def mean(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
-    """Runs on every trainer: what DDP calls, in place of its own allreduce, for a bucket of dense gradients.
+    """DDP's communication hook on every trainer: DDP calls it instead of allreduce for a bucket of dense gradients.
 
-    Without annotations: DDP refuses those of a module that, like this one, postpones their evaluation.
+    It has no annotations, because DDP refuses those of a module that, like this one, postpones their evaluation.
     """
     gathered = [torch.empty_like(bucket.buffer()) for _ in range(dist.get_world_size())]
-    # Waits here: Python code in gloo's own thread, by `then`, can meet the group's destructor in a deadlock.
+    # It waits here, because Python code in gloo's own thread, by `then`, can deadlock with the group's destructor.
     dist.all_gather(gathered, bucket.buffer())
     done: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     done.set_result(mean(gathered))
@@ -31,6 +31,6 @@ def mean_in_rank_order(state, bucket):  # type: ignore[no-untyped-def]
 
 
 def mean_of_allreduce(gradients: Sequence[torch.Tensor]) -> torch.Tensor:
-    """What DDP's own allreduce makes of the gradients, in the twin: it multiplies by 1/n before it adds."""
-    # From the first on, not from 0, which would make 0.0 of a sum of -0.0.
+    """Compute in the twin what DDP's own allreduce computes: it multiplies by 1/n before it adds."""
+    # The sum begins with the first gradient, because beginning with 0 would turn a sum of -0.0 into 0.0.
     return functools.reduce(torch.add, [gradient * (1 / len(gradients)) for gradient in gradients])

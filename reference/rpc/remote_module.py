@@ -13,7 +13,7 @@ Named = dict[str, torch.Tensor]
 
 
 def _parameter_rrefs(module: nn.Module) -> list[RRef[Any]]:
-    """Runs on the owner: fetched elsewhere, a parameter would be a detached copy (S3.3)."""
+    """Runs on the owner, because a parameter that is fetched elsewhere is a detached copy (S3.3)."""
     return [RRef(parameter) for parameter in module.parameters()]
 
 
@@ -23,6 +23,6 @@ def _values(module: nn.Module) -> Named:
 
 
 def _gradients(module: nn.Module, context_id: int) -> Named:
-    """Runs on the owner: the gradients in that context. They never are in ``.grad``."""
+    """Runs on the owner: the gradients in that context, which are never in ``.grad``."""
     gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
     return {name: gradients[parameter] for name, parameter in module.named_parameters()}

@@ -1,4 +1,4 @@
-"""A store for the rendezvous of a process group over RPC: it needs no port, no address and no file of its own."""
+"""A store for a process group's rendezvous that works over RPC: it needs no port, address or file of its own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch.distributed.rpc import RRef
 
 
 def _on_store(store: RRef[Any], method: str, *args: object) -> Any:
-    """Runs on the store's owner."""
+    """Runs on the store's owner: call a method of the store."""
     return getattr(store.local_value(), method)(*args)
 
 
 class RpcStore(dist.Store):  # type: ignore[name-defined, misc]
-    """A store that lives on another role. torch's own TCPStore listens on every interface.
+    """A store that lives on another role. It replaces torch's own TCPStore, which listens on every interface.
 
-    A `wait` holds one of the owner's RPC threads, of which there are 16 by default.
+    A `wait` occupies one of the owner's RPC threads, of which there are 16 by default.
     """
 
     def __init__(self, store: RRef[Any], timeout: float) -> None:
@@ -48,19 +48,20 @@ class RpcStore(dist.Store):  # type: ignore[name-defined, misc]
         self._call("wait", keys, timeout or self.limit)
 
     def _call(self, *args: object) -> Any:
-        seconds = self.limit.total_seconds() + 5  # the store's own limit comes first
+        seconds = self.limit.total_seconds() + 5  # longer than the store's own timeout, whose error says more
         return rpc.rpc_sync(self.rref.owner(), _on_store, args=(self.rref, *args), timeout=seconds)
 
 
 @contextmanager
 def process_group(store: RRef[Any], rank: int, size: int, timeout: float) -> Iterator[None]:
-    """For a block: this process is one of a gloo group of ``size``, torch's default group.
+    """During the block, make this process one of a gloo group of ``size`` processes, torch's default group.
 
-    ``store`` refers to a ``dist.HashStore`` made for this group alone; ``timeout`` seconds limit each collective.
-    A process in which this failed can join no other group: torch has counted the failed one, and so uses other keys.
+    ``store`` refers to a ``dist.HashStore`` that is made for this group alone; ``timeout`` seconds limit each
+    collective. After a failure this process can join no other group, because torch has counted the failed one and so
+    uses other keys.
 
     Raises:
-        RuntimeError: the others did not come in time, or were lost.
+        RuntimeError: the other processes did not join in time, or were lost.
     """
     limit = datetime.timedelta(seconds=timeout)
     dist.init_process_group("gloo", store=RpcStore(store, timeout), rank=rank, world_size=size, timeout=limit)
@@ -74,10 +75,10 @@ def process_group(store: RRef[Any], rank: int, size: int, timeout: float) -> Ite
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Forget what the frames of the failed block hold, such as DDP's reducer, which has a hold on the group.
+    """Forget the objects in the frames of the failed block, such as DDP's reducer, which keeps the group alive.
 
-    Else the reducer goes last, and the group with it: in Python, with its lock, waiting for gloo's threads, one of
-    which may just wait for Python's lock in order to let go of a tensor. So hung 12 of 360 runs that lost a trainer.
+    Otherwise the reducer would be freed last, and the group with it: by a thread that holds the GIL and waits for
+    gloo's threads, one of which may need the GIL to free a tensor. 12 of 360 runs that lost a trainer hung so.
     """
     while error is not None:
         traceback.clear_frames(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Shards of a pipeline: what any two halves of a model need on their workers, of seed 004, step 1."""
+"""Shards of a pipeline, which run any two halves of a model on their workers (seed 004, step 1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Named = dict[str, torch.Tensor]
 
 
 class Shard(nn.Module):
-    """One part of a model, on the worker that owns it. Subclasses say what `compute` does, or give a module."""
+    """One part of a model, on the worker that owns it. Subclasses define `compute`."""
 
     def __init__(self, num_split: int, timeout: float, device: str = "cpu", *, to_cpu: bool = True) -> None:
         super().__init__()
@@ -25,17 +25,17 @@ class Shard(nn.Module):
         self.timeout = timeout
         self.device = torch.device(device)
         self.to_cpu = to_cpu
-        self._turnstile = OrderedExecutor(timeout)
+        self._executor = OrderedExecutor(timeout)
         self._chain = ParameterChain(self)
 
     def compute(self, x: torch.Tensor) -> torch.Tensor:
         raise NotImplementedError
 
     def forward(self, x: Any, number: int | None = None) -> torch.Tensor:
-        """A tensor is computed here and now; an RRef to one is micro-batch ``number`` of all so far, from 0.
+        """Compute a tensor in this thread, or micro-batch ``number`` (from 0, of all so far) that an RRef refers to.
 
-        Micro-batches are fetched at once, each in the RPC thread that brought it, and computed by number: batch norm's
-        running statistics depend on the order (S4.6).
+        Micro-batches are fetched at once, each in the RPC thread of its call, but computed in the order of their
+        numbers, because batch norm's running statistics depend on the order (S4.6).
 
         Raises:
             PredecessorFailed: an earlier micro-batch failed or is missing.
@@ -45,10 +45,10 @@ class Shard(nn.Module):
         assert number is not None
         here = x.to_here(timeout=self.timeout).to(self.device)
         self._settle()
-        return self._turnstile.run(number, lambda: self._compute(here, number))
+        return self._executor.run(number, lambda: self._compute(here, number))
 
     def _compute(self, x: torch.Tensor, number: int) -> torch.Tensor:
-        """In the turnstile's thread."""
+        """Runs in the executor's thread."""
         if number % self.num_split == 0:
             self._chain.restart()
         out: torch.Tensor = self._chain(x)
@@ -57,12 +57,12 @@ class Shard(nn.Module):
         return out
 
     def _settle(self) -> None:
-        """Another thread goes on with a GPU's tensors, on a stream of its own: let this one's be done."""
+        """Wait for this thread's CUDA stream, because another thread uses the tensors on a stream of its own."""
         if self.device.type == "cuda":
             torch.cuda.current_stream(self.device).synchronize()
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
-        """Made here, on the owner: a parameter that travels arrives as a detached copy (S3.3)."""
+        """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3)."""
         return [RRef(p) for p in self.parameters()]
 
     def values(self) -> tuple[Named, Named]:

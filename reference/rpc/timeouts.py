@@ -1,4 +1,4 @@
-"""Set how long the remote calls of this process wait, for calls that do not say so themselves."""
+"""Set the default timeout of this process's remote calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch.distributed.rpc as rpc
 
 @contextmanager
 def rpc_timeout(seconds: float) -> Iterator[None]:
-    """For a block: the limit of every call without one, backward passes and distributed steps included."""
+    """Set, for a block, the timeout of every call without one, including backward passes and distributed steps."""
     before = rpc.get_rpc_timeout()  # type: ignore[attr-defined]
     rpc._set_rpc_timeout(seconds)  # type: ignore[attr-defined]
     try:

@@ -24,10 +24,10 @@ class Traffic:
 
 
 def traffic() -> Traffic:
-    """The totals so far; connections closed meanwhile no longer count.
+    """Return the totals so far. Connections that have been closed do not count.
 
     Raises:
-        OSError: this kernel does not count.
+        OSError: this kernel does not count bytes.
     """
     received = sent = 0
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (a Path would open more descriptors)
@@ -36,7 +36,7 @@ def traffic() -> Traffic:
                 continue
             copy = socket.socket(fileno=os.dup(int(name)))
         except OSError:
-            continue  # closed since it was listed
+            continue  # closed after it was listed
         with copy:
             if copy.family not in (socket.AF_INET, socket.AF_INET6) or copy.type != socket.SOCK_STREAM:
                 continue

@@ -16,10 +16,10 @@ class MissingWorker(RuntimeError):
 
 
 class WorkerCalls:
-    """Runs where the calls arrive, in several RPC threads; `wait_for_all` runs in the role's own thread."""
+    """Counts the calls of all workers, in several RPC threads; `wait_for_all` runs in the role's own thread."""
 
     def __init__(self, workers: Sequence[str], steps: int, timeout: float) -> None:
-        """``steps``: gradients that each worker pushes; ``timeout``: seconds of silence."""
+        """``steps``: the number of gradients that each worker pushes; ``timeout``: seconds of silence."""
         self.workers = list(workers)
         self.steps = steps
         self.order: list[Event] = []
@@ -32,7 +32,7 @@ class WorkerCalls:
         """Count a worker's ``number``-th call of this kind; False if it arrived before.
 
         Raises:
-            ValueError: an unknown worker.
+            ValueError: the worker is unknown.
         """
         with self._changed:
             rank = self.workers.index(worker)
@@ -55,7 +55,7 @@ class WorkerCalls:
                 self._changed.wait(left)
 
     def _seconds_left(self, now: float) -> float:
-        """How long the next call may take; 0 if none is wanted any more."""
+        """Seconds until the next call must arrive; 0 if no further call is expected."""
         busy = [name for name, pushed in self.pushed.items() if pushed < self.steps]
         if silent := self.liveness.silent(busy, now):
             told = [f"{name} (sent {self.pushed[name]} of {self.steps})" for name in silent]

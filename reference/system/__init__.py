@@ -1,1 +1,1 @@
-"""What a program asks of the operating system: files, folders, signals, processes, and text for people. No torch."""
+"""Helpers around the operating system: files, folders, signals, processes, printable text. None imports torch."""

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all, even over an earlier one."""
+"""Write a file whole or not at all, even if it replaces another one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this name is, or will be.
+    """Return the path of the file that writing to ``path`` would replace or create.
 
-    The kernel decides: it opens what is there, if this user may write it, and follows the links in a folder of
-    everybody's that it lets this user follow (fs.protected_symlinks).
+    The kernel decides: it opens an existing file only if this user may write it, and in a folder that everybody may
+    write to it follows only some links (fs.protected_symlinks).
 
     Raises:
-        OSError: it does not.
+        OSError: the kernel refuses.
     """
     with suppress(FileNotFoundError):
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
@@ -26,12 +26,12 @@ def place_of(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to write, beside the one of this name; at the end of the block it takes that one's place.
+    """Give the block a new file beside ``path`` to write; at the end of the block it replaces the file at ``path``.
 
-    Its permissions are that one's, or what the umask leaves of a new file's.
+    The file keeps the permissions of the one that it replaces; a new one gets those that the umask allows.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the file cannot be written.
     """
     target = place_of(path)
     scratch = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
@@ -40,7 +40,7 @@ def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
         like = target if target.exists() else scratch
         mode = stat.S_IMODE(like.stat().st_mode) & 0o777
         yield scratch
-        scratch.chmod(mode)  # whoever has written it may have made it anew
+        scratch.chmod(mode)  # the writer may have replaced the file by one of its own
         scratch.replace(target)
     finally:
         scratch.unlink(missing_ok=True)

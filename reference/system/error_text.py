@@ -1,4 +1,4 @@
-"""Say in one line what an error says, even if it came over RPC. Imports no torch."""
+"""Reduce an error to one line, even if it came over RPC. Imports no torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def text_of(error: BaseException) -> str:
 
 
 def telling_line(error: BaseException) -> str:
-    """The first line that says what happened. RPC puts a line before it that says only on which role."""
+    """The first line that says what happened. RPC puts a line before it that says only on which role it happened."""
     # A KeyError quotes its text: line ends and quotes are escaped in it.
     text = text_of(error).replace("\\n", "\n").replace("\\'", "'")
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Handle Ctrl-C, SIGTERM and SIGHUP of a command: each ends it once, in order, and none while it starts a process.
+"""Let Ctrl-C, SIGTERM and SIGHUP end a command once, with its cleanup, and never while it starts a process.
 
 A command calls `leave_at_once`, imports what it needs, calls `listen`, works, and calls `over` when it has its status.
 """
@@ -17,24 +17,26 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The exit status of a command that was interrupted.
 STATUS = 130
 
-# A terminal, a time limit and an impatient user send several signals: so long they count as one (seconds).
+# Signals within this many seconds count as one: a terminal, a time limit and an impatient user send several.
 TOGETHER = 3.0
 
 _answered: tuple[signal.Signals, ...] = SIGNALS
-_depth = 0  # of `held`, in all threads
-_waiting: list[int] = []  # signals that came meanwhile
-_last = -TOGETHER  # when the command was interrupted
+_depth = 0  # how many blocks of `held` are running, in all threads
+_waiting: list[int] = []  # the signals that came during such a block
+_last = -TOGETHER  # when the command was last interrupted
 
 
 def leave_to_torchrun() -> None:
-    """What follows changes nothing: a rank of torchrun is torchrun's to end, by SIGTERM at once, even while it waits in
-    C++, where Python answers nothing."""
+    """Make the functions below do nothing, because torchrun ends its ranks itself.
+
+    It sends SIGTERM, which must end a rank at once, even while the rank waits in C++, where no Python handler runs.
+    """
     global _answered
     _answered = ()
 
 
 def leave_at_once() -> None:
-    """From now on a signal ends this process in one line: it has started nothing, and has nothing to remove."""
+    """From now on a signal ends this process with one line of output: it has started and made nothing so far."""
     _handle(_leave)
 
 
@@ -46,7 +48,7 @@ def listen() -> None:
 
 
 def over() -> None:
-    """The command has its status, and only cleans up. A signal interrupts that after `TOGETHER` seconds at most."""
+    """The command has its status and only cleans up: from `TOGETHER` seconds after now, a signal ends the process."""
     global _last
     _last = time.monotonic()
     _handle(_leave_late)
@@ -54,10 +56,10 @@ def over() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let signals wait until the block has ended. A process that the block starts has them blocked.
+    """Delay signals until the block has ended. A process that the block starts has them blocked.
 
     Raises:
-        KeyboardInterrupt: one has come.
+        KeyboardInterrupt: a signal came during the block.
     """
     global _depth
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -75,7 +77,7 @@ def held() -> Iterator[None]:
 
 def _handle(how: Callable[[int, FrameType | None], None]) -> None:
     for number in _answered:
-        # `nohup` has a command ignore SIGHUP, and a shell has its background ignore Ctrl-C: that is to stay so.
+        # Keep an ignored signal ignored: `nohup` ignores SIGHUP, and a shell ignores Ctrl-C for a background command.
         if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, how)
 
@@ -87,7 +89,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     global _last
-    if _depth:  # a thread of torch's or numpy's may take a signal that this one has blocked
+    if _depth:  # a thread of torch or numpy may receive a signal that this thread has blocked
         _waiting.append(number)
     elif time.monotonic() - _last >= TOGETHER:
         _last = time.monotonic()

@@ -1,7 +1,6 @@
-"""The network of isolated roles, at the launcher's side: one for each launching process, and the kernel removes it with
-the process.
+"""Make the network of isolated roles: one per launching process. The kernel removes it when that process ends.
 
-`launch` has it made when the first isolated world starts, beside the forkserver's imports, which take longer.
+`launch` has it made when the first isolated world starts, during the forkserver's imports, which take longer.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 
 from reference.system import network_namespace
 
-# Set to 0, it leaves all roles in the launcher's network.
+# An environment variable: 0 leaves all roles in the launcher's network.
 VARIABLE = "REFERENCE_ISOLATED"
 
-# How long making the network may take (seconds); it takes hundredths.
+# Seconds that making the network may take; it takes some hundredths of a second.
 MAKING_SECONDS = 10.0
 
 _lock = threading.Lock()
@@ -27,19 +26,19 @@ _made: Network | None = None
 
 @dataclass(frozen=True)
 class Network:
-    """Descriptors of the namespaces that roles enter, in this order; without any, ``lacking`` says why."""
+    """Descriptors of the namespaces that roles enter, in this order; if there are none, ``lacking`` says why."""
 
     descriptors: tuple[int, ...] = ()
     lacking: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What `network_namespace.enter` takes, in any process of this user's, as long as this one lives."""
+        """The paths for `network_namespace.enter`: any process of this user can use them while this process lives."""
         return tuple(f"/proc/{os.getpid()}/fd/{descriptor}" for descriptor in self.descriptors)
 
 
 def network() -> Network:
-    """This process's, made by the first call; whatever that came to, it stays so."""
+    """Return this process's network. The first call makes it; if that fails, later calls do not try again."""
     global _made
     with _lock:
         if _made is None:
@@ -48,7 +47,7 @@ def network() -> Network:
 
 
 def descriptors() -> set[int]:
-    """Those that this process holds for its roles, and keeps until its end."""
+    """The descriptors that this process keeps open for its roles until it ends."""
     return set(_made.descriptors) if _made is not None else set()
 
 
@@ -64,7 +63,7 @@ def _make() -> Network:
 
 
 def _ask() -> Network:
-    """A process of its own makes the namespaces: only one that has no other thread can make those of a user."""
+    """Let another process make the namespaces, because only a single-threaded one can make a user namespace."""
     with subprocess.Popen(
         [sys.executable, "-I", "-S", network_namespace.__file__],
         stdin=subprocess.PIPE,

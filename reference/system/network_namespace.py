@@ -1,10 +1,12 @@
-"""Make and enter a network that has only its own loopback, by system calls (Linux). Also a script of its own:
+"""Make and enter a network that has only its own loopback, by system calls (Linux).
+
+This file is also a script:
 
     python -I -S network_namespace.py
 
 It makes such a network and enters it as a role will. It prints the namespaces to enter, ``net`` or ``user net``, or
-``no`` and why there can be none. They last until its standard input ends, or as long as somebody has them open.
-It imports nothing of this project, to be there in milliseconds.
+``no`` and the reason why it can make none. The namespaces last until its standard input ends, and longer if another
+process has them open. It imports nothing of this project, so that it starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -27,12 +29,13 @@ _SIOCSIFFLAGS, _IFF_UP, _IFREQ = 0x8914, 1, "16sh22x"
 def enter(paths: Sequence[str]) -> None:
     """Put this process into the namespaces at ``paths``, in this order, a user namespace first.
 
-    The process may have one thread only: no other thread can follow it into a user namespace.
+    The process must have only one thread, because no other thread can follow it into a user namespace.
 
     Raises:
-        OSError: one is not there, or entering it is not permitted.
+        OSError: a namespace does not exist, or entering it is not permitted.
     """
-    opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]  # the first one bars the way to the others
+    # All are opened before one is entered, because a process inside the first may not open the others.
+    opened = [os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths]
     try:
         for descriptor in opened:
             system("setns", descriptor, 0)
@@ -42,12 +45,12 @@ def enter(paths: Sequence[str]) -> None:
 
 
 def make() -> str:
-    """Move this process into a new network whose loopback is up. Returns the names of its new namespaces.
+    """Move this process into a new network whose loopback is up, and return the names of its new namespaces.
 
-    A user without the privilege for that gets it in a user namespace, in which user and group stay what they are.
+    Without the privilege for that, make the network in a new user namespace, in which user and group stay the same.
 
     Raises:
-        OSError: not permitted here.
+        OSError: the kernel does not permit it here.
     """
     user, group = os.geteuid(), os.getegid()
     try:
@@ -55,7 +58,7 @@ def make() -> str:
         made = "net"
     except PermissionError:
         system("unshare", NEWUSER | NEWNET)
-        _write("/proc/self/setgroups", "deny")  # the kernel lets nobody map a group before
+        _write("/proc/self/setgroups", "deny")  # required before a group can be mapped
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
         made = "user net"
@@ -65,7 +68,7 @@ def make() -> str:
 
 
 def system(name: str, *arguments: int) -> None:
-    """Call ``setns`` or ``unshare``, which Python has since 3.12. Raises OSError."""
+    """Call ``setns`` or ``unshare``, which Python itself has only since 3.12. Raises OSError."""
     function = getattr(os, name, None)
     if function is not None:
         function(*arguments)
@@ -85,7 +88,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _rehearse(maker: int, names: Sequence[str]) -> None:
-    """Enter another process's namespaces and connect there. Raises OSError."""
+    """Enter another process's namespaces and make a connection there. Raises OSError."""
     enter([f"/proc/{maker}/ns/{name}" for name in names])
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -94,7 +97,7 @@ def _rehearse(maker: int, names: Sequence[str]) -> None:
 
 
 def _make_and_wait(told: int, over: int) -> None:
-    """The child: say what it has made, and hold it until the other process has it too."""
+    """Run in the child: report the new namespaces, and keep them until the other process has opened them."""
     try:
         answer = make()
     except OSError as error:

@@ -8,13 +8,13 @@ import signal
 
 from reference.system.interrupts import SIGNALS
 
-# Ctrl-C is for the launching process, also while this one still imports; then Python sees to it. That process has
-# started this one with signals blocked.
+# Ctrl-C is for the launching process, even while this process still imports. The launching process has started this one
+# with signals blocked.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-# Before torch is imported: one thread an operator. Several roles share the cores, and the number of
-# threads decides the order of sums, so bits.
+# One thread per operator; torch reads this at its import. Roles share the cores, and the number of threads decides the
+# order of sums, and so the bits.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[_name] = "1"
 
@@ -22,9 +22,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def keep_freed_memory() -> bool:
-    """Let glibc keep what is freed, up to 2 GiB a process: else each step faults its activations in anew.
+    """Let glibc keep up to 2 GiB of freed memory per process; otherwise each step faults its activations in again.
 
-    Measured in docs/benchmarks.md. False where the C library is another one.
+    Measured in docs/benchmarks.md. Returns False if the C library is not glibc.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:

@@ -8,10 +8,10 @@ PRIVATE = 0o700
 
 
 def make_private(place: Path) -> None:
-    """Make the folder, and those above it that are missing, for this user alone. One that is there stays as it is.
+    """Make a folder, and all missing folders above it, for this user alone. An existing folder is not changed.
 
     Raises:
-        OSError: it cannot be made, or is no folder.
+        OSError: the folder cannot be made, or something else has its name.
     """
     if place.is_dir():
         return

@@ -1,4 +1,4 @@
-"""Read JSON objects in which no name stands twice: of two values, readers would not agree which one counts."""
+"""Refuse JSON objects that have a name twice, because readers do not agree on which value counts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from reference.system.printable import shown
 
 
 class Twice(ValueError):
-    """A name that stands twice in one object. One line."""
+    """A JSON object has a name twice. One line."""
 
 
 def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, for the ``object_pairs_hook`` of `json.loads`. Raises Twice."""
+    """Make an object's dictionary: the ``object_pairs_hook`` for `json.loads`. Raises Twice."""
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:

@@ -1,5 +1,7 @@
-"""Temporary folders of launching processes: each says by a lock whether its launcher lives, and the next launcher
-removes those of dead ones."""
+"""Make temporary folders that never outlive their launching process for long.
+
+The launcher holds a lock in each of its folders. The next launcher removes the folders whose lock nobody holds.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,19 @@ from pathlib import Path
 
 from reference.system.interrupts import held
 
-# Worlds, the runs of `faults`, and the sockets of multiprocessing.
+# The names of folders of worlds, of runs of `faults`, and of multiprocessing's sockets begin so.
 PREFIXES = ("world-", "faults-", "pymp-")
 
-# A file in each of them. Its launcher keeps it locked; the kernel unlocks it when that one is gone, however it ended.
+# A file in each folder. The launcher keeps it locked; the kernel unlocks it when the launcher ends, however it ends.
 MARK = ".launcher"
 
-# The locks of this process, and the folders that it has made.
+# The lock files that this process has open, by folder, and the folders that it has made.
 _locks: dict[Path, int] = {}
 _made: set[Path] = set()
 
 
 def make(prefix: str) -> Path:
-    """A new folder that only its user can read. It is gone when this process ends, unless it is given to `keep`."""
+    """Make a folder that only its user can read. It is removed when this process ends, unless `keep` gets it."""
     tidy(tempfile.gettempdir())
     with held():
         place = Path(tempfile.mkdtemp(prefix=prefix))
@@ -37,10 +39,10 @@ def make(prefix: str) -> Path:
 
 
 def claim(place: Path) -> None:
-    """Mark a folder that goes when this process ends, for `tidy`. Where files cannot be locked it stays unmarked."""
+    """Mark a folder for `tidy` as this process's. If files cannot be locked there, it stays unmarked."""
     if place in _locks:
         return
-    scratch = place / f"{MARK}.new"  # nobody may find it unlocked
+    scratch = place / f"{MARK}.new"  # renamed once it is locked, so that nobody finds it unlocked
     with suppress(OSError):
         handle = _locks[place] = os.open(scratch, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -48,20 +50,20 @@ def claim(place: Path) -> None:
 
 
 def keep(place: Path) -> None:
-    """Leave a folder that `make` has made to the user, who is told of it."""
+    """Keep a folder of `make` after this process has ended. The caller tells the user about it."""
     (place / MARK).unlink(missing_ok=True)
     _forget(place)
 
 
 def remove(place: Path) -> None:
-    """Remove a folder that `make` has made."""
+    """Remove a folder of `make`."""
     shutil.rmtree(place, ignore_errors=True)
     _forget(place)
 
 
 @cache
 def tidy(folder: str) -> None:
-    """Remove what launchers have left in this folder that were killed; once a process."""
+    """Remove the folders in ``folder`` that killed launchers have left; once per process."""
     with suppress(OSError), os.scandir(folder) as found:
         for each in found:
             if each.name.startswith(PREFIXES):
@@ -75,8 +77,8 @@ def _remove_if_dead(place: Path) -> None:
             return
         handle = os.open(place / MARK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error: its launcher lives
-            for each in place.iterdir():  # the mark last, so that the next one can go on with it
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its launcher lives
+            for each in place.iterdir():  # the mark goes last: if this process is killed, the next one can continue
                 if each.name != MARK:
                     _delete(each)
             shutil.rmtree(place, ignore_errors=True)
@@ -104,7 +106,7 @@ def _remove_all() -> None:
 
 
 def _forget_all() -> None:
-    """In a forked child: the folders are its parent's, and so are the locks."""
+    """Run in a forked child: the folders and the locks belong to its parent."""
     _made.clear()
     for place in list(_locks):
         _forget(place)

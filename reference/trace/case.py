@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self
 from reference.system.printable import OneLine, shown
 from reference.system.strict_json import Twice, once
 
-# The largest integer that a case takes, in bits: it is written in JSON, and Python writes no more than 4300 digits.
+# The largest integer of a case in bits. A case is written as JSON, and Python writes at most 4300 digits.
 BITS = 1024
-# Fields that say how and where a case computes.
+# Fields that say how and where a case computes; `listed` puts them last.
 _LAST = ("dtype", "arithmetic", "device", "transfer")
 
 
 class CaseError(OneLine, ValueError):
-    """A case with an unknown or impossible field. One line: what was got, what was wanted."""
+    """A case has an unknown or impossible field. One line says what was got and what was wanted."""
 
 
 def number(
@@ -30,34 +30,34 @@ def number(
     scales: bool = False,
     result: bool = True,
 ) -> Any:
-    """A numeric field of a case; ``help`` says its unit. The default's type is the field's type.
+    """Make a numeric field of a case; ``help`` says its unit. The default's type is the field's type.
 
-    ``scales``: each one more is one more role, so that a launcher with a fixed number of processes can set it.
-    ``result``: False for what decides only where or how fast a case runs, not what comes out of it.
+    ``scales``: the field counts roles, so a launcher with a fixed number of processes can set it.
+    ``result``: False if the field decides only where or how fast a case runs, not its result.
     """
     limits = {"at_least": at_least, "at_most": at_most, "scales": scales, "result": result}
     return field(default=default, metadata={"help": help, "type": type(default), **limits})
 
 
 def choice(default: str, *others: str, help: str, result: bool = True) -> Any:
-    """A field of a case that takes one of a closed set of words; ``result`` as in `number`."""
+    """Make a field of a case that takes one of these words; ``result`` as in `number`."""
     metadata = {"help": help, "type": str, "options": (default, *others), "result": result}
     return field(default=default, metadata=metadata)
 
 
 def text(default: str, help: str, *, result: bool = True) -> Any:
-    """A field of a case that takes any words, which the case itself or the run judges; ``result`` as in `number`."""
+    """Make a field of a case that takes any text, which the case or the run checks; ``result`` as in `number`."""
     return field(default=default, metadata={"help": help, "type": str, "result": result})
 
 
 def flag(default: bool, help: str) -> Any:
-    """A field of a case that is true or false."""
+    """Make a field of a case that is true or false."""
     return field(default=default, metadata={"help": help, "type": bool})
 
 
 @dataclass(frozen=True)
 class Case:
-    """What every tutorial's case has. Subclasses add fields made with `number`, `choice`, `text` and `flag`.
+    """The fields that every tutorial's case has. Subclasses add fields with `number`, `choice`, `text` and `flag`.
 
     Raises:
         CaseError: a field has the wrong type or an impossible value.
@@ -73,15 +73,15 @@ class Case:
         60.0, "seconds that a role waits for its peers before it gives up", at_least=0.001, at_most=1e6, result=False
     )
 
-    # What `exact` takes for the fields that it is not given: a small case whose every operation is exact.
+    # The values of the fields that `exact` is not given: a small case in which every operation is exact.
     EXACT: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def exact(cls, **given: Any) -> Self:
-        """A case of exact arithmetic: its fields as given, and all others so that they fit.
+        """Make a case of exact arithmetic: all fields that are not given get values that fit.
 
         Raises:
-            CaseError: what is given does not fit, or this tutorial has no exact arithmetic.
+            CaseError: a given value does not fit, or this tutorial has no exact arithmetic.
         """
         if not cls.EXACT:
             raise CaseError(f"{cls.tutorial()}: no exact arithmetic, wanted one of the tutorials that have it")
@@ -93,20 +93,20 @@ class Case:
         self.validate()
 
     def validate(self) -> None:
-        """Refuse combinations that cannot run; overridden where a tutorial has any."""
+        """Refuse combinations of fields that cannot run. A tutorial with such combinations overrides this."""
 
     def require(self, holds: bool, name: str, wanted: str) -> None:
-        """Refuse this case unless ``holds``, naming the field, what was wanted and what was got."""
+        """Refuse this case unless ``holds``; the error names the field, what was wanted and what was got."""
         if not holds:
             raise CaseError(f"{self.tutorial()}: {name} must be {wanted}, got {shown(getattr(self, name))}")
 
     @property
     def is_exact(self) -> bool:
-        """Whether every order of sums has the same bits."""
+        """Whether every order of sums gives the same bits."""
         return getattr(self, "arithmetic", None) == "exact"
 
     def same_result_as(self, other: Case) -> bool:
-        """Whether both say the same of what comes out: equal but for fields that decide only where or how fast."""
+        """Whether both cases have one result: they may differ in fields that decide only where or how fast they run."""
         if type(self) is not type(other):
             return False
         deciding = [item.name for item in fields(self) if item.metadata.get("result", True)]
@@ -134,18 +134,18 @@ class Case:
         self.require(low is None or value >= low, item.name, f"at least {low}")
         self.require(high is None or value <= high, item.name, f"at most {high}")
         self.require(wanted is float or int(value).bit_length() <= BITS, item.name, f"a number of at most {BITS} bits")
-        return value + wanted(0)  # not -0.0, which equals 0.0 and is written otherwise
+        return value + wanted(0)  # turns -0.0 into 0.0, which is equal but written differently
 
     def to_json(self) -> str:
-        """One line, keys sorted: the same case always gives the same bytes."""
+        """Write the case in one line with sorted keys, so that the same case always gives the same bytes."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The case that `to_json` wrote; fields left out take their defaults.
+        """Read the case that `to_json` wrote; missing fields take their defaults.
 
         Raises:
-            CaseError: not a JSON object, an unknown field, or an impossible value.
+            CaseError: the text is no JSON object, or has an unknown field or an impossible value.
         """
         try:
             values = json.loads(text, object_pairs_hook=once)
@@ -163,9 +163,9 @@ class Case:
 
 
 def listed(kind: type[Case]) -> list[Field[Any]]:
-    """The fields in the order in which users see them: those that `_LAST` names follow the tutorial's own.
+    """The fields in the order in which users see them: those in `_LAST` come after the tutorial's own.
 
-    A dataclass puts the fields of its bases first.
+    `dataclasses.fields` has them first, because it begins with the fields of the bases.
     """
     return sorted(fields(kind), key=lambda item: item.name in _LAST)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from contextvars import ContextVar
 
-# The step, from 0, that this thread is computing: set by whoever records steps.
+# The step, from 0, that this thread is computing; `Recorder.step` sets it.
 STEP: ContextVar[int] = ContextVar("STEP", default=0)
 
 logger = logging.getLogger(__name__)
 
 
 def log_step(step: int, steps: int, loss: float) -> None:
-    """``step`` counts from 1."""
+    """Log one step; ``step`` counts from 1."""
     logger.info("step %d of %d, loss %.6g", step, steps, loss, extra={"step": step, "steps": steps, "loss": loss})

@@ -1,7 +1,7 @@
-"""Traces: what a run did, step by step, as named tensors; and the comparison of two.
+"""Traces: what a run did, step by step, as named tensors; and the comparison of two traces.
 
-Names: ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``:
-the step counts from 0000, the last part is the tutorial's own name for the tensor.
+Names are like ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``.
+Steps count from 0000. The last part is the tutorial's own name for the tensor.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from reference.trace.progress import STEP, log_step
 from reference.trace.ulp import ulps
 
 Named = Mapping[str, torch.Tensor]
-# What a recorder takes parameters from: a module, or parameters by name.
+# A recorder takes parameters from a module, or as a mapping from names.
 Model = nn.Module | Named
 
 
 class TraceError(OneLine, ValueError):
-    """Two traces that cannot be compared, or a file that holds none."""
+    """Two traces cannot be compared, or a file holds no trace."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class Trace:
     tensors: dict[str, torch.Tensor]
 
     def losses(self) -> list[float]:
-        """Per step, the mean of its losses; empty where nothing is trained.
+        """The mean loss of each step; empty if nothing is trained.
 
         Raises:
-            TraceError: a loss that is not one number.
+            TraceError: a loss is not one number.
         """
         steps: dict[int, list[float]] = {}
         for name, tensor in self.tensors.items():
@@ -54,10 +54,10 @@ class Trace:
         return [sum(each) / len(each) for _, each in sorted(steps.items())]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file with the case in its header; whole or not at all.
+        """Write a safetensors file with the case in its header. It is written whole or not at all.
 
         Raises:
-            TraceError: something that is not a plain file stands there, or `load` would refuse a tensor or the name.
+            TraceError: ``path`` is something else than a plain file, or `load` would refuse a tensor or a name.
             OSError: the folder or the file cannot be written, or the disk is full.
         """
         _check(self.tensors)
@@ -68,15 +68,15 @@ class Trace:
         with whole(path) as scratch:
             try:
                 save_file(self.tensors, scratch, metadata=header)
-            except SafetensorError as error:  # which it makes of an error of the system's
+            except SafetensorError as error:  # safetensors raises it for an error of the system
                 raise OSError(str(error)) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], case_type: type[Case] | None = None) -> Trace:
-        """The trace that `save` wrote; ``case_type`` where it is none of this package's tutorials.
+        """Read the trace that `save` wrote; ``case_type``: its case's class if that is no tutorial of this package.
 
         Raises:
-            TraceError: a folder, not a trace file, a tutorial that is not known, or what no trace holds (`entry`).
+            TraceError: the file is no trace, its tutorial is unknown, or it holds what no trace may hold (`entry`).
             CaseError: the case in the header is not valid.
             OSError: the file cannot be opened.
         """
@@ -89,7 +89,7 @@ class Trace:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise TraceError(f"{path}: not a safetensors file ({one_line(str(error), 400)})") from error
-        except (TypeError, ValueError, RuntimeError) as error:  # of sizes that torch cannot count
+        except (TypeError, ValueError, RuntimeError) as error:  # the tensor's size is more than torch can count
             raise TraceError(f"{path}: holds a tensor that cannot be read ({type(error).__name__})") from error
         if "tutorial" not in header or "case" not in header:
             raise TraceError(f"{path}: no case in its header, so not a trace")
@@ -98,14 +98,14 @@ class Trace:
 
 
 def _named(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The same, which safetensors writes and reads by its name in UTF-8. Raises TraceError: it has none."""
+    """Return ``path``, whose name safetensors needs in UTF-8. Raises TraceError: it has no such name."""
     if not is_file_name(os.fspath(path)):
         raise TraceError(f"{shown(os.fspath(path))}: wanted a file's name in UTF-8")
     return path
 
 
 def _check(tensors: Named) -> None:
-    """Raises TraceError: a name or a tensor that no trace has."""
+    """Raises TraceError if a name or a tensor is none that a trace may have."""
     for name, tensor in tensors.items():
         if why := misnamed(name):
             raise TraceError(why)
@@ -129,17 +129,17 @@ def _case_type(tutorial: str) -> type[Case]:
 
 
 class Recorder:
-    """Collects one run's trace as it goes, and logs one line a step."""
+    """Collects one run's trace during the run, and logs one line per step."""
 
     def __init__(self, case: Case, initial: Model, steps: int | None = None) -> None:
-        """``initial``: a model before its first step; ``steps``: how many there are, the case's unless given."""
+        """``initial``: the model before its first step; ``steps``: the number of steps, by default the case's."""
         self.case = case
         self.steps = case.steps if steps is None else steps
         self.tensors: dict[str, torch.Tensor] = {}
         self.put("initial", parameters_of(initial))
 
     def put(self, prefix: str, named: Named) -> None:
-        """Keep copies of ``named`` under ``prefix``."""
+        """Record copies of the tensors in ``named`` under ``prefix``."""
         for name, tensor in named.items():
             self.tensors[f"{prefix}/{name}"] = tensor.detach().to("cpu", copy=True).contiguous()
 
@@ -149,13 +149,14 @@ class Recorder:
         return self.case.record == "every"
 
     def wants(self, step: int) -> bool:
-        """Whether the parameters after ``step`` (from 0) are recorded: those of the last step always are."""
+        """Whether the parameters after ``step`` (from 0) are recorded; those after the last step always are."""
         return self.every or step == self.steps - 1
 
     def step(self, step: int, losses: Named, model: Model, gradients: Named | None = None) -> None:
-        """Record step ``step`` (from 0); log the mean of its losses, if it has any.
+        """Record step ``step`` (from 0), and log the mean of its losses if it has any.
 
-        ``model`` may be what `wants` says is not recorded. ``gradients`` are those in ``.grad`` unless they are given.
+        ``model`` is not read if `wants` says so. ``gradients`` default to those in ``.grad``.
+        A module's buffers are part of the result, so they are recorded with its parameters.
         """
         self.put(f"{step:04d}/loss", losses)
         parameters = parameters_of(model)
@@ -163,12 +164,13 @@ class Recorder:
             self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
         if self.wants(step):
             self.put(f"{step:04d}/parameter", parameters)
+            self.put(f"{step:04d}/buffer", dict(model.named_buffers()) if isinstance(model, nn.Module) else {})
         STEP.set(step + 1)
         if losses:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))
 
     def trace(self) -> Trace:
-        """The trace so far; tensors in the order of their names."""
+        """Return the trace so far, with tensors in the order of their names."""
         return Trace(self.case, dict(sorted(self.tensors.items())))
 
 
@@ -194,7 +196,7 @@ class Comparison:
 
     @property
     def worst(self) -> tuple[str, int]:
-        """The tensor that is farthest off, the earliest of equals, and its distance."""
+        """The tensor with the largest distance (the first one if several have it), and that distance."""
         return max(self.distances.items(), key=lambda item: item[1])
 
     def __str__(self) -> str:
@@ -205,13 +207,14 @@ class Comparison:
 
 
 def compare(a: Trace, b: Trace) -> Comparison:
-    """Hold two traces of one case against each other, every tensor of them.
+    """Compare every tensor of two traces of one case.
 
-    Cases may differ in fields that say nothing about the result. In an exact case a zero has no sign: -0.0 and 0.0 are
-    one number, and which of them a sum gives depends on how it is begun, not on rounding. In a natural case bits count.
+    The cases may differ in fields that do not decide the result. In an exact case -0.0 and 0.0 count as equal, because
+    the sign of a zero sum depends on the value that the sum begins with, not on rounding. In a natural case bits count.
 
     Raises:
-        TraceError: other cases, a tensor missing on one side, another shape or dtype, NaN, or no tensor.
+        TraceError: the cases differ, a tensor is missing on one side or has another shape or dtype or NaN, or there is
+            no tensor.
     """
     if not a.case.same_result_as(b.case):
         raise TraceError(f"traces of different cases: {a.case} and {b.case}")
@@ -221,9 +224,9 @@ def compare(a: Trace, b: Trace) -> Comparison:
 
 
 def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
-    """Refuse sets of tensors of which not every one has its counterpart. Raises TraceError."""
+    """Raises TraceError unless every tensor has a counterpart of its shape on the other side, without NaN."""
     if not a and not b:
-        raise TraceError("traces without a single tensor")
+        raise TraceError("neither trace has a tensor, wanted at least one")
     for missing, side in ((set(b) - set(a), "first"), (set(a) - set(b), "second")):
         if missing:
             raise TraceError(f"the {side} trace lacks {len(missing)} tensors, among them {shown(min(missing))}")
@@ -240,5 +243,5 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
 
 
 def _holds_nan(tensor: torch.Tensor) -> bool:
-    """By the least element, which is NaN if any is: unlike a tensor of answers, that needs no memory."""
+    """Look at the minimum, which is NaN if any element is. Unlike ``isnan()`` of all elements, it needs no memory."""
     return tensor.is_floating_point() and tensor.numel() > 0 and bool(tensor.amin().isnan())

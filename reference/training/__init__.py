@@ -1,1 +1,1 @@
-"""What the tutorials train, on what data, and what decides their bits."""
+"""The tutorials' models, data and random numbers, and the parts of a case that training needs."""

@@ -1,4 +1,4 @@
-"""What both tutorials with agents share: the environment, each observer's random draws, discounted returns."""
+"""CartPole for both tutorials with agents: the environment, each observer's random draws, discounted returns."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ EPS = torch.finfo(torch.float32).eps  # keeps the division by a deviation of 0 f
 
 @lru_cache
 def sizes_of(name: str) -> tuple[int, int]:
-    """(numbers in a state, actions) of a gymnasium environment.
+    """Return (numbers in a state, number of actions) of a gymnasium environment.
 
     Raises:
-        ValueError: unknown, not installed, or not with a vector as state and numbered actions.
+        ValueError: the environment is unknown or not installed, or its states are no vectors or its actions no numbers.
     """
     if ":" in name:
         raise ValueError("names with a module, which would be imported, are not taken")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old versions; the error, if there is one, says it too
+            warnings.simplefilter("ignore")  # about old versions; an error would say the same
             env = make_environment(name)
     except (gymnasium.error.Error, ImportError) as error:
         raise ValueError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
@@ -43,7 +43,7 @@ def sizes_of(name: str) -> tuple[int, int]:
 
 
 def make_environment(name: str) -> gymnasium.Env[Any, Any]:
-    """A gymnasium environment without the checks of environments' authors, which run at every step."""
+    """Make a gymnasium environment without gymnasium's checks for authors, which would run at every step."""
     return gymnasium.make(name, disable_env_checker=True)
 
 
@@ -56,18 +56,13 @@ def require_environment(case: Case, name: str) -> None:
         case.require(False, "env", wanted)
 
 
-def observer_names(observers: int) -> list[str]:
-    """The observers' roles, in rank order."""
-    return [f"observer{index}" for index in range(1, observers + 1)]
-
-
 def environment_seed(seed: int, observer: str) -> int:
-    """One seed for all would give every observer the same start states (S2.25)."""
+    """An observer's own seed: one seed for all would give every observer the same start states (S2.25)."""
     return seed_for(seed, f"{observer}/environment")
 
 
 def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any, Any]:
-    """An observer's environment. This is its only seed: later resets go on from it (S2.24)."""
+    """Make an observer's environment and seed it once: later resets continue its random numbers (S2.24)."""
     env = make_environment(name)
     env.reset(seed=environment_seed(seed, observer))
     return env
@@ -75,10 +70,10 @@ def seeded_environment(name: str, seed: int, observer: str) -> gymnasium.Env[Any
 
 @dataclass(frozen=True)
 class Draws:
-    """What one observer's steps of one episode take at random, in the order of its steps.
+    """The random numbers of one observer's episode, by step.
 
-    ``uniforms`` (steps,) choose actions, float64. ``dropout_mask`` (steps, HIDDEN) are dropout's factors, 0 or
-    1 / (1 - p); None where nothing is dropped.
+    ``uniforms`` (steps,), float64, choose actions. ``dropout_mask`` (steps, HIDDEN) has dropout's factors, 0 or
+    1 / (1 - p); None if nothing is dropped.
     """
 
     uniforms: torch.Tensor
@@ -87,7 +82,7 @@ class Draws:
 
 @dataclass
 class Record:
-    """One observer's episode, as far as it has come. ``log_probs`` are tensors of shape (1,)."""
+    """One observer's episode so far. ``log_probs`` are tensors of shape (1,)."""
 
     draws: Draws
     actions: list[int] = field(default_factory=list)
@@ -96,9 +91,9 @@ class Record:
 
 
 class ObserverRng:
-    """One observer's draws: the same numbers in whatever order observers come (S0.14, S2.29).
+    """One observer's random numbers, which do not depend on the order in which observers call (S0.14, S2.29).
 
-    Made and used on the agent, and in the twin.
+    The agent and the twin make and use it.
     """
 
     def __init__(self, seed: int, observer: str, dropout: float, dtype: torch.dtype) -> None:
@@ -107,7 +102,7 @@ class ObserverRng:
         self.dtype = dtype
 
     def episode(self, steps: int) -> Draws:
-        """The next episode's draws, all at once."""
+        """Draw the numbers of the next episode."""
         uniforms = torch.rand(steps, generator=self.draws, dtype=torch.float64)
         if self.dropout == 0:
             return Draws(uniforms, None)
@@ -115,36 +110,43 @@ class ObserverRng:
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
 
 
-class ObserverRngs:
-    """Every observer's draws for one episode, by step."""
+class EpisodeDraws:
+    """What all observers' steps of one episode take at random."""
 
-    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
-        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
-
-    def draw(self, n_steps: int) -> None:
-        """Draw the next episode: ``uniforms[step][observer]``, and ``dropout_mask[step, observer]`` of (1, HIDDEN)."""
-        draws = [chance.episode(n_steps) for chance in self.each]
+    def __init__(self, draws: Sequence[Draws]) -> None:
+        self.observers = len(draws)
         self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
-        keeps = [each.dropout_mask for each in draws if each.dropout_mask is not None]
-        self.dropout_mask = torch.stack(keeps, dim=1).unsqueeze(2) if keeps else None
+        masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
+        self.dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
 
     def dropout_mask_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
-        """Dropout's factors: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
+        """Dropout's factors at one step: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
         if self.dropout_mask is None:
             return None
         return self.dropout_mask[step] if observer is None else self.dropout_mask[step, observer]
 
     def uniforms_at(self, step: int, observer: int | None = None) -> list[float]:
-        """What chooses actions: one number for one observer, else one for each."""
+        """The numbers that choose actions at one step: one for one observer, otherwise one per observer."""
         uniforms = self.uniforms[step]
         return uniforms if observer is None else uniforms[observer : observer + 1]
 
 
+class ObserverRngs:
+    """Every observer's generator."""
+
+    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
+        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
+
+    def episode(self, n_steps: int) -> EpisodeDraws:
+        """The next episode's draws, all at once."""
+        return EpisodeDraws([each.episode(n_steps) for each in self.each])
+
+
 def pick(probabilities: Sequence[float], uniform: float) -> int:
-    """The action that ``uniform``, in [0, 1), chooses: the first whose cumulated probability exceeds it.
+    """Choose an action by ``uniform``, in [0, 1): the first whose cumulated probability exceeds it.
 
     Raises:
-        ValueError: a probability is NaN, as from a policy whose parameters are.
+        ValueError: a probability is NaN, as it is if the policy's parameters are.
     """
     total, last = 0.0, -1
     for action, probability in enumerate(probabilities):
@@ -155,11 +157,11 @@ def pick(probabilities: Sequence[float], uniform: float) -> int:
                 return action
     if last < 0 or total != total:
         raise ValueError(f"no action can be chosen with probabilities {list(probabilities)}")
-    return last  # rounding left the sum below 1
+    return last  # because rounding left the sum below 1
 
 
 def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
-    """Per step, its reward and all later ones of the same observer, each step later by ``gamma`` less."""
+    """The return of each step: its reward plus the observer's later ones, discounted by ``gamma`` per step."""
     returns, following = [0.0] * len(rewards), 0.0
     for step in range(len(rewards) - 1, -1, -1):
         returns[step] = following = rewards[step] + gamma * following
@@ -167,9 +169,9 @@ def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
 
 
 def normalized(returns: Sequence[Sequence[float]], dtype: torch.dtype) -> list[torch.Tensor]:
-    """Bring the observers' returns to mean 0 and variance 1 over all of them: each observer's, a tensor (steps,).
+    """Normalise the returns of all observers together to mean 0 and variance 1: one tensor (steps,) per observer.
 
-    Only what torch's operators compute is reordered in the twins that set a run's bound, so these compute the mean.
+    torch's operators compute the mean, because the twins that set a run's bound reorder the sums of these only.
     """
     flat = torch.tensor([value for each in returns for value in each], dtype=dtype)
     away = flat - flat.mean()

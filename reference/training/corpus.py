@@ -13,11 +13,11 @@ LONGEST = 2**26
 
 
 def read_text(path: str = "") -> bytes:
-    """The bytes of a file, or of the text shipped with this package.
+    """Read the bytes of a file, by default of the text that this package ships.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: not a plain file, or too long. Says what was wanted.
+        ValueError: the file is not a plain file, or too long. Says what was wanted.
     """
     if not path:
         return files(__package__).joinpath("text.txt").read_bytes()
@@ -30,7 +30,7 @@ def read_text(path: str = "") -> bytes:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Next-token batches of a text that is read as a ring: after its last byte comes its first."""
+    """Batches of tokens and next tokens from a text, whose first byte follows its last."""
 
     text: bytes
     alphabet: bytes = field(init=False)
@@ -44,13 +44,13 @@ class Corpus:
 
     @property
     def ntoken(self) -> int:
-        """How many different bytes the text has."""
+        """The number of different bytes in the text."""
         return len(self.alphabet)
 
     def batch(self, index: int, sequence: int, batch_size: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Tokens and the tokens that follow them, (sequence, batch_size) each.
+        """Return tokens and the tokens that follow them, (sequence, batch_size) each.
 
-        Columns start evenly spread over the text; batch ``index + 1`` goes on where batch ``index`` ends.
+        The columns start evenly spread over the text. Batch ``index + 1`` continues where batch ``index`` ends.
         """
         starts = torch.arange(batch_size) * len(self.text) // batch_size
         places = torch.arange(index * sequence, (index + 1) * sequence + 1)[:, None] + starts

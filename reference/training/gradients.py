@@ -13,7 +13,7 @@ Tensors = Sequence[torch.Tensor]
 
 
 def check_shapes(got: Tensors, wanted: Tensors) -> None:
-    """Raises ValueError unless there is a tensor of the same shape for each one wanted."""
+    """Raises ValueError unless ``got`` has as many tensors as ``wanted``, each of the same shape."""
     if len(got) != len(wanted):
         raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
     for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
@@ -22,7 +22,7 @@ def check_shapes(got: Tensors, wanted: Tensors) -> None:
 
 
 def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
-    """What a trainer sends: its model's gradients and buffers, on the CPU."""
+    """Make a trainer's report: its model's gradients and buffers, on the CPU."""
     return [p.grad.cpu() for p in model.parameters() if p.grad is not None], [b.cpu() for b in model.buffers()]
 
 
@@ -31,10 +31,21 @@ def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return (outputs * (labels + 1)).sum()
 
 
-def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
-    """Add one trainer's gradients into ``.grad``; the first ones become it.
+def backward_in_order(losses: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Add the gradients of all losses into ``.grad``, one loss after the other; returns the sum of the losses.
 
-    Published: added to zeros, which `zero_grad` has turned into None by the second round (S2.2).
+    A backward pass of their sum would add in the order in which the graph was made: that of observers' calls, which is
+    any (S0.14).
+    """
+    for loss in losses:
+        loss.backward()
+    return torch.stack([*losses]).sum().detach()
+
+
+def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
+    """Add one trainer's gradients to ``.grad``; the first trainer's become ``.grad``.
+
+    The published code adds to zeros, which `zero_grad` has turned into None by the second round (S2.2).
     """
     with torch.no_grad():
         for parameter, grad in zip(model.parameters(), grads, strict=True):
@@ -46,7 +57,7 @@ def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
 
 
 def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
-    """Turn summed gradients into their mean, and the buffers into the trainers' mean, added in their order."""
+    """Divide the summed gradients by ``count``, and set the buffers to the trainers' mean, added in their order."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.grad is not None and count > 1:
@@ -61,9 +72,9 @@ def average(model: nn.Module, count: int, buffers: Sequence[Tensors]) -> None:
 
 
 def share_model(model: nn.Module) -> nn.Module:
-    """A model without gradients that has this one's tensors. Nobody may change them until `unshare`.
+    """Copy a model without its gradients; the copy shares the tensors, which must not change until `unshare`.
 
-    Everything else but the tree of modules is shared: a deep copy takes 9 ms for ResNet50, this takes 1.
+    Only the tree of modules is copied. That takes 1 ms for ResNet50, a deep copy takes 9.
     """
     parameters = {id(parameter): nn.Parameter(parameter.detach()) for parameter in model.parameters()}
     return _with_parameters(model, parameters)
@@ -78,13 +89,13 @@ def _with_parameters(module: nn.Module, parameters: dict[int, nn.Parameter]) -> 
 
 
 def unshare(model: nn.Module) -> None:
-    """Give the model tensors of its own, and leave the old ones to whom they were handed out."""
+    """Give the model new tensors; the old ones stay with the models that share them."""
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.data = tensor.data.clone()
 
 
 class Reports:
-    """What trainers have reported in a round, until it is their turn."""
+    """Holds the trainers' reports of a round until they are added, in a fixed order."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -93,43 +104,43 @@ class Reports:
         self.buffers: dict[str, Tensors] = {}
 
     def hold(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
-        """Keep a report. Raises ValueError: other shapes than the model's; later another trainer's call would fail."""
+        """Keep a report. Raises ValueError if its shapes are not the model's; later, another trainer's call would."""
         check_shapes(grads, list(self.model.parameters()))
         check_shapes(buffers, list(self.model.buffers()))
         self.grads[trainer], self.buffers[trainer] = grads, buffers
 
     def next_grads(self, order: Sequence[str]) -> Iterator[tuple[bool, Tensors]]:
-        """The held gradients that are next in ``order``, as far as it is complete; and whether they are the first."""
+        """Yield the gradients that come next in ``order``, up to the first missing ones; and whether they are first."""
         while self.added < len(order) and order[self.added] in self.grads:
             self.added += 1
             yield self.added == 1, self.grads.pop(order[self.added - 1])
 
     def all_buffers(self, order: Sequence[str]) -> list[Tensors]:
-        """Everybody's buffers at the end of a round, in this order. The next round begins with nothing held."""
+        """Return all trainers' buffers at the end of a round, in ``order``, and forget all reports."""
         held, self.buffers, self.added = self.buffers, {}, 0
         return [held[trainer] for trainer in order]
 
 
 class Snapshot:
-    """Hands a model out without copying it; before the model changes, `part` gives it tensors of its own."""
+    """Shares a model without copying it; before the model changes, `part` gives it new tensors."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.handed_out = False
 
     def take(self) -> nn.Module:
-        """The model of now, for a reply: the transport reads its tensors later (S2.5)."""
+        """Return the current model for a reply, whose tensors the transport reads later (S2.5)."""
         self.handed_out = True
         return share_model(self.model)
 
     def part(self) -> None:
-        """Leave the tensors of the last reply to the transport. Call it before anything changes them."""
+        """Leave the last reply's tensors to the transport and give the model new ones. Call it before any change."""
         if self.handed_out:
             unshare(self.model)
             self.handed_out = False
 
     def part_soon(self, lock: threading.Lock) -> None:
-        """`part` under ``lock``, in a thread of its own: while trainers compute."""
+        """Call `part` under ``lock`` in another thread, while the trainers compute."""
         threading.Thread(target=self._part_under, args=(lock,), daemon=True).start()
 
     def _part_under(self, lock: threading.Lock) -> None:

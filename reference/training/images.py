@@ -13,9 +13,9 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def random_images(case: TrainingCase, name: str, shape: tuple[int, int, int, int], num_classes: int) -> Iterator[Batch]:
-    """Draw for ``name``, per step, images of ``shape`` (batch, 3, …) and one-hot labels (batch, num_classes).
+    """Draw for role ``name``, at each step, images of ``shape`` (batch, 3, …) and one-hot labels (batch, num_classes).
 
-    Every step has the same labels, as published. In exact arithmetic the images are whole numbers from -1 to 1.
+    All steps have the same labels, as published. In exact arithmetic the images are whole numbers from -1 to 1.
     """
     draws = generator(case.seed, name)
     one_hot_indices = torch.randint(num_classes, (shape[0], 1), generator=draws)

@@ -9,13 +9,13 @@ from reference.trace.trace import Recorder, Trace, TraceError
 
 
 def record_reward(recorder: Recorder, episode: int, reward: float, running: float) -> None:
-    """Put an episode's reward and its running average into the trace."""
+    """Record an episode's reward and its running average."""
     rewards = {"episode": reward, "running": running}
     recorder.put(f"{episode:04d}/reward", {n: torch.tensor(each, dtype=torch.float64) for n, each in rewards.items()})
 
 
 def running_rewards(trace: Trace) -> list[float]:
-    """The running reward after each episode. Raises TraceError: it is not in the trace."""
+    """Read the running reward after each episode. Raises TraceError: it is not in the trace."""
     curve = [trace.tensors.get(f"{episode:04d}/reward/running") for episode in range(trace.case.steps)]
     found = [float(reward) for reward in curve if reward is not None and reward.numel() == 1]
     if len(found) < len(curve):
@@ -24,14 +24,14 @@ def running_rewards(trace: Trace) -> list[float]:
 
 
 def goal(trace: Trace) -> str:
-    """After how many episodes the running reward has reached the environment's published threshold.
+    """Say after how many episodes the running reward has reached the environment's published threshold.
 
     Raises:
-        TraceError: it never has, or the environment has no threshold.
+        TraceError: it has never reached it, or the environment has no threshold.
     """
     threshold = gymnasium.spec(trace.case.env).reward_threshold  # type: ignore[attr-defined]
     if threshold is None:
-        raise TraceError(f"{trace.case.env} has no threshold")  # type: ignore[attr-defined]
+        raise TraceError(f"{trace.case.env} has no threshold of the reward")  # type: ignore[attr-defined]
     curve = running_rewards(trace)
     for episode, reward in enumerate(curve, start=1):
         if reward >= threshold:

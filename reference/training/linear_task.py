@@ -13,11 +13,11 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 
 def linear_batches(case: TrainingCase, name: str, batch_size: int, inputs: int, outputs: int) -> Iterator[Batch]:
-    """Draw for ``name``, per step, data (batch_size, inputs) and target (batch_size, outputs).
+    """Draw for role ``name``, at each step, data (batch_size, inputs) and target (batch_size, outputs).
 
-    The target is a fixed linear function of the data, so that there is something to learn; published: noise. It is
-    computed in the case's dtype, because a float32 product in a float64 case would round as float32 does. In exact
-    arithmetic both are whole numbers from -2 to 2.
+    The target is a fixed linear function of the data, so that there is something to learn; the published target is
+    noise. It is computed in the case's dtype, because a float32 product in a float64 case would round as float32 does.
+    In exact arithmetic both are whole numbers from -2 to 2.
     """
     draws = generator(case.seed, name)
     dtype = case.torch_dtype

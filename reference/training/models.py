@@ -12,7 +12,7 @@ from reference.training.vision import resnet50
 
 HIDDEN = 8  # units of the mlp's hidden layer, channels of the convnet
 
-PARAMETERS = {"resnet50": 161, "convnet": 5, "mlp": 4}  # tensors that are trained
+PARAMETERS = {"resnet50": 161, "convnet": 5, "mlp": 4}  # the number of tensors that are trained
 
 
 def _mlp(image_w: int, image_h: int, num_classes: int) -> nn.Module:
@@ -22,7 +22,7 @@ def _mlp(image_w: int, image_h: int, num_classes: int) -> nn.Module:
 
 
 def _convnet(num_classes: int) -> nn.Module:
-    """One of each that a ResNet is made of: convolution, batch norm, ReLU, pooling, linear."""
+    """One layer of each kind in a ResNet: convolution, batch norm, ReLU, pooling, linear."""
     return nn.Sequential(
         nn.Conv2d(3, HIDDEN, kernel_size=3, padding=1, bias=False),
         nn.BatchNorm2d(HIDDEN),
@@ -36,10 +36,10 @@ def _convnet(num_classes: int) -> nn.Module:
 def build_model(
     kind: str, *, image_w: int, image_h: int, num_classes: int, seed: int, dtype: str, exact: bool = False
 ) -> nn.Module:
-    """A model for images (N, 3, image_w, image_h), on the CPU, in ``dtype``.
+    """Build a model for images (N, 3, image_w, image_h), on the CPU, in ``dtype``.
 
-    ``kind`` is resnet50, convnet or mlp; ``exact`` replaces the parameters by integers from -1 to 1. The same
-    seed gives the same float32 numbers whatever the dtype.
+    ``kind`` is resnet50, convnet or mlp. ``exact`` replaces the parameters by integers from -1 to 1. A seed gives the
+    same float32 numbers for every dtype.
     """
     kinds: dict[str, Callable[[], nn.Module]] = {
         "resnet50": partial(resnet50, num_classes=num_classes),

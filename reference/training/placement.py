@@ -9,16 +9,16 @@ from torch import nn
 
 
 def shards(sizes: Mapping[str, int], servers: int) -> list[list[str]]:
-    """The names that each of ``servers`` holds, in the order of ``sizes`` (name to number of elements, not 0).
+    """Choose the names for each of ``servers``, in the order of ``sizes`` (name to number of elements, not 0).
 
-    The largest tensor first, of equal ones the one whose name sorts first: each goes to the server that holds the
-    fewest elements so far, of equal ones to the first. So no server stays empty while there are tensors enough.
+    The rule takes tensors from the largest to the smallest, equal ones by name. Each goes to the server with the fewest
+    elements so far, or to the first of several. So no server stays empty if there are enough tensors.
 
     Raises:
-        ValueError: fewer tensors than servers, or no server.
+        ValueError: there are fewer tensors than servers, or no server.
     """
     if not 0 < servers <= len(sizes):
-        raise ValueError(f"{servers} servers, wanted 1 to {len(sizes)}: one tensor each at least")
+        raise ValueError(f"{servers} servers, wanted 1 to {len(sizes)}: each needs at least one tensor")
     held, owner = [0] * servers, {}
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
         owner[name] = held.index(min(held))
@@ -27,9 +27,9 @@ def shards(sizes: Mapping[str, int], servers: int) -> list[list[str]]:
 
 
 def partition(model: nn.Module, servers: int) -> list[list[str]]:
-    """Each server's parameters by `shards`, then their modules' buffers, in the model's order.
+    """Choose each server's parameters by `shards`, and the buffers of their modules, in the model's order.
 
-    A buffer lies where its module's first parameter lies; one of a module without parameters with the first server.
+    A buffer goes with its module's first parameter; a buffer of a module without parameters goes to the first server.
     """
     parts = shards({name: parameter.numel() for name, parameter in model.named_parameters()}, servers)
     of_module: dict[str, list[str]] = {}
@@ -43,7 +43,7 @@ def partition(model: nn.Module, servers: int) -> list[list[str]]:
 
 
 def only(model: nn.Module, names: Collection[str]) -> nn.Module:
-    """A copy that has just these parameters and buffers, under their names; it cannot compute."""
+    """Copy only these parameters and buffers of a model, under their names; the copy cannot compute."""
     part = copy.deepcopy(model)
     for prefix, module in part.named_modules():
         for tensors in (module._parameters, module._buffers):

@@ -6,7 +6,7 @@ from torch import nn
 
 from reference.training.vision import Bottleneck
 
-FEATURES = 512 * Bottleneck.expansion  # numbers that ResNet50's second half gives for an image
+FEATURES = 512 * Bottleneck.expansion  # the number of features that ResNet50's second half has for an image
 
 
 def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> nn.Conv2d:
@@ -15,7 +15,7 @@ def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> nn.Conv2d:
 
 
 class ResNetBase:
-    """Builds the layers of one half, from ``inplanes`` channels on."""
+    """Builds the layers of one half, which begins with ``inplanes`` channels."""
 
     def __init__(self, inplanes: int) -> None:
         self._block = Bottleneck
@@ -23,7 +23,7 @@ class ResNetBase:
         self.inplanes = inplanes
 
     def _make_layer(self, planes: int, blocks: int, stride: int = 1) -> nn.Sequential:
-        """``blocks`` blocks, the first with ``stride``; their output has planes × expansion channels."""
+        """Build ``blocks`` blocks, the first with ``stride``; their output has planes × expansion channels."""
         outplanes = planes * self._block.expansion
         downsample = None
         if stride != 1 or self.inplanes != outplanes:
@@ -54,14 +54,14 @@ class ResNetBase:
 
 
 def initialise(module: nn.Module) -> None:
-    """Kaiming's initialisation of all convolutions. Published: in the first shard only (S4.9)."""
+    """Initialise all convolutions by Kaiming's rule. The published code does so in the first shard only (S4.9)."""
     for m in module.modules():
         if isinstance(m, nn.Conv2d):
             nn.init.kaiming_normal_(m.weight, mode="fan_out", nonlinearity="relu")
 
 
 def mlp_half(half: int, *, inputs: int, width: int, outputs: int, depth: int) -> nn.Sequential:
-    """``depth`` linear layers and ReLU: ``half`` 1 takes images and ends with a ReLU, half 2 ends with the scores."""
+    """Build ``depth`` linear layers with ReLUs: half 1 takes images and ends with a ReLU, half 2 ends with scores."""
     inputs = inputs if half == 1 else width
     layers: list[nn.Module] = [nn.Flatten()] if half == 1 else []
     for place in range(depth):

@@ -13,26 +13,26 @@ from torch import nn
 
 M = TypeVar("M", bound=nn.Module)
 
-# Several RPC threads may draw at once, and the generator is the process's.
+# Several RPC threads may draw at once, and they share the process's generator.
 _drawing = threading.Lock()
 
 
 def seed_for(seed: int, name: str) -> int:
-    """A 63-bit seed for ``name``. Children of one forkserver inherit one random state (S1.14)."""
+    """Make a 63-bit seed for ``name``. Without it the children of a forkserver would share one random state (S1.14)."""
     digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def generator(seed: int, name: str) -> torch.Generator:
-    """A CPU generator of its own for ``name``."""
+    """Make a new CPU generator for ``name``."""
     return torch.Generator().manual_seed(seed_for(seed, name))
 
 
 @contextmanager
 def seeded(seed: int, name: str) -> Iterator[None]:
-    """Seed torch's default generator for this block: parameters and dropout can draw from no other.
+    """Seed torch's default generator for this block, because parameters and dropout can draw from no other.
 
-    Draws in the block depend on ``seed`` and ``name`` only, in any process and however often the block is entered.
+    Draws in the block depend only on ``seed`` and ``name``, in every process and each time the block is entered.
     """
     with _drawing, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed_for(seed, name))
@@ -42,10 +42,10 @@ def seeded(seed: int, name: str) -> Iterator[None]:
 def build_seeded(
     kind: Callable[..., M], *args: object, seed: int, name: str, dtype: str, integers: int = 0, **numbers: object
 ) -> M:
-    """``kind(*args, **numbers)``, a module whose parameters depend on ``seed`` and ``name`` only.
+    """Build the module ``kind(*args, **numbers)`` with parameters that depend only on ``seed`` and ``name``.
 
     They are drawn in float32 and then converted to ``dtype``. With ``integers`` n they are replaced, in their order, by
-    whole numbers from -n to n. The default generator stays as it was.
+    whole numbers from -n to n. The state of the default generator does not change.
     """
     with seeded(seed, name):
         module = kind(*args, **numbers)

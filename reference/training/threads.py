@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """For a block, or as a decorator ``@one_thread()``; the number of before comes back afterwards."""
+    """Use one thread in a block, or in a function decorated by ``@one_thread()``; then restore the former number."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -24,9 +24,9 @@ class TrainingCase(Case):
 
     @property
     def reply_timeout(self) -> float:
-        """Seconds that a caller waits for a reply that the server itself limits to ``timeout``.
+        """Seconds that a caller waits for a reply which the server gives within ``timeout``.
 
-        Longer than that, because the server's own error says who is missing and the caller's does not.
+        It is longer than ``timeout``, because the server's error names the missing role and the caller's does not.
         """
         return self.timeout + 5
 
@@ -38,9 +38,10 @@ class ExactableCase(TrainingCase):
     arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
 
     def require_exact(self, *powers: str, **words: str) -> None:
-        """In exact arithmetic, refuse fields with which a step would round, all of them in one line.
+        """In exact arithmetic, refuse all fields with which a step would round, in one line.
 
-        ``powers``: fields that must be powers of two; ``words``: what other fields must be. The dtype must be float64.
+        ``powers``: the fields that must be powers of two; ``words``: the values that other fields must have. The dtype
+        must be float64.
         """
         if not self.is_exact:
             return

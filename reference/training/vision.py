@@ -1,14 +1,14 @@
-"""Import torchvision's models, even if its compiled operators do not load. Nothing else imports torchvision.
+"""Import torchvision's models, even if its compiled operators do not load. Only this file imports torchvision.
 
-A CPU build of torch next to torchvision's CUDA wheel cannot load torchvision's operators, and then
-``import torchvision`` fails, although the models need none of them (docs/errata.md, 0.1 to 0.4).
+A CPU build of torch cannot load the operators of torchvision's CUDA wheel. Then ``import torchvision`` fails, although
+the models need none of these operators (docs/errata.md, 0.1 to 0.4).
 """
 
 from __future__ import annotations
 
 import torch
 
-# Alive for good: the import below looks the two schemas up (0.3).
+# Kept alive forever, because the import below looks up the two schemas (0.3).
 _schemas: torch.library.Library | None = None
 
 try:
@@ -16,7 +16,7 @@ try:
 except RuntimeError as error:
     if "operator torchvision::" not in str(error) or "does not exist" not in str(error):
         raise
-    # Only after the failure: defined first, they would abort a process whose operators do load (0.4).
+    # Defined only after the failure, because defining them first aborts a process whose operators do load (0.4).
     _schemas = torch.library.Library("torchvision", "FRAGMENT")
     for _operator in ("nms", "qnms"):
         _schemas.define(f"{_operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

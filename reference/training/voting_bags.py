@@ -12,9 +12,9 @@ from reference.training.rng import generator
 def voting_bags(
     seed: int, name: str, steps: int, shape: tuple[int, int], rows: int, num_classes: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, indices of rows ``shape`` = (batch_size, bag), and classes (batch_size,); the bags of ``name``.
+    """Draw for role ``name``, at each step, row indices of ``shape`` (batch_size, bag) and classes (batch_size,).
 
-    Every row votes for one class, the same in all batches. The class with the most votes wins; the lowest of equals.
+    Every row votes for one class, the same in all batches. The class with the most votes wins; in a tie the lowest one.
     """
     votes = torch.randint(num_classes, (rows,), generator=generator(seed, "votes"))
     draws = generator(seed, name)

@@ -1,4 +1,4 @@
-"""The order in which asynchronous workers pull parameters and push gradients: as a trace has it, and any other."""
+"""The order in which asynchronous workers pull parameters and push gradients: the recorded one, and every other."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from reference.trace.trace import Trace, TraceError
 
 PULL, PUSH = 0, 1
 
-# Kind and worker's number, from 0.
+# The kind of call, and the worker's number from 0.
 Event = tuple[int, int]
 
 
 def by_turns(workers: int, steps: int) -> list[Event]:
-    """Each worker in turn pulls and pushes; the only order that one worker has."""
+    """The order in which each worker in turn pulls and pushes; the only order if there is one worker."""
     return [(kind, worker) for _ in range(steps) for worker in range(workers) for kind in (PULL, PUSH)]
 
 
 def as_tensors(order: Sequence[Event]) -> dict[str, torch.Tensor]:
-    """What a trace has under ``order``."""
+    """Make the tensors that a trace has under ``order``."""
     return {"events": torch.tensor(order, dtype=torch.int64)}
 
 
 def recorded_order(run: Trace, workers: Sequence[str], steps: int) -> list[Event]:
-    """The order of events in a run's trace, ``steps`` of each kind by each worker.
+    """Read the order of events in a run's trace, with ``steps`` of each kind by each worker.
 
     Raises:
-        TraceError: no order in it, or some worker did not pull and push by turns.
+        TraceError: the trace has no order, or a worker did not pull and push by turns.
     """
     events = run.tensors.get("order/events", torch.empty(0, 2, dtype=torch.int64))
     if events.dtype != torch.int64 or events.dim() != 2 or events.shape[1] != 2:
@@ -49,9 +49,9 @@ def recorded_order(run: Trace, workers: Sequence[str], steps: int) -> list[Event
 
 
 def most_in_any_order(trace: Trace, lr: float, batches: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> Grid:
-    """Bound the losses of all orders of one linear layer's updates, which ``trace`` has in one order.
+    """Bound the losses of one linear layer under every order of its updates; ``trace`` has them in one order.
 
-    A loss is largest where all updates of weight and bias have one sign. ``batches``: integers, of all workers.
+    A loss is largest if all updates of weight and bias have one sign. ``batches``: all workers' batches, of integers.
     """
     terms: dict[str, list[torch.Tensor]] = {"weight": [], "bias": []}
     for key, tensor in trace.tensors.items():

@@ -1,4 +1,4 @@
-"""A run against its twin."""
+"""Compare a run with its twin."""
 
 from reference.verify.small_cases import quick
 from reference.verify.verify import judge, prove

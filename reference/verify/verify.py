@@ -19,11 +19,11 @@ from reference.trace.trace import Trace, TraceError, compare
 from reference.world.launcher import launch
 from reference.world.role_handle import Progress
 
-_EXACT = {"arithmetic": "exact"}  # and what fits it
+_EXACT = {"arithmetic": "exact"}  # `case_of` gives the other fields values that fit
 _SMALL = {"image_w": 8, "image_h": 8, "batch_size": 4}
 
-# What `verify` runs: each tutorial with its own defaults (but fewer steps, where three take a minute), then what
-# differs from them.
+# What `verify` runs: each tutorial with its own defaults, then with fields that differ from them. Where three steps
+# take a minute, it runs fewer.
 CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     "rpc_basics": ({},),
     "rref_dataflow": ({},),
@@ -54,18 +54,18 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
     ),
 }
 
-# What `verify --long` runs besides. Such a run also has to reach what its tutorial's `goal(trace)` says.
+# What `verify --long` runs in addition. Such a run must also reach its goal: the tutorial's `goal(trace)` judges that.
 CASES_LONG: dict[str, tuple[Mapping[str, Any], ...]] = {
     "reinforce": ({"observers": 2, "steps": 210, "record": "ends"},),
 }
 
-# Seconds for one world.
+# The deadline of one world in seconds.
 DEADLINE = 600.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """One line of `verify`'s table."""
 
     case: Case
     roles: int
@@ -79,7 +79,7 @@ class Row:
 
 
 def case_of(name: str, given: Mapping[str, Any]) -> Case:
-    """A tutorial's case with these fields. The others have their defaults, or in exact arithmetic what fits it."""
+    """Make a tutorial's case with these fields; the others have their defaults, or values that fit exact arithmetic."""
     kind = load(name).Case
     exact = given.get("arithmetic") == "exact"
     case: Case = kind.exact(**given) if exact else kind(**given)
@@ -87,10 +87,10 @@ def case_of(name: str, given: Mapping[str, Any]) -> Case:
 
 
 def prove(case: Case) -> None:
-    """Before anything runs: an exact case's twin, which proves that every order of its sums has one result.
+    """Run an exact case's twin, which proves that every order of its sums has one result.
 
     Raises:
-        NotExact: it has not, or nobody knows.
+        NotExact: some order may have another result.
     """
     if not case.is_exact:
         return
@@ -102,14 +102,14 @@ def prove(case: Case) -> None:
 
 
 def changes(case: Case) -> str:
-    """The fields in which a case differs from its tutorial's defaults."""
+    """List the fields in which a case differs from its tutorial's defaults."""
     differing = [(item.name, getattr(case, item.name)) for item in listed(type(case))]
     plain = type(case)()
     return " ".join(f"{name}={value}" for name, value in differing if value != getattr(plain, name))
 
 
 def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
-    """The one trace among the outcomes.
+    """Find the one trace among the outcomes.
 
     Raises:
         TraceError: a role did not return, or none or several returned a trace.
@@ -124,30 +124,31 @@ def trace_of(outcomes: Mapping[str, Outcome]) -> Trace:
 
 
 def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The roles that failed by themselves, not for want of a peer."""
+    """Find the roles that failed by themselves, not because a peer was lost."""
     failed: dict[str, Outcome] = {n: o for n, o in outcomes.items() if not isinstance(o, Returned)}
     own = {n: o for n, o in failed.items() if not (isinstance(o, Raised) and o.type.endswith("PeerLost"))}
     return own or failed
 
 
 def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
-    """(difference, verdict) of a run against its twin: equal bits, or a natural case within its bound.
+    """Compare a run with its twin and return (difference, verdict).
 
-    A case that is called exact and is not is refused, whatever the run did. Where the twin of the case cannot be
-    computed, because memory or numbers are too small for it, the verdict is unknown.
+    A run is right if its bits are equal, or if its case is natural and the run is within its bound. An exact case whose
+    operations round is refused, whatever the run did. The verdict is unknown if the twin cannot be computed, because
+    memory or a number's range is too small for it.
     """
-    if run.case.steps > len(run.tensors):  # the twin of a file's case might never end
-        return f"{len(run.tensors)} tensors of {run.case.steps} steps, wanted one for each step at least", "wrong"
+    if run.case.steps > len(run.tensors):  # the case comes from a file: its twin might never end
+        return f"got {len(run.tensors)} tensors for {run.case.steps} steps, wanted at least one per step", "wrong"
     try:
         twin = train_locally(run.case, run)
         try:
             comparison = compare(run, twin)
-        except TraceError as error:  # of other shapes, perhaps, since rounding has decided how long an episode is
+        except TraceError as error:  # shapes may differ, because rounding may have decided how long an episode is
             return _judge_rounding(run, twin, str(error), train_locally)
         if comparison.equal:
             return str(comparison), "equal"
         return _judge_rounding(run, twin, str(comparison), train_locally)
-    except NotExact as error:  # nothing is known of the run
+    except NotExact as error:  # which says nothing about the run
         return str(error), "refused"
     except TraceError as error:
         return str(error), "wrong"
@@ -160,7 +161,7 @@ def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Cal
     if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
         return comparison, "wrong"
     if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
-        return f"{comparison}; the twin itself has NaN or infinity in {name}, which no bound can be made of", "unknown"
+        return f"{comparison}; the twin itself has NaN or infinity in {name}, so there is no bound", "unknown"
     try:
         bound = rounding_bound(run, *twins_for(twin, run, train_locally))
     except Undecided as error:
@@ -169,9 +170,9 @@ def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Cal
 
 
 def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:
-    """What `rounding_bound` takes besides a run: its twins, computed as they are asked for, and the float64 twin.
+    """The twins for `rounding_bound`, each computed only when it is asked for, and the float64 twin.
 
-    The twin of a float64 run is that already: then the others tell how far apart two correct runs are.
+    A float64 run's own twin is the float64 twin. Then the reordered twins alone tell how far apart correct runs are.
     """
     case: Any = twin.case
     others = (reordered(train_locally, case, run, seed) for seed in range(REORDERED))
@@ -181,7 +182,7 @@ def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> t
 
 
 def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
-    """A judgement, and what the run has reached: missing its goal is a failure, however equal the twin."""
+    """Add to a judgement whether the run reached its goal. A run that misses it fails even if its bits are equal."""
     try:
         return f"{judged[0]}; {load(run.case.tutorial()).goal(run)}", judged[1]
     except TraceError as error:
@@ -189,9 +190,9 @@ def _with_goal(run: Trace, judged: tuple[str, str]) -> tuple[str, str]:
 
 
 def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = False) -> Row:
-    """Run ``case`` in a world of its own and judge it, also by its ``goal``. ``seconds`` are the world's.
+    """Run ``case`` in a world of its own and judge the run; ``goal``: judge also whether it reaches its goal.
 
-    An exact case that is none is refused before anything runs.
+    An exact case whose operations round is refused before anything runs. The row's ``seconds`` are the world's.
     """
     module = load(case.tutorial())
     roles = module.roles(case)
@@ -214,10 +215,10 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
 
 
 def cases(names: list[str]) -> list[Case]:
-    """What `verify` runs for these tutorials."""
+    """Make the cases that `verify` runs for these tutorials."""
     return [case_of(name, different) for name in names for different in CASES[name]]
 
 
 def long_cases(names: list[str]) -> list[Case]:
-    """What `verify --long` runs besides, each with a goal."""
+    """Make the cases that `verify --long` runs in addition, each with a goal."""
     return [case_of(name, different) for name in names for different in CASES_LONG.get(name, ())]

@@ -1,4 +1,4 @@
-"""Worlds: the only way processes start. `launch` here, `run_rank` as one rank of torchrun."""
+"""Worlds: the only way processes start. `launch` starts them on this machine; `run_rank` plays one rank of torchrun."""
 
 from reference.outcome import WorldError
 from reference.world.launcher import launch

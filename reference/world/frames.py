@@ -1,6 +1,7 @@
 """Read messages out of a stream of bytes, as `multiprocessing.connection.Connection.send_bytes` frames them.
 
-Read piecewise: its own ``recv_bytes`` would wait for the rest of a message from a role that stopped in the middle.
+The stream is read piece by piece, because `Connection.recv_bytes` would wait for the rest of a message from a role that
+stopped in the middle.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ _SHORT, _LONG = struct.Struct("!i"), struct.Struct("!Q")
 
 
 class Frames:
-    """Collects bytes until messages are whole."""
+    """Collects bytes until they make whole messages."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def add(self, chunk: bytes) -> Iterator[bytes]:
-        """Every message that is whole now."""
+        """Yield every message that ``chunk`` completes."""
         self._bytes += chunk
         while (bounds := self._bounds()) is not None and len(self._bytes) >= bounds[1]:
             start, end = bounds
@@ -27,7 +28,7 @@ class Frames:
             yield message
 
     def _bounds(self) -> tuple[int, int] | None:
-        """Where the first message begins and ends, once its length has come: 4 bytes, or -1 and 8 bytes."""
+        """Where the first message begins and ends; None until its length has come: 4 bytes, or -1 and 8 bytes."""
         if len(self._bytes) < _SHORT.size:
             return None
         (length,) = _SHORT.unpack_from(self._bytes)

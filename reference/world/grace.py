@@ -3,14 +3,15 @@
 | a role | is given up |
 |---|---|
 | that was told of a loss, and does not end | a grace later |
-| that starts RPC, as all others do or have done | when none that does has answered for a grace, or got on for six |
+| that starts RPC, as all others do or have done | when no starting role answers for a grace, or gets on for six |
 | that is stopped, as by SIGSTOP, while others have ended and the rest can only wait | when that has lasted a grace |
 
-The first two are stuck inside torch's start: where threads or memory are short, its agent's constructor waits for ever,
-and holds Python's lock. So does one that waits for another role's name, hence "all". Its process groups wait for ever
-too, and leave the lock free, as a start does that is merely slow: hence "six".
+Roles of the first two kinds are stuck inside torch's start. If threads or memory are short, the constructor of torch's
+agent waits forever and holds the GIL. So does a constructor that waits for another role's name; therefore either all
+starting roles are given up or none. The process groups of a start can wait forever, too, but they release the GIL, as a
+slow start does; therefore a start in which roles still answer has six graces.
 
-A role that a debugger has is given up by nobody but the deadline.
+A role that a debugger is attached to is ended only by its deadline.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ from typing import Protocol
 from reference.system.process_status import is_stopped, is_traced
 from reference.world.phase import WAITING, Phase
 
-# How long each is waited for by default (seconds).
+# The default length of a grace in seconds.
 SECONDS = 10.0
 
-# So many graces has a start of RPC in which roles still answer.
+# The number of graces for a start of RPC in which roles still answer.
 ANSWERING = 6
 
-# How often a world looks whether its roles are stopped, once one has ended, or still have a debugger (seconds).
+# Seconds between two checks whether roles are stopped (once a role has ended) or still have a debugger.
 LOOK_SECONDS = 0.5
 
-# A look that comes so much later than it was due was held up with the launching process (seconds).
+# If a check comes this many seconds late, the launching process itself was held up.
 HELD_UP = 1.0
 
 
 class Waiting(Protocol):
-    """A role that has not ended, as its launcher sees it. ``heard``: when it last said something (monotonic seconds);
-    ``news``: what it was told of a loss."""
+    """A role that has not ended, as its launcher sees it.
+
+    ``heard``: when its last message came (monotonic seconds); ``news``: the loss that it was told of.
+    """
 
     name: str
     pid: int
@@ -48,12 +51,12 @@ class Waiting(Protocol):
     def send(self, *message: object) -> None: ...
 
 
-# Whom and what somebody waits for: a role, why, and when it was last heard; all roles that start, together.
+# What is being waited for: a role, the reason to give it up, and when it was last heard; or all starting roles at once.
 _Key = tuple[str, str, float]
 
 
 class Grace:
-    """``seconds``: how long each is waited for. For one thread."""
+    """Notes since when each role is stuck. ``seconds``: the length of a grace. To be used by one thread."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -62,11 +65,11 @@ class Grace:
         self._due: float | None = None
 
     def due(self) -> float | None:
-        """When `given_up` has to be asked again (monotonic seconds)."""
+        """When `given_up` must be called again (monotonic seconds)."""
         return self._due
 
     def given_up(self, roles: Collection[Waiting], *, ended: bool) -> list[tuple[Waiting, str]]:
-        """Whom to end now, and why. ``roles``: those that have not ended; ``ended``: one has."""
+        """The roles to end now, each with the reason. ``roles``: all that have not ended; ``ended``: one has ended."""
         now = time.monotonic()
         self._forgive(now)
         traced = {role.name for role in roles if role.phase in (Phase.JOINING, Phase.TOLD) and is_traced(role.pid)}
@@ -84,7 +87,7 @@ class Grace:
     def _late(
         self, roles: Collection[Waiting], keys: Mapping[str, _Key], joining: Collection[Waiting], now: float
     ) -> list[Waiting]:
-        """Who has answered nothing for a grace; of those that start, all or none."""
+        """The roles that have not answered for a grace; all starting roles or none of them."""
         late = [role for role in roles if role.name in keys and self._has_waited(keys[role.name], now)]
         if any(role not in late for role in joining):
             return [role for role in late if role.phase is not Phase.JOINING]
@@ -94,7 +97,7 @@ class Grace:
         return f"{reason}, and was ended after {graces * self.seconds:g} s"
 
     def _forgive(self, now: float) -> None:
-        """Nobody has waited while this process was held up, by Ctrl-Z or with its container: nor could roles answer."""
+        """Do not count time in which this process was held up, by Ctrl-Z or with its container: roles were, too."""
         if self._due is not None and now - self._due > HELD_UP:
             self._since = {key: since + now - self._due for key, since in self._since.items()}
 
@@ -102,12 +105,12 @@ class Grace:
         return now - self._since[key] >= graces * self.seconds
 
     def _next(self, now: float, *, looks: bool) -> float | None:
-        """The next time at which one will have waited long enough for something."""
+        """The next time at which a role will have been stuck for long enough."""
         times = [since + part * self.seconds for since in self._since.values() for part in (0.5, 1, ANSWERING)]
         return min([each for each in times if each > now] + ([now + LOOK_SECONDS] if looks else []), default=None)
 
     def _ask(self, roles: Collection[Waiting], keys: Mapping[str, _Key], now: float) -> None:
-        """A role that only waits for others in its start has Python's lock free, and answers."""
+        """Ping roles that are stuck: one that only waits for others in its start has released the GIL and answers."""
         self._asked &= self._since.keys()
         for role in roles:
             key = keys[role.name]
@@ -117,13 +120,13 @@ class Grace:
 
 
 def _start(joining: Collection[Waiting], keys: Collection[str]) -> list[_Key]:
-    """The start of RPC in which all these roles are, if all of them may be given up."""
+    """One key for the start of RPC that all these roles are in, if all of them may be given up."""
     names = [role.name for role in joining]
     return [("", " ".join(names), 0.0)] if names and all(name in keys for name in names) else []
 
 
 def _reason(role: Waiting, roles: Collection[Waiting], ended: bool) -> str:
-    """Why it may be given up, if this lasts; nothing where it may not."""
+    """The reason to give up a role if its state lasts; empty if there is none."""
     stopped = is_stopped(role.pid) if ended or role.phase is Phase.JOINING else False
     if stopped:
         hopeless = ended and all(other.phase in WAITING or is_stopped(other.pid) for other in roles)

@@ -1,10 +1,10 @@
-"""Launch a world: the only way processes start. One process a role, one rendezvous, one deadline, one log a role.
+"""Launch a world: one process and one log per role, one rendezvous, one deadline.
 
     with launch(roles(case), deadline=60) as world:
         outcomes = world.wait()        # {"ps": Returned(...), "trainer1": Returned(...), ...}
 
-Roles come from one forkserver that has torch and its launcher's tutorials loaded. A function that is sent to a role is
-named, not copied: it must stand at the top of a module that the role can import.
+Roles are forked from one forkserver, which has imported torch and the tutorials that its launcher has loaded. A
+function is sent to a role by its name: it must be defined at the top of a module that the role can import.
 """
 
 from __future__ import annotations
@@ -37,35 +37,37 @@ def launch(
     grace: float = SECONDS,
     isolated: bool = False,
 ) -> World:
-    """Start one process per role. A mapping plays its functions; mere names wait for `World.call`.
+    """Start one process per role. The roles of a mapping play their functions; mere names wait for `World.call`.
 
     Args:
         roles: name to function, called without arguments once RPC is up; ranks follow this order.
-        deadline: seconds, of the whole world, until a role that has not ended is dumped, killed and `Overdue`;
-            idle roles too, so give these as long as they are wanted.
+        deadline: seconds, for the whole world. A role that has not ended by then writes its stacks, is killed and is
+            `Overdue`. This holds for idle roles, too, so the deadline limits how long they can be used.
         before: called with the role's name in each process before RPC starts.
         backend: a registered RPC backend's name; TENSORPIPE by default.
         options: keyword arguments of that backend's options, over the roles' own and `rpc_agent.LOCAL_OPTIONS`.
-        threads: what ``torch.set_num_threads`` is given in each role.
-        folder: where rendezvous and logs go and stay; by default a temporary one, removed at the end.
-        on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}), the last
-            by `time.monotonic`.
-        grace: seconds for a role that is not overdue yet, but stuck in the start of RPC, or stopped by a signal when
-            another role has ended and the rest can only wait: then it is dumped, killed and `Overdue` too, which says
-            why. Not less than a start takes: one in which roles still answer has six times as long.
+        threads: the argument for ``torch.set_num_threads`` in each role.
+        folder: where the rendezvous and the logs are written and stay; by default a temporary folder that is removed
+            at the end.
+        on_progress: called in a thread of this process with (role, {"step", "steps", "loss", "time"}); the time is
+            `time.monotonic`'s.
+        grace: seconds after which a role is given up before the deadline: it is stuck in the start of RPC, or it is
+            stopped by a signal, another role has ended and the rest can only wait. It writes its stacks, is killed and
+            is `Overdue`, with the reason. This must be longer than a start takes; a start in which roles still answer
+            has six times as long.
         isolated: the roles run in a network that only the isolated worlds of this process share: nothing outside can
-            connect to them, and they can connect to nothing outside. Where the kernel does not allow such a network,
+            connect to them, and they can connect to nothing outside. If the kernel does not allow such a network,
             ``World.isolated`` is False and the world is like any other (docs/security.md).
 
     Raises:
-        WorldError: something that cannot start, in one line; then no process was started.
+        WorldError: an argument cannot be used; then no process was started. Or the processes cannot be started.
     """
     check_main()
     names = list(roles) if isinstance(roles, Mapping) else roles
     check(names, deadline, threads, options)
     check_deadline(grace, "a grace")
     if not isinstance(isolated, bool):
-        raise WorldError(f"isolated is True or False, got {isolated!r}")
+        raise WorldError(f"isolated must be True or False, got {isolated!r}")
     sent = _pickled_functions(roles)
     prologue = None if before is None else pickled("before", before)
     chosen = {name: chosen_options(roles, name, backend, options) for name in names}
@@ -90,7 +92,7 @@ def launch(
 
 
 def _pickled_functions(roles: Mapping[str, Function] | Sequence[str]) -> dict[str, bytes]:
-    """What each role plays, for another process; nothing for idle roles. Raises WorldError: it cannot be sent."""
+    """Pickle each role's function; idle roles have none. Raises WorldError: a function cannot be sent."""
     functions = dict(roles) if isinstance(roles, Mapping) else {}
     for name, function in functions.items():
         if not callable(function):

@@ -1,5 +1,5 @@
-"""The pipe between a role and its launcher: reports one way, work and bad news the other; a role ends with its
-launcher."""
+"""A role's end of the pipe to its launcher: it sends reports, receives work and news of losses, and ends the role when
+the launcher ends."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from reference.world.phase import Phase
 
 _PR_SET_PDEATHSIG = 1
 
-# How long a role whose start or shutdown fails waits to hear which peer is the cause (seconds).
+# Seconds that a role whose start or shutdown failed waits to hear which lost peer is the cause.
 LOSS_SECONDS = 2.0
 
 
 def die_with_parent() -> None:
     """Ask the kernel for SIGKILL when this process's parent, the forkserver, ends (Linux).
 
-    The forkserver ends when nobody holds its pipe any more. Every child is given that pipe, to start processes
-    of its own: a stopped role would keep the forkserver, and so itself.
+    The forkserver ends when no process has its pipe open any more. Every child has it open, to start processes of its
+    own. So without this a stopped role would keep the forkserver running, and itself.
     """
     server: Any = multiprocessing.forkserver._forkserver
     pipe: int | None = getattr(server, "_forkserver_alive_fd", None)
@@ -40,7 +40,7 @@ def die_with_parent() -> None:
 
 
 def raised(error: BaseException) -> Raised:
-    """The outcome that stands for ``error``, its type named as one would import it."""
+    """Make the outcome for ``error``; its type is the name by which it can be imported."""
     kind = type(error)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     text = "".join(traceback.format_exception(error))
@@ -52,7 +52,7 @@ def raised(error: BaseException) -> Raised:
 
 
 class Link:
-    """Thread-safe; one background thread listens.
+    """Sends reports to the launcher from any thread; one background thread listens to it.
 
     Phases: ``starting``, ``joining`` (the start of RPC), ``running``, ``finished`` (only the common shutdown is left).
     """
@@ -63,7 +63,7 @@ class Link:
         self._launcher: int | None = None
         try:
             self._launcher = os.pidfd_open(launcher) if hasattr(os, "pidfd_open") else None
-        except ProcessLookupError:  # killed since it asked for this role
+        except ProcessLookupError:  # the launcher was killed after it asked for this role
             self._die()
         self._lock = threading.RLock()
         self._phase = Phase.STARTING
@@ -74,7 +74,7 @@ class Link:
         threading.Thread(target=self._listen, name="launcher", daemon=True).start()
 
     def send(self, kind: str, *content: object) -> None:
-        """Report to the launcher. What cannot be pickled raises here, and nothing is sent."""
+        """Report to the launcher. Content that cannot be pickled raises an error, and nothing is sent."""
         message = wire.dumps((kind, *content))
         with self._lock:
             self._pipe.send_bytes(message)
@@ -88,12 +88,12 @@ class Link:
             self.send(phase.value)
 
     def await_loss(self, error: RuntimeError) -> None:
-        """Before ``error``, of the start or the shutdown, is reported: it may be news of a dead peer.
+        """Wait before reporting ``error``, which the start or the shutdown raised: a dead peer may be its cause.
 
-        Then the launcher knows as well, and what it says is better than torch's "eof". Does not return in that
-        case; returns after `LOSS_SECONDS` in the other.
+        If it is, the launcher says so, and more clearly than torch's "eof": then the process ends here. Otherwise this
+        returns after `LOSS_SECONDS`.
         """
-        with self._lock:  # what is heard meanwhile has to wait for the text, not to find this thread at work on it
+        with self._lock:  # `_hear_of_loss` must find the whole text, or wait for it
             self._stack = "".join(traceback.format_exception(error))
         threading.Event().wait(LOSS_SECONDS)
 
@@ -101,7 +101,7 @@ class Link:
         sources: list[Any] = [self._pipe] + ([] if self._launcher is None else [self._launcher])
         while True:
             if self._pipe not in connection.wait(sources):
-                self._die()  # the launcher is gone, although something still holds its end of the pipe
+                self._die()  # the launcher is gone, although another process still has its end of the pipe
             try:
                 kind, *content = wire.loads(self._pipe.recv_bytes())
             except (EOFError, OSError):
@@ -117,8 +117,8 @@ class Link:
         with self._lock:
             self._lost = text
             if self._phase is Phase.RUNNING:
-                return  # it will meet the loss itself, at the latest when it enters the next phase
-            # Main waits inside torch, which knows no way out: rpc.shutdown() has no limit, and the
+                return  # the role will notice the loss itself, at the latest when it enters the next phase
+            # The main thread waits inside torch and cannot be interrupted: rpc.shutdown() has no limit, and the
             # rendezvous of init_rpc waits for 24 days.
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             stack = self._stack or "".join(traceback.format_stack(frame))

@@ -19,8 +19,8 @@ _ADDRESS_AT = 20  # of the four bytes of an IPv4 address in struct ifreq
 def listen_towards(master: str, environ: MutableMapping[str, str] = os.environ) -> None:
     """Tell TensorPipe and gloo the interface towards ``master``, each unless the user did.
 
-    By themselves they listen where the host's own name points to, which often is loopback. Where no interface can be
-    told they are left to that.
+    By default they listen on the address of the host's own name, which is often loopback. If no interface can be found,
+    this leaves the default.
     """
     name = interface_towards(master)
     if name is not None:
@@ -29,10 +29,11 @@ def listen_towards(master: str, environ: MutableMapping[str, str] = os.environ) 
 
 
 def interface_towards(master: str) -> str | None:
-    """The interface that has the address from which this machine would talk to ``master``, or None.
+    """The interface with the address from which this machine would talk to ``master``, or None.
 
-    On the master's own machine that is the one that has the address itself. None also if its *name* means loopback
-    here: others know it by another address (Debian's 127.0.1.1). Sends nothing; may ask the resolver.
+    On the master's own machine that is the interface with the master's address. If the master's *name* means loopback
+    here, the result is None, because other machines know it by another address (Debian's 127.0.1.1). Sends nothing; may
+    ask the resolver.
     """
     source = source_towards(master)
     if source is None or (is_loopback(source) and master != "localhost" and not is_loopback(master)):
@@ -44,7 +45,7 @@ def source_towards(master: str) -> str | None:
     """The address from which this machine would talk to ``master``."""
     try:
         found = socket.getaddrinfo(master, 9, type=socket.SOCK_DGRAM)  # a datagram socket's connect sends nothing
-    except (OSError, UnicodeError):  # the latter of a name that no network can have
+    except (OSError, UnicodeError):  # UnicodeError: no network can have this name
         return None
     for family, kind, protocol, _, address in found:
         try:
@@ -64,14 +65,14 @@ def is_loopback(address: str) -> bool:
 
 
 def addresses() -> list[tuple[str, str]]:
-    """(interface, address): of each interface its first IPv4 address, which is where it is listened, and all IPv6."""
+    """(interface, address) pairs: of each interface the first IPv4 address, where torch listens, and all IPv6 ones."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
             try:
                 answer = fcntl.ioctl(any_socket, _SIOCGIFADDR, struct.pack("256s", name.encode()))
             except OSError:
-                continue  # it has none
+                continue  # the interface has no IPv4 address
             found.append((name, socket.inet_ntoa(answer[_ADDRESS_AT : _ADDRESS_AT + 4])))
     return found + _addresses6()
 

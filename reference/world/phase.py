@@ -6,17 +6,17 @@ import enum
 
 
 class Phase(enum.StrEnum):
-    """A role reports the phases up to `FINISHED` itself; its launcher sets the others."""
+    """The phases up to `FINISHED` are reported by the role itself; its launcher sets the others."""
 
     STARTING = enum.auto()  # the process imports the launching script
-    JOINING = enum.auto()  # it starts RPC
-    RUNNING = enum.auto()  # it plays its function
+    JOINING = enum.auto()  # the role starts RPC
+    RUNNING = enum.auto()  # the role plays its function
     FINISHED = enum.auto()  # the function has returned, and only the common shutdown is left
-    TOLD = enum.auto()  # it was told that another role is lost
-    SILENT = enum.auto()  # its pipe is closed: it reports nothing more
-    GIVEN_UP = enum.auto()  # it is ended before the deadline
+    TOLD = enum.auto()  # the role was told that another role is lost
+    SILENT = enum.auto()  # the role's pipe is closed: it reports nothing more
+    GIVEN_UP = enum.auto()  # the role is ended before its deadline
     ENDED = enum.auto()
 
 
-# The phases in which a role only waits for others.
+# The phases in which a role can only wait for others.
 WAITING = (Phase.STARTING, Phase.JOINING, Phase.FINISHED, Phase.TOLD)

@@ -2,4 +2,4 @@
 
 import gc
 
-gc.freeze()  # what is here now is shared by all children; do not copy its pages for a collection
+gc.freeze()  # children share the memory of these objects; a collection in a child would copy its pages

@@ -22,22 +22,22 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
-from reference.system import network_namespace
+from reference.system import network_namespace, world_files
 from reference.training.rng import seed_for
 from reference.world import startup_errors, wire
 from reference.world.link import Link, die_with_parent, raised
 from reference.world.phase import Phase
 from reference.world.rpc_agent import listen_on_loopback, start_agent
 
-# The launcher's question to an overdue role: write every thread's stack, then end.
+# The launcher sends this signal to an overdue role: write every thread's stack, then end.
 STACKS_SIGNAL = signal.SIGUSR2
 
 
 @dataclass(frozen=True)
 class RoleConfig:
-    """What one role's process is told at its start. Callables travel as pickles, opened in the role.
+    """What the launcher tells one role's process at its start. Callables are pickles, which the role unpickles.
 
-    ``network``: what `network_namespace.enter` takes; empty for a role that stays in its launcher's.
+    ``network``: the paths for `network_namespace.enter`; none for a role that stays in its launcher's network.
     """
 
     name: str
@@ -55,72 +55,72 @@ class RoleConfig:
 
     @property
     def log(self) -> Path:
-        return self.folder / f"{self.name}.log"
+        return world_files.log_of(self.folder, self.name)
 
     @property
     def stacks(self) -> Path:
-        return self.folder / f"{self.name}.stacks"
+        return world_files.stacks_of(self.folder, self.name)
 
 
-def main(post: RoleConfig, pipe: Connection) -> None:
-    """The target of one role's process. Ends the process with a status that tells how it went."""
+def main(config: RoleConfig, pipe: Connection) -> None:
+    """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
     startup_errors.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
-    os.setsid()  # Ctrl-C is for the launcher alone; and what this role starts can be ended with it
-    refused = _isolate(post)  # while this process has one thread
+    os.setsid()  # so Ctrl-C reaches only the launcher, and the role can be ended with all processes that it starts
+    refused = _isolate(config)  # while this process has only one thread
     die_with_parent()
-    link = Link(pipe, post.launcher)
+    link = Link(pipe, config.launcher)
     link.send("here")
-    outcome = refused or _prepare(post, link) or _play(post, link)
+    outcome = refused or _prepare(config, link) or _play(config, link)
     link.send("ended", outcome)
     sys.stdout.flush()
     sys.stderr.flush()
     if not isinstance(outcome, Returned):
-        # No shutdown, not even an ungraceful one: it waits for handlers that may wait for ever.
+        # No shutdown, not even an ungraceful one, because it waits for handlers that may wait forever.
         os._exit(outcome.code if isinstance(outcome, Exited) else 1)
 
 
-def _prepare(post: RoleConfig, link: Link) -> Raised | None:
+def _prepare(config: RoleConfig, link: Link) -> Raised | None:
     try:
         link.listen()
-        _open_log(post)
+        _open_log(config)
         listen_on_loopback()
-        prepare_process(post.name, post.threads)
-        if post.progress:
+        prepare_process(config.name, config.threads)
+        if config.progress:
             _forward_progress(link)
-    except (OSError, RuntimeError) as error:  # no room for a log, or no thread
+    except (OSError, RuntimeError) as error:  # no space for a log, or no thread can be started
         return raised(error)
     return None
 
 
-def _isolate(post: RoleConfig) -> Raised | None:
+def _isolate(config: RoleConfig) -> Raised | None:
     try:
-        network_namespace.enter(post.network)
+        network_namespace.enter(config.network)
     except OSError as error:
         why = error.strerror or error
-        text = f"{post.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
+        text = f"{config.name} cannot enter its world's network ({why}): wanted isolated=False, or a script that starts"
         return raised(WorldError(f"{text} no thread when it is imported"))
     return None
 
 
-def _play(post: RoleConfig, link: Link) -> Outcome:
+def _play(config: RoleConfig, link: Link) -> Outcome:
     try:
-        if post.before is not None:
-            _found("before", post.before)(post.name)
-        rendezvous = f"file://{post.folder / 'rendezvous'}"
+        if config.before is not None:
+            _found("before", config.before)(config.name)
+        rendezvous = f"file://{config.folder / world_files.RENDEZVOUS}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
-            start_agent(post.name, post.rank, post.world_size, rendezvous, post.backend, post.options)
+            start_agent(config.name, config.rank, config.world_size, rendezvous, config.backend, config.options)
         link.enter(Phase.RUNNING)
         value = None
-        if post.function is None:
+        if config.function is None:
             _serve(link)
         else:
-            value = _found("its function", post.function)()
+            value = _found("its function", config.function)()
         link.send("value", wire.dumps(Returned(value)))
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
-            rpc.shutdown()  # without limit: the launcher ends it when a peer is lost, and at the deadline
+            rpc.shutdown()  # without a timeout: the launcher ends it when a peer is lost, and at the deadline
         return Returned()
     except SystemExit as leaving:
         return Exited(_exit_code(leaving))
@@ -130,7 +130,7 @@ def _play(post: RoleConfig, link: Link) -> Outcome:
 
 
 def _found(what: str, sent: bytes) -> Any:
-    """What the launcher has sent by its name."""
+    """Unpickle what the launcher has sent by its name. Raises WorldError: this process cannot find it."""
     try:
         return wire.loads(sent)
     except (AttributeError, ImportError) as error:
@@ -148,7 +148,7 @@ def _peers_blamed(link: Link) -> Iterator[None]:
 
 
 def _exit_code(leaving: SystemExit) -> int:
-    """The status Python itself would leave with."""
+    """The exit status that Python itself would use."""
     if leaving.code is None or isinstance(leaving.code, int):
         return leaving.code or 0
     print(leaving.code, file=sys.stderr)  # noqa: T201 (what sys.exit("text") promises)
@@ -156,7 +156,7 @@ def _exit_code(leaving: SystemExit) -> int:
 
 
 def _serve(link: Link) -> None:
-    """Do the work that `World.call` sends, one piece at a time, until told to stop."""
+    """Do the work that `World.call` sends, one call at a time, until the launcher says stop."""
     while True:
         kind, *content = link.calls.get()
         if kind == "stop":
@@ -183,17 +183,18 @@ def _work(work: bytes) -> Outcome:
 def _let_go(error: BaseException | None) -> None:
     """Forget the frames of work that failed.
 
-    A future of torch keeps the exception that it was given, this its frames, and one of those often the future: a
-    circle that no collector sees, with everything that the work held, RRefs and so objects on other roles too.
+    A future of torch keeps its exception, the exception keeps its frames, and often a frame keeps the future. The
+    garbage collector does not see this cycle. It would keep everything that the work held, such as RRefs, and so
+    objects on other roles.
     """
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
 
 
-def _open_log(post: RoleConfig) -> None:
-    """Send everything this process writes to its log, C++ warnings and crash reports included."""
-    log = os.open(post.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+def _open_log(config: RoleConfig) -> None:
+    """Send everything that this process writes to its log, including C++ warnings and crash reports."""
+    log = os.open(config.log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(log, stream)
     os.close(log)
@@ -201,8 +202,8 @@ def _open_log(post: RoleConfig) -> None:
     sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     faulthandler.enable(file=2)
     signal.signal(STACKS_SIGNAL, signal.SIG_DFL)
-    # Chained to the default action: the process ends when the last stack is written, no GIL needed.
-    stacks = os.open(post.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
+    # After the last stack comes the signal's default action, which ends the process. None of this needs the GIL.
+    stacks = os.open(config.stacks, os.O_CREAT | os.O_WRONLY, 0o600)
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True, chain=True)
     logging.basicConfig(
         stream=sys.stderr,
@@ -213,20 +214,20 @@ def _open_log(post: RoleConfig) -> None:
 
 
 def prepare_process(name: str, threads: int) -> None:
-    """Random states by the role's name, and as many threads an operator as asked for."""
+    """Seed the random states by the role's name, and set the number of threads per operator."""
     seed = seed_for(0, name)
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    torch.default_generator.manual_seed(seed)  # not torch.manual_seed: it also prepares CUDA, 5 ms a role
+    torch.default_generator.manual_seed(seed)  # torch.manual_seed would prepare CUDA, too: 5 ms per role
     torch.set_num_threads(threads)
-    # Distributed autograd works on all gradients but the first to come in these threads: with several, all
+    # Distributed autograd computes all gradients except the first to arrive in these threads. With several threads all
     # micro-batches of a pipeline end together, and the stage before cannot begin (docs/benchmarks.md).
-    with suppress(RuntimeError):  # said already, by whoever called `run_rank`
+    with suppress(RuntimeError):  # the caller of `run_rank` has set the number already
         torch.set_num_interop_threads(threads)
 
 
 class _Forward(logging.Handler):
-    """Sends the steps that tutorials log (`Recorder.step`) to the launcher."""
+    """Sends the launcher the steps that tutorials log (`Recorder.step`)."""
 
     def __init__(self, send: Callable[..., None]) -> None:
         super().__init__(logging.INFO)

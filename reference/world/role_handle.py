@@ -22,15 +22,15 @@ from reference.world.link import raised
 from reference.world.phase import Phase
 from reference.world.role import STACKS_SIGNAL
 
-# How long an overdue role may take to write its stacks before it is killed without them (seconds).
+# Seconds that an overdue role has to write its stacks; then it is killed without them.
 STACKS_SECONDS = 2.0
 
-# Where nothing was heard of a role. Of an exception it would have been (`startup_errors`).
+# Said of a role that ended without any message. An exception would have been reported (`startup_errors`).
 BEFORE_ITS_ROLE = (
     "while it imported the launching script, as every role does: launch below `if __name__ == '__main__':`"
 )
 
-# Read at once from a role (bytes).
+# The most bytes to read from a role at once.
 CHUNK = 1 << 20
 
 Progress = Callable[[str, dict[str, Any]], None]
@@ -62,7 +62,7 @@ class RoleHandle:
         self._sending = threading.Lock()
 
     def send(self, *message: object) -> None:
-        """Tell the role something. A role that is gone hears nothing; its end is on its way."""
+        """Send the role a message. If the role is gone, nothing happens: its end will be noticed."""
         content = wire.dumps(message)
         with self._sending, contextlib.suppress(OSError):
             self.pipe.send_bytes(content)
@@ -75,7 +75,7 @@ class RoleHandle:
         return min((due for due in times if due is not None), default=None)
 
     def receive(self, on_progress: Progress | None) -> bool:
-        """Take what has come, without waiting for the rest of it. False when there will be no more."""
+        """Read what has arrived, without waiting for the rest of a message. False if nothing more will come."""
         try:
             chunk = os.read(self.pipe.fileno(), CHUNK)
         except OSError:
@@ -99,22 +99,22 @@ class RoleHandle:
             self.phase = Phase(kind)
 
     def overdue(self) -> None:
-        """Ask for the stacks, once; kill the role that does not even write those.
+        """Ask the role for its stacks once; when called again, kill it.
 
-        Where the kernel holds on to it (a debugger, a disk that does not answer) it is due again a while later, not at
-        once: waiting for its end must not keep a core busy.
+        A killed role may stay for a while, because of a debugger or a disk that does not answer. Then its next deadline
+        is some seconds later, not now, so that waiting for its end does not keep a core busy.
         """
         asked, self._asked = self._asked, time.monotonic()
         if asked is not None:
-            self._kernel_state = self._kernel_state or state_of(self.pid)  # not what it is once it is killed
+            self._kernel_state = self._kernel_state or state_of(self.pid)  # the state before the kill
             self.kill()
             return
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, STACKS_SIGNAL)
-            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL
+            os.kill(self.pid, signal.SIGCONT)  # a stopped process handles no other signal before this one
 
     def give_up(self, why: str) -> None:
-        """It is overdue before its time."""
+        """End the role before its deadline; ``why`` becomes part of its outcome."""
         self.phase, self._why = Phase.GIVEN_UP, why
         if self._asked is None:
             self.overdue()
@@ -124,15 +124,15 @@ class RoleHandle:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)  # it may not have made its group yet
+            os.kill(self.pid, signal.SIGKILL)  # the role may not have made its process group yet
 
     def end(self) -> None:
-        """The process is gone: settle how it ended."""
+        """Set the outcome, after the process has ended."""
         self.process.join()
         self.ended = time.monotonic()
         code = self.process.exitcode or 0
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started
+            os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started
         if self._asked is not None:
             self.outcome = Overdue(self._read_stacks(), self._why)
         elif code < 0:
@@ -160,9 +160,9 @@ class RoleHandle:
 
 
 def _opened(value: bytes) -> Outcome:
-    """What a role returned or how its work ended; an exception if it cannot be read here."""
+    """Unpickle an outcome; if that fails here, the outcome is the exception."""
     try:
         outcome: Outcome = wire.loads(value)
-    except Exception as error:  # a class that is not importable here, or that cannot be made from its arguments
+    except Exception as error:  # its class cannot be imported here, or cannot be made from its arguments
         return raised(error)
     return outcome

@@ -13,13 +13,13 @@ import torch.distributed.rpc as rpc
 from reference.outcome import WorldError
 from reference.roles import Roles
 
-# Sockets for messages, and large tensors straight from the sender's memory, where the kernel lets siblings read
-# each other's (else by socket as well). Starts in half the time of torch's default, also with 64 roles, for which
-# that fails; and it does not keep a core busy with waiting (docs/benchmarks.md).
+# Messages go through sockets. Large tensors are read from the sender's memory if the kernel lets sibling processes do
+# that, and otherwise go through sockets, too. These options start in half the time of torch's default, which also fails
+# with 64 roles; and they do not keep a core busy with waiting (docs/benchmarks.md).
 LOCAL_OPTIONS: Mapping[str, Any] = {"_transports": ["uv"], "_channels": ["cma", "basic"]}
 
 
-# What TENSORPIPE takes, as keyword arguments; but the rendezvous is a world's own.
+# The options of TENSORPIPE, as keyword arguments, without the rendezvous, which is the world's own.
 KNOWN = [
     option
     for option in inspect.signature(rpc.TensorPipeRpcBackendOptions).parameters
@@ -28,13 +28,14 @@ KNOWN = [
 
 
 def chosen_options(roles: object, name: str, backend: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What role ``name`` gets: `LOCAL_OPTIONS`, over them the roles' own, over those the caller's.
+    """The options of role ``name``: `LOCAL_OPTIONS`, overridden by the roles' own, overridden by the caller's.
 
-    Neither of the first two for another backend; and not `LOCAL_OPTIONS` with ``device_maps``, which need
+    Another backend gets only the caller's. With ``device_maps``, `LOCAL_OPTIONS` are left out, because device maps need
     channels for CUDA.
 
     Raises:
-        WorldError: an option that TENSORPIPE does not know. Of other backends a role may register them itself.
+        WorldError: TENSORPIPE does not know an option. Those of other backends are not checked, because a role may
+            register the backend itself.
     """
     own = {**roles.options, **roles.each.get(name, {})} if isinstance(roles, Roles) else {}
     given = dict(options or {})
@@ -43,17 +44,17 @@ def chosen_options(roles: object, name: str, backend: str | None, options: Mappi
     together = {**own, **given}
     unknown = [repr(option) for option in together if option not in KNOWN]
     if unknown:
-        raise WorldError(f"no RPC option {', '.join(unknown)}, wanted some of {', '.join(KNOWN)}")
+        raise WorldError(f"unknown RPC option {', '.join(unknown)}, wanted some of {', '.join(KNOWN)}")
     return together if "device_maps" in together else {**LOCAL_OPTIONS, **together}
 
 
 def listen_on_loopback() -> None:
-    """Keep the agent and gloo off every other interface: their requests are pickles, so code."""
+    """Let the agent and gloo listen on loopback only, because their requests are pickles, and so code."""
     os.environ["TP_SOCKET_IFNAME"] = os.environ["GLOO_SOCKET_IFNAME"] = "lo"
 
 
 def silence_upstream() -> None:
-    """Upstream's warnings about upstream's own code, of which a user can change nothing (erratum 0.10)."""
+    """Ignore upstream's warnings about upstream's own code, which no user can change (erratum 0.10)."""
     # init_rpc's use of ProcessGroupGloo (issue 149393)
     warnings.filterwarnings("ignore", message=r"(?s).*ProcessGroupGloo", category=UserWarning)
     # DistributedOptimizer's functional optimizers, on the owner of the parameters
@@ -68,17 +69,17 @@ def start_agent(
     backend: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments.
+    """Call ``init_rpc`` without its deprecation warnings; ``options`` are the backend's keyword arguments.
 
     Raises:
-        KeyError: a backend that is not registered.
-        TypeError: an option that the backend does not know.
+        KeyError: the backend is not registered.
+        TypeError: the backend does not know an option.
     """
-    # Looked up now: registering a backend replaces this enumeration.
+    # Looked up only now, because registering a backend replaces this enumeration.
     kind = rpc.backend_registry.BackendType[backend or "TENSORPIPE"]
     wanted = {"init_method": init_method, **(options or {})}
     if kind.name == "TENSORPIPE":
-        # Not torch's own constructor for this: it drops device_maps without a word.
+        # Not by torch's own function for this, which drops device_maps silently.
         built = rpc.TensorPipeRpcBackendOptions(**wanted)
     else:
         built = rpc.backend_registry.construct_rpc_backend_options(kind, **wanted)

@@ -20,11 +20,12 @@ from reference.outcome import WorldError
 from reference.system import isolated_network, temporary_folders
 from reference.system.interrupts import held
 from reference.system.private_folder import make_private
+from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.world import wire
 from reference.world.role import RoleConfig, main
 from reference.world.role_handle import RoleHandle
 
-# The longest deadline (seconds): eleven days, well within what the kernel's clocks can wait.
+# The longest deadline in seconds: eleven days, which every clock of the kernel can wait for.
 LONGEST = 1e6
 
 _NAME = re.compile(r"[A-Za-z0-9_:-]{1,127}")
@@ -32,25 +33,25 @@ _context = multiprocessing.get_context("forkserver")
 
 
 def check_deadline(deadline: float, what: str = "a deadline") -> None:
-    """Raises WorldError unless it is a number of seconds that can be waited for."""
+    """Raises WorldError unless ``deadline`` is a number of seconds that can be waited for."""
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not 0 < deadline <= LONGEST:
         raise WorldError(f"{what} is a positive number of seconds, at most {LONGEST:.0e}, got {deadline!r}")
 
 
 def check_main() -> None:
-    """Every role imports the launching script again: it must be a file, and must not launch by being imported."""
+    """Check the launching script. Every role imports it again, so it must be a file and must not launch at import."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise WorldError("launched while a role imports this script: launch below `if __name__ == '__main__':`")
     main = sys.modules["__main__"]
     if not hasattr(main, "__spec__"):
-        main.__spec__ = None  # `python -m pdb` has taken it away (until Python 3.13), and multiprocessing asks for it
+        main.__spec__ = None  # `python -m pdb` removes it (until Python 3.13), but multiprocessing reads it
     script = getattr(main, "__file__", None)
     if script is not None and main.__spec__ is None and not Path(script).exists():
         raise WorldError(f"a script that launches must be a file that roles can import, got {script}")
 
 
 def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[str, Any] | None) -> None:
-    """Refuse what could not start. Raises WorldError."""
+    """Raises WorldError if a world with these arguments could not start."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise WorldError(f"roles are a mapping or a list of names, got {names!r}")
     if not names:
@@ -65,14 +66,14 @@ def check(names: Sequence[str], deadline: float, threads: int, options: Mapping[
         raise WorldError(f"threads must be at least 1, got {threads!r}")
     if options is not None and not isinstance(options, Mapping):
         raise WorldError(f"options are a mapping, got {options!r}")
-    # torch takes 0 for "no limit" in calls, and then for "no time" at the start (0.11).
+    # To torch 0 means "no limit" in calls, but "no time" at the start (0.11).
     timeout = (options or {}).get("rpc_timeout", 1)
     if not isinstance(timeout, int | float) or not timeout > 0:
         raise WorldError(f"rpc_timeout must be a positive number of seconds, got {timeout!r}")
 
 
 def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) -> Path:
-    """The world's folder, without what an earlier world left in it. Raises WorldError: it cannot be one."""
+    """Make the world's folder, or empty it of an earlier world's files. Raises WorldError: it cannot be used."""
     if folder is None:
         return temporary_folders.make("world-")
     place = Path(folder)
@@ -88,27 +89,26 @@ def prepare_folder(folder: str | os.PathLike[str] | None, names: Sequence[str]) 
 
 
 def _renew(place: Path, names: Sequence[str]) -> None:
-    meeting = place / "rendezvous"
-    stale = [place / f"{name}.{kind}" for name in names for kind in ("log", "stacks")]
+    meeting = place / RENDEZVOUS
+    stale = [file_of(place, name) for name in names for file_of in (log_of, stacks_of)]
     if stranger := _stranger(meeting, stale):
         raise WorldError(f"{place} has {stranger.name}, which no world has written: wanted a folder without it")
     for each in (meeting, *stale):
         each.unlink(missing_ok=True)
-    # Before torch's store makes it for everybody to read: in a folder of the caller's, others may be able to.
+    # Made here, because torch's store would let everybody read it, and a caller's folder may be open to others.
     os.close(os.open(meeting, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _stranger(meeting: Path, stale: Sequence[Path]) -> Path | None:
-    """A file that has the name of a world's, and is the user's own. A role leaves its log and its stacks, both, and
-    whoever has met another there has left both before."""
-    worlds = {each.stem for each in meeting.parent.glob("*.stacks") if each.with_suffix(".log").exists()}
-    if meeting.exists() and meeting.stat().st_size and not worlds:
+    """Find a file that has the name of a world's file, but is the user's own: no role has left both of its files."""
+    roles = roles_of(meeting.parent)
+    if meeting.exists() and meeting.stat().st_size and not roles:
         return meeting
-    return next((each for each in stale if each.stem not in worlds and os.path.lexists(each)), None)
+    return next((each for each in stale if each.stem not in roles and os.path.lexists(each)), None)
 
 
 class _OfFiles(wire.Pickler):
-    """Refuses functions and classes of a `__main__` that no role can import, as an interactive Python's."""
+    """Refuses functions and classes of a `__main__` that no role can import, such as an interactive Python's."""
 
     def persistent_id(self, value: object) -> None:
         if isinstance(value, FunctionType | type) and value.__module__ == "__main__":
@@ -118,13 +118,13 @@ class _OfFiles(wire.Pickler):
 
 
 def _can_be_imported(main: ModuleType) -> bool:
-    """Whether multiprocessing has each role import it: a file, or a module, but no package's ``__main__.py``."""
+    """Whether multiprocessing lets each role import ``main``: a file or a module, but no package's ``__main__.py``."""
     spec = main.__spec__
     return getattr(main, "__file__", None) is not None if spec is None else not f".{spec.name}".endswith(".__main__")
 
 
 def pickled(what: str, value: object) -> bytes:
-    """``value`` as bytes for another process. Raises WorldError naming ``what`` cannot be sent."""
+    """Pickle ``value`` for another process. Raises WorldError, which names ``what``: it cannot be sent."""
     try:
         return wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -133,15 +133,15 @@ def pickled(what: str, value: object) -> bytes:
         ) from error
 
 
-# Modules besides that every role will import, for who knows of some: 30 ms a role, else.
+# Further modules that every role will import: a caller may add some here. Otherwise each role takes 30 ms for them.
 also_preloaded: list[str] = []
 
 
 def preloaded() -> list[str]:
-    """What the forkserver imports, once: of the tutorials those that are loaded here, which take it up to 2 s.
+    """The modules that the forkserver imports once, which takes up to 2 s: of the tutorials, those loaded here.
 
-    ``torch._dynamo`` takes a second of these; torch imports it when a process makes its first optimizer, or logs its
-    first error with a traceback.
+    ``torch._dynamo`` takes one of these seconds. torch would import it in each role, with the first optimizer or the
+    first logged error with a traceback.
     """
     tutorials = loaded()
     optimizing = ["torch._dynamo"] if tutorials else []
@@ -150,19 +150,21 @@ def preloaded() -> list[str]:
 
 
 _server: Any = forkserver._forkserver
-# The ids of forkservers that have forked a role, so have imported what they are to; None: there is none.
+# The ids of forkservers that have forked a role, and so have finished their imports. None stands for no forkserver.
 _serving: set[int | None] = {None}
 
 
 @contextmanager
 def _forkserver() -> Iterator[None]:
-    """Start the forkserver, if there is none. One that is interrupted while it starts, for which it takes up to 2 s, is
-    ended: it would fork a role for nobody."""
+    """Start the forkserver if there is none.
+
+    Its start takes up to 2 s. If that is interrupted, end it, because it would still fork a role that nobody wants.
+    """
     _context.set_forkserver_preload(preloaded())
     resource_tracker.ensure_running()  # it unblocks signals
-    with held():  # until it has said so (`preload_first`), Ctrl-C would end it with a traceback
+    with held():  # Ctrl-C would end the forkserver with a traceback, until `preload_first` has run there
         forkserver.ensure_running()
-        temporary_folders.claim(Path(util.get_temp_dir()))  # where its socket is
+        temporary_folders.claim(Path(util.get_temp_dir()))  # it has the forkserver's socket
     try:
         yield
     except KeyboardInterrupt:
@@ -172,7 +174,7 @@ def _forkserver() -> Iterator[None]:
 
 
 def network() -> isolated_network.Network:
-    """The network of isolated roles, made while the forkserver begins to import."""
+    """Make or return the network of isolated roles, while the forkserver begins its imports."""
     try:
         with _forkserver():
             return isolated_network.network()
@@ -180,14 +182,14 @@ def network() -> isolated_network.Network:
         raise WorldError(f"the process server cannot be started: {error.strerror or error}") from error
 
 
-def start(post: RoleConfig) -> RoleHandle:
+def start(config: RoleConfig) -> RoleHandle:
     """Fork one role from the forkserver."""
     try:
         ours, theirs = _context.Pipe()
     except OSError as error:
-        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
+        raise WorldError(f"{config.name} cannot be started: {error.strerror or error}") from error
     try:
-        process = _context.Process(target=main, args=(post, theirs), name=post.name)
+        process = _context.Process(target=main, args=(config, theirs), name=config.name)
         with _forkserver():
             process.start()
         _serving.add(_server._forkserver_pid)
@@ -199,7 +201,7 @@ def start(post: RoleConfig) -> RoleHandle:
         ) from error
     except OSError as error:
         ours.close()
-        raise WorldError(f"{post.name} cannot be started: {error.strerror or error}") from error
+        raise WorldError(f"{config.name} cannot be started: {error.strerror or error}") from error
     finally:
         theirs.close()
-    return RoleHandle(post.name, process, ours, post.stacks)
+    return RoleHandle(config.name, process, ours, config.stacks)

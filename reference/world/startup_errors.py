@@ -22,7 +22,7 @@ _begun: list[bool] = []
 
 
 def watch() -> None:
-    """Of the processes that this forkserver forks: it calls `sys.excepthook` for what ends one."""
+    """Report errors of the processes that this forkserver forks: it calls `sys.excepthook` if an error ends one."""
     sys.excepthook = partial(_report, sys.excepthook)
 
 

@@ -17,7 +17,7 @@ from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
 
 
 class Supervisor(threading.Thread):
-    """Runs until every handle has its outcome."""
+    """The thread that watches all roles, until every handle has its outcome."""
 
     def __init__(self, handles: dict[str, RoleHandle], on_progress: Progress | None, grace: float) -> None:
         super().__init__(name="world", daemon=True)
@@ -31,7 +31,7 @@ class Supervisor(threading.Thread):
         self._done = threading.Event()
 
     def wait(self) -> None:
-        """Until every handle has its outcome. Not `join`: once interrupted, that takes a thread for ended."""
+        """Wait until every handle has its outcome. `join` would not do: if it is interrupted, it says that it ended."""
         self._done.wait()
         self.join()
 
@@ -52,14 +52,14 @@ class Supervisor(threading.Thread):
         return future
 
     def expire(self) -> None:
-        """Every deadline is now."""
+        """Set every deadline to now."""
         with self._lock:
             for handle in self._open():
                 handle.due = time.monotonic()
         self._look_again()
 
     def _look_again(self) -> None:
-        """The nearest deadline may be another one."""
+        """Wake the thread, because the next deadline may have changed."""
         with contextlib.suppress(OSError):
             self._waker.send_bytes(b"look")
 
@@ -107,7 +107,7 @@ class Supervisor(threading.Thread):
 
     def _end_overdue(self) -> None:
         late = [handle for handle, due in self._deadlines() if due <= time.monotonic()]
-        # Those that only wait to shut down are victims: they hear whom they waited for, and may say so.
+        # Roles that only wait to shut down are victims: they are told whom they waited for, and report that.
         culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]
         for handle in culprits or late:
             handle.overdue()
@@ -128,7 +128,7 @@ class Supervisor(threading.Thread):
             handle.end()
 
     def _tell_of_losses(self) -> None:
-        """When one is gone and the rest only wait to start or to shut down together, they wait in vain."""
+        """If a role is gone and the others only wait for a common start or shutdown, tell them: they wait in vain."""
         lost = [s for s in self.handles.values() if s.outcome is not None and not isinstance(s.outcome, Returned)]
         rest = self._open()
         if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):

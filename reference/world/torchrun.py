@@ -1,4 +1,4 @@
-"""Play one role as one rank of torchrun, which has no launcher and no world of ours."""
+"""Play one role as one rank of torchrun, without a launcher and a world of this package."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ def run_rank(
     options: Mapping[str, Any] | None = None,
     threads: int = 1,
 ) -> tuple[str, object]:
-    """Play, in this process, the role of its own rank, as started by ``torchrun``: (role, what it returned).
+    """Play in this process, which ``torchrun`` has started, the role of its rank: (role, the value that it returned).
 
-    Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles take ranks in their order. If LOCAL_WORLD_SIZE says
-    that all are on one machine, RPC and gloo listen on loopback only; else on the interface towards MASTER_ADDR
-    only, unless TP_SOCKET_IFNAME and GLOO_SOCKET_IFNAME say another (torchrun's own store is torchrun's affair).
-    torchrun ends the other ranks of a machine when one dies; those of other machines see it themselves.
+    Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Roles have ranks in their order. If LOCAL_WORLD_SIZE says that
+    all ranks are on one machine, RPC and gloo listen on loopback only. Otherwise they listen only on the interface
+    towards MASTER_ADDR, unless TP_SOCKET_IFNAME and GLOO_SOCKET_IFNAME name another one. torchrun chooses itself where
+    its own store listens. When a rank dies, torchrun ends the other ranks of its machine; ranks on other machines
+    notice it themselves.
 
     Raises:
-        WorldError: not under torchrun, or another number of processes than of roles.
-        PeerLost: another rank ended before its role's function had returned; or not all did within ``deadline``
-            seconds of this one.
+        WorldError: torchrun has not started this process, or the number of processes is not that of the roles.
+        PeerLost: another rank ended before its role's function had returned; or not all ranks finished within
+            ``deadline`` seconds after this one.
         RuntimeError: the shutdown took longer than ``deadline`` seconds.
     """
     rank, size = _rank_and_size()
@@ -62,7 +63,7 @@ def run_rank(
 
 
 def _rank_and_size() -> tuple[int, int]:
-    """What torchrun says of this process. Raises WorldError: it has not started it, or says nonsense."""
+    """Read this process's rank and the number of ranks. Raises WorldError: torchrun has not set usable ones."""
     for variable in ("RANK", "WORLD_SIZE", "MASTER_PORT"):
         if number_in(variable) is None:
             given = shown(os.environ.get(variable))
@@ -76,6 +77,6 @@ def _rank_and_size() -> tuple[int, int]:
 
 
 def number_in(variable: str) -> int | None:
-    """The whole number, of nine digits at most, that an environment variable holds; None where it holds none."""
+    """The whole number of at most nine digits in an environment variable; None if it has none."""
     text = os.environ.get(variable, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

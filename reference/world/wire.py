@@ -1,6 +1,7 @@
-"""Encode values on their way between a role and its launcher: pickles with tensors as plain arrays.
+"""Encode values that a role and its launcher exchange: pickles with tensors as plain arrays.
 
-multiprocessing would hand a tensor over as shared memory that its sender must outlive; a role must not.
+multiprocessing would send a tensor as shared memory, and its sender would have to live until it is read. A role need
+not live that long.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...
         return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return]
     bits = tensor.detach().resolve_neg().contiguous()
     if bits.is_floating_point() and bits.dtype not in (torch.float16, torch.float32, torch.float64):
-        bits = bits.view(_INTEGERS[bits.element_size()])  # numpy has no such numbers: they travel as their bits
+        bits = bits.view(_INTEGERS[bits.element_size()])  # numpy lacks this dtype, so the bits are sent as integers
     return _rebuild, (bits.numpy(), tensor.dtype, tensor.requires_grad)
 
 
@@ -37,7 +38,7 @@ class Pickler(pickle.Pickler):
 
 
 def dumps(value: object, pickler: type[Pickler] = Pickler) -> bytes:
-    """``value`` as bytes. Raises whatever pickle raises for something that cannot be sent."""
+    """Pickle ``value``. Raises pickle's own error for a value that cannot be sent."""
     buffer = io.BytesIO()
     pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()

@@ -13,21 +13,22 @@ from typing import Any, Self
 
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.system import temporary_folders
+from reference.system.world_files import log_of
 from reference.world.role_handle import Progress, RoleHandle
 from reference.world.start import check_deadline, pickled
 from reference.world.supervisor import Supervisor
 
 Function = Callable[..., object]
 
-# Those that this process has launched and not closed.
+# The worlds that this process has launched and not closed.
 alive: weakref.WeakSet[World] = weakref.WeakSet()
 
-# Kept of each log when the world's folder goes (bytes).
+# The bytes of each log's end that are kept when the world's folder is removed.
 LOG_TAIL = 1 << 16
 
 
 class World:
-    """The processes of one run. Made by `launch`; leaving its ``with`` block ends every role at once."""
+    """The processes of one run. `launch` makes it; leaving its ``with`` block ends every role at once."""
 
     def __init__(
         self,
@@ -41,12 +42,12 @@ class World:
         isolated: bool,
     ) -> None:
         self.folder = folder
-        # Whether its roles have a network of their own.
+        # Whether the roles have a network of their own.
         self.isolated = isolated
         self._handles = handles
         self._idle = idle
         self._tails: dict[str, str] = {}
-        # Also for a world that nobody closed: when it is collected, or when this interpreter exits.
+        # A world that is never closed is cleaned when it is garbage-collected, or when this interpreter exits.
         self._clean = weakref.finalize(self, clean, handles, folder, keep)
         self._supervisor = Supervisor(handles, on_progress, grace)
         try:
@@ -62,24 +63,24 @@ class World:
 
     @property
     def outcomes(self) -> dict[str, Outcome]:
-        """How the roles that have ended so far did end."""
+        """The outcomes of the roles that have ended so far."""
         return {name: handle.outcome for name, handle in self._handles.items() if handle.outcome is not None}
 
     @property
     def busy(self) -> bool:
-        """Whether a role still plays, or, of idle ones, has a call to answer."""
+        """Whether a role still plays its function, or an idle role has a call to answer."""
         return any(handle.calls or not self._idle for handle in self._handles.values() if handle.outcome is None)
 
     @property
     def ended(self) -> dict[str, float]:
-        """When the roles that have ended so far did end (`time.monotonic`, seconds)."""
+        """When each role ended that has ended so far (`time.monotonic`, seconds)."""
         return {name: handle.ended for name, handle in self._handles.items() if handle.ended is not None}
 
     def wait(self) -> dict[str, Outcome]:
-        """Every role's outcome, when all have one: at the latest 6 s after the deadline.
+        """Wait until all roles have ended, at the latest 6 s after the deadline, and return every outcome.
 
-        A death is seen when it happens. Once a role is lost and all others wait in vain for a common start
-        or shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down.
+        A death is noticed when it happens. If a role is lost and all others wait in vain for a common start or
+        shutdown, these raise `PeerLost`. Idle roles (see `launch`) are told to shut down.
         """
         if self._idle:
             for handle in self._handles.values():
@@ -93,8 +94,8 @@ class World:
         """Run ``function(*args)`` on an idle role and return its value.
 
         Raises:
-            RoleFailed: it raised, or the role ended; a role that misses ``deadline`` (seconds) is ended.
-            WorldError: no such role, not an idle one, one that has shut down, or a function that cannot be sent.
+            RoleFailed: the function raised, or the role ended. A role that misses ``deadline`` (seconds) is ended.
+            WorldError: there is no such role, it is not idle or has shut down, or the function cannot be sent.
         """
         outcome = self._submit(role, function, args, deadline).result()
         if not isinstance(outcome, Returned):
@@ -102,33 +103,33 @@ class World:
         return outcome.value
 
     def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:
-        """Play ``roles`` on the idle roles of those names, at once, and wait for each one's outcome."""
+        """Run these functions on the idle roles of these names, all at once, and wait for each one's outcome."""
         for name in roles:
             self._check_call(name, deadline)
         futures = {name: self._submit(name, function, (), deadline) for name, function in roles.items()}
         return {name: future.result() for name, future in futures.items()}
 
     def log(self, role: str, tail: int | None = None) -> str:
-        """What the role has written to its standard output and error; after the world's end the last 64 KiB.
+        """Read the role's standard output and error; after the world's end only the last 64 KiB.
 
-        ``tail``: only so many bytes from the end.
+        ``tail``: read only this many bytes from the end.
         """
         if role in self._tails:
             return self._tails[role]
-        with suppress(FileNotFoundError), (self.folder / f"{role}.log").open("rb") as file:
+        with suppress(FileNotFoundError), log_of(self.folder, role).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0 if tail is None else max(0, size - tail))
             return file.read().decode(errors="replace")
         return ""
 
     def expire(self) -> dict[str, Outcome]:
-        """Take every role that has not ended for overdue now: each writes its stacks and is ended, within 6 s."""
+        """Make every role that has not ended overdue now: each writes its stacks and is ended, within 6 s."""
         self._supervisor.expire()
         self._supervisor.wait()
         return self.outcomes
 
     def close(self) -> None:
-        """End every role that has not ended. Nothing is left: no process, no file unless a folder was given."""
+        """End every role that has not ended. No process is left, and no file unless the caller gave a folder."""
         alive.discard(self)
         _kill(self._handles)
         self._supervisor.wait()
@@ -152,7 +153,7 @@ class World:
         if role not in self._handles:
             raise WorldError(f"no role {role!r}, wanted one of {', '.join(self._handles)}")
         if not self._idle:
-            raise WorldError(f"{role} plays a function of its own: only a world launched with names takes calls")
+            raise WorldError(f"{role} plays a function of its own: wanted a world launched with names for calls")
 
 
 def _kill(handles: Mapping[str, RoleHandle]) -> None:

@@ -558,8 +558,8 @@ _OF_FOLDERS = (
     Mutant(
         "disk-full-is-a-traceback",
         "reference/trace/trace.py",
-        "            except SafetensorError as error:  # which",
-        "            except RecursionError as error:  # which",
+        "            except SafetensorError as error:  # safetensors",
+        "            except RecursionError as error:  # safetensors",
         ("tests/reference/test_trace.py::test_a_save_onto_a_full_disk_leaves_the_old_file",),
         "a trace that does not fit on the disk ends the command with a traceback",
     ),

@@ -417,7 +417,7 @@ MUTANTS = (
     Mutant(
         "old-ledgers-stay",
         "faults/ledger/run_files.py",
-        "(*named, *ledgers, *_printed(ledgers), *_signs(place))",
+        "(*named, *ledgers, *_printed(place, ledgers), *_signs(place))",
         "named",
         ("tests/faults/test_launch_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",),
         "an earlier run's events count for this one",

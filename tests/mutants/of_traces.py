@@ -142,8 +142,8 @@ MUTANTS = (
     Mutant(
         "minus-zero",
         _CASE,
-        "        return value + wanted(0)  # not",
-        "        return value  # not",
+        "        return value + wanted(0)  # turns",
+        "        return value  # turns",
         ("tests/reference/test_case.py::test_equal_cases_have_equal_json",),
         "equal cases are written differently",
     ),
@@ -277,7 +277,7 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/training/replay.py",
+        "reference/training/arrivals.py",
         "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),

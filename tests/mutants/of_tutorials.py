@@ -125,10 +125,13 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-not-recorded",
-        _BATCH,
-        '{"arrivals": torch.tensor(arrivals)}',
-        '{"arrivals": torch.tensor(sorted(arrivals))}',
-        (f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",),
+        "reference/training/arrivals.py",
+        '{"arrivals": torch.tensor(order)}',
+        '{"arrivals": torch.tensor(sorted(order))}',
+        (
+            "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
+            f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        ),
         "the trace says rank order whoever came first",
     ),
     Mutant(
@@ -277,7 +280,7 @@ MUTANTS = (
     Mutant(
         "micro-batches-as-they-come",
         _SHARD,
-        "        return self._turnstile.run(number, lambda: self._compute(here, number))",
+        "        return self._executor.run(number, lambda: self._compute(here, number))",
         "        return self._compute(here, number)",
         ("tests/reference/test_shard.py::test_running_statistics_do_not_depend_on_arrival",),
         "micro-batches are computed in the order of their arrival",
@@ -337,8 +340,8 @@ MUTANTS = (
     Mutant(
         "broadcast-rewards",
         "reference/batch_reinforce.py",
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs.unsqueeze(-1) * each.unsqueeze(-2) / case.observers).sum()",
         ("tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[batch_reinforce-episodes]",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),

@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         "leaves-processes",
         "reference/world/role_handle.py",
-        "            os.killpg(self.pid, signal.SIGKILL)  # what the role itself had started",
+        "            os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started",
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_of_what_a_role_itself_had_started",),
         "what a role has started outlives it",
@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "stopped-is-not-continued",
         "reference/world/role_handle.py",
-        "            os.kill(self.pid, signal.SIGCONT)  # a stopped process takes no signal but this and SIGKILL",
+        "            os.kill(self.pid, signal.SIGCONT)  # a stopped process handles no other signal before this one",
         "            pass",
         (f"{_WORLD}::test_overdue_while_stopped",),
         "a stopped role cannot write its stacks",
@@ -249,7 +249,7 @@ MUTANTS = (
     Mutant(
         "no-thread-is-a-script-without-guard",
         _ROLE,
-        "    except (OSError, RuntimeError) as error:  # no room for a log, or no thread",
+        "    except (OSError, RuntimeError) as error:  # no space for a log, or no thread can be started",
         "    except KeyError as error:",
         (f"{_EARLY}::test_a_role_without_room_for_a_thread_says_so",),
         "a role that can make no thread leaves a traceback on the terminal, and a status alone",
@@ -377,7 +377,7 @@ MUTANTS = (
     Mutant(
         "isolated-in-name-only",
         _ROLE,
-        "        network_namespace.enter(post.network)",
+        "        network_namespace.enter(config.network)",
         "        network_namespace.enter(())",
         (f"{_ISOLATION}::test_an_isolated_role_reaches_nobody_outside",),
         "the roles of an isolated world stay in the launcher's network, where everybody reaches them",
@@ -393,8 +393,8 @@ MUTANTS = (
     Mutant(
         "plays-outside-its-network",
         _ROLE,
-        "    outcome = refused or _prepare(post, link) or _play(post, link)",
-        "    outcome = _prepare(post, link) or _play(post, link)",
+        "    outcome = refused or _prepare(config, link) or _play(config, link)",
+        "    outcome = _prepare(config, link) or _play(config, link)",
         (f"{_ISOLATION}::test_a_role_that_cannot_enter_its_network_says_so",),
         "a role that cannot enter its world's network plays where everybody reaches it",
     ),

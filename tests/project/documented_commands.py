@@ -72,12 +72,12 @@ _SIZES = {
 }
 
 _RUN = {
-    "--save FILE write the trace there, as safetensors (default: nowhere)": (
+    "--save FILE save the trace there, as safetensors (default: not saved)": (
         "reference/test_cli.py::test_a_real_run_saves_what_the_twin_computes",
         "reference/test_cli.py::test_a_failed_run_saves_nothing",
     ),
     "without --save: ends": ("reference/test_cli.py::test_steps_in_between_are_recorded_if_they_are_saved",),
-    "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)": (
+    "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)": (
         "reference/test_cli.py::test_options_make_the_case",
         "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
         "reference/test_shutdown_barrier.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
@@ -85,7 +85,7 @@ _RUN = {
 }
 
 _PICTURE = {
-    "--picture FILE where the table's picture goes (default: NAME.png, not replaced unasked)": (
+    "--picture FILE save the table's picture there (default: NAME.png, which is replaced only after asking)": (
         "reference/test_timing.py::test_an_earlier_picture_is_replaced_only_if_the_user_says_so",
         "reference/test_timing.py::test_the_table_and_the_picture",
         "reference/test_timing.py::test_refused_before_anything_starts",
@@ -149,16 +149,17 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "python -m faults check --help": {"DIR a run's folder": ("faults/test_exit_statuses.py::test_check", _BAD)},
     "python -m reference --help": {
-        "list the tutorials": ("reference/test_cli.py::test_list_names_every_tutorial",),
-        "train one on real RPC processes; `run NAME --help` gives every option, default and unit": (
+        "list list the tutorials": ("reference/test_cli.py::test_list_names_every_tutorial",),
+        "train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit": (
             "reference/test_cli.py::test_a_real_run_saves_what_the_twin_computes",
             "reference/test_cli.py::test_help_of_a_tutorial_names_every_field",
         ),
-        "run them and hold every tensor against the single-process twin": (
+        "run tutorials and compare every tensor with the single-process twin": (
             "reference/test_cli.py::test_a_real_verify_is_equal",
             "reference/test_cli.py::test_a_real_verify_with_a_wrong_twin_is_wrong",
         ),
-        "0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted.": (
+        "0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started; "
+        "130: interrupted.": (
             "reference/test_cli.py::test_bad_input",
             "reference/test_cli.py::test_a_failed_run_says_who_failed_and_how",
             "reference/test_cli.py::test_verify_says_what_is_wrong",
@@ -168,7 +169,9 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "python -m reference run pipeline --help": {
         **_RUN,
-        "--splits N,N,… a table of so many micro-batches each": ("reference/test_timing.py::test_splits",),
+        "--splits N,N,… time each of these numbers of micro-batches, as a table": (
+            "reference/test_timing.py::test_splits",
+        ),
         "--small with --splits: 16 images of 64 by 64": (
             "reference/test_timing.py::test_splits",
             "reference/test_timing.py::test_refused_before_anything_starts",
@@ -178,17 +181,19 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m reference run batch_reinforce --help": {
         **_RUN,
         **_PICTURE,
-        "--compare-batching run both modes with 1, 2, … observers: a table": (
+        "--compare-batching time both modes with 1, 2, … observers, as a table": (
             "reference/test_timing.py::test_both_modes_from_one_observer_on",
         ),
-        "--max-observers N up to so many observers (default: 10)": (
+        "--max-observers N with --compare-batching: the most observers (default: 10)": (
             "reference/test_timing.py::test_both_modes_from_one_observer_on",
             "reference/test_timing.py::test_refused_before_anything_starts",
         ),
     },
     "python -m reference verify --help": {
-        "NAME tutorials (default: all)": ("reference/test_cli.py::test_verify_without_names_runs_everything",),
-        "--long also the runs that take minutes, and what they must reach": (
+        "NAME a tutorial to verify (default: all)": (
+            "reference/test_cli.py::test_verify_without_names_runs_everything",
+        ),
+        "--long verify also runs that take minutes and must reach a goal": (
             "reference/test_cli.py::test_long_adds_rows_that_have_a_goal",
             "reference/test_cli.py::test_bad_input",
         ),

@@ -95,7 +95,7 @@ def _numbered(name: str, count: int) -> list[str]:
 
 
 # Everybody that a case of `tests.properties.cases` can need.
-SEATS: Mapping[str, list[str]] = {
+ROLE_NAMES: Mapping[str, list[str]] = {
     "parameter_server": ["ps", *_numbered("worker", cases.MOST)],
     "batch_parameter_server": ["ps", *_numbered("trainer", cases.MOST)],
     "sharded_parameter_server": [*_numbered("ps", cases.SERVERS), *_numbered("trainer", cases.MOST)],
@@ -113,7 +113,7 @@ def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iter
     """A world in which every case of this tutorial can be run, one after the other."""
     deadline = LIMIT * max(1.0, scale())
     prologue = partial(roles_idle.prepare, then=before)
-    with launch(SEATS[name], deadline=deadline, before=prologue) as world:
+    with launch(ROLE_NAMES[name], deadline=deadline, before=prologue) as world:
         yield world
 
 

@@ -274,12 +274,12 @@ def test_a_file_is_a_trace_or_refused_in_one_line(folder: Path, content: bytes) 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (one_tensor("abc/loss/x"), "a loss is named as '0003/loss/trainer1', got 'abc/loss/x'"),
+        (one_tensor("abc/loss/x"), "a loss has a name like '0003/loss/trainer1', got 'abc/loss/x'"),
         (one_tensor("0000/loss/x", shape=(2,)), "0000/loss/x: a loss is one number, got 2"),
         (one_tensor("../x"), "a tensor's name has no empty part, '.' or '..', got '../x'"),
         (one_tensor("0/\x1b[31m\0"), r"a tensor's name is printable and has at most 1000 characters, got '0/\x1b[31"),
         (one_tensor(shape=(1,) * 33), "0000/x: 33 dimensions, wanted at most 32"),
-        (one_tensor(shape=(0, 2**62)), "0000/x: a shape that nothing can count, (0, 4611686018427387904)"),
+        (one_tensor(shape=(0, 2**62)), "0000/x: too large a shape, (0, 4611686018427387904)"),
         (one_tensor(shape=(0, 2**63)), "holds a tensor that cannot be read"),
         (one_tensor(dtype="F8_E4M3"), "0000/x: not a plain tensor of real numbers (torch.float8_e4m3fn"),
     ],
@@ -389,7 +389,7 @@ def test_more_steps_than_tensors_are_wrong_at_once(name: str) -> None:
     case = kind(steps=9999 if "reinforce" in name else 2**1000)
     with soon():
         difference, verdict = judge(Trace(case, {"0000/x": torch.zeros(1)}), load(name).train_locally)
-    assert (verdict, difference[:13]) == ("wrong", "1 tensors of ")
+    assert (verdict, difference[:17]) == ("wrong", "got 1 tensors for")
 
 
 def test_a_learning_curve_that_is_not_in_the_trace_is_refused() -> None:

@@ -471,7 +471,9 @@ def test_a_world_of_other_trainers_than_the_case_says() -> None:
 
 
 def test_arrival_order_needs_a_replay() -> None:
-    with pytest.raises(TraceError, match=r"^the order of arrival decides bits: pass the run's trace as replay$"):
+    with pytest.raises(
+        TraceError, match=r"^the order of arrival decides bits: wanted the run's trace as replay, got None$"
+    ):
         twin(replace(SMALL, accumulation="arrival"))
 
 

@@ -238,7 +238,7 @@ def test_a_deadline_beyond_the_clock(
 ) -> None:
     """No processes for a number that the supervisor's wait cannot take."""
 
-    def start(post: object) -> None:
+    def start(config: object) -> None:
         pytest.fail("a process was started")
 
     monkeypatch.setattr("reference.world.launcher.start", start)
@@ -280,7 +280,7 @@ def test_a_disk_that_is_full_is_said_in_one_line(
     with files_of(16):
         assert main(["run", "parameter_server", "--steps", "2", "--save", str(save)]) == 1
     err = capsys.readouterr().err
-    assert err.startswith(f"error: trained, but {save} could not be written: ")
+    assert err.startswith(f"error: training succeeded, but {save} cannot be written: ")
     assert (err.count("\n"), "File too large" in err, list(tmp_path.iterdir())) == (1, True, [])
 
 
@@ -333,10 +333,8 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     assert main(arguments) == 0
     captured = capsys.readouterr()
     assert [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")] == ["list", "run", "verify"]
-    said = (
-        "Exit status 0: done and right; 1: it failed or differs; 2: bad input, which starts nothing; 130: interrupted."
-    )
-    assert said in captured.out
+    said = "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;"
+    assert f"{said}\n130: interrupted." in captured.out
     assert captured.err == ""
 
 
@@ -371,8 +369,8 @@ def test_help_of_a_tutorial_names_every_field(
         shape = "|".join(options) if options else kinds[item.metadata["type"]]
         option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
         assert f"{option} {item.metadata['help']} (default: {item.default})" in text
-    assert "--save FILE write the trace there" in text
-    assert "--deadline X seconds in all; under torchrun, of the shutdown (default: 3600)" in text
+    assert "--save FILE save the trace there" in text
+    assert "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)" in text
     assert " ".join((load(name).__doc__ or "").split()) in text
 
 
@@ -555,7 +553,7 @@ def test_verify_without_names_runs_everything(
 
     def pretend(case: Case, on_progress: object) -> Row:
         asked.append(case)
-        return Row(case, 7, 1.25, "0.50 of its bound in x", "within bound")
+        return Row(case, 7, 1.25, "the worst error is 0.50 of its bound, in x", "within bound")
 
     monkeypatch.setattr(verify_command, "verify", pretend)
     assert main(["verify"]) == 0
@@ -564,7 +562,7 @@ def test_verify_without_names_runs_everything(
     assert asked == wanted
     body = rows(capsys.readouterr().out)
     assert [row[0] for row in body] == [case.tutorial() for case in wanted]
-    assert body[0][2:] == ["7", "1", "1.2", "0.50 of its bound in x", "within bound"]
+    assert body[0][2:] == ["7", "1", "1.2", "the worst error is 0.50 of its bound, in x", "within bound"]
 
 
 def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

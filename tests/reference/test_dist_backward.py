@@ -16,7 +16,7 @@ from reference.rpc.dist_backward import backward
 from reference.system.error_text import cause_of
 from tests.support.roles_plain import name
 
-PATIENCE = 10.0
+LIMIT_SECONDS = 10.0
 # On c: a is in its hook.
 begun: torch.futures.Future[None] = torch.futures.Future()
 # On b: the backward pass of `Doomed` is about to fail.
@@ -34,7 +34,7 @@ class Doomed(torch.autograd.Function):
 
     @staticmethod
     def backward(*_: Any) -> Any:
-        rpc.rpc_sync("c", once_begun, timeout=PATIENCE)
+        rpc.rpc_sync("c", once_begun, timeout=LIMIT_SECONDS)
         failing.set_result(None)
         raise ValueError("planted")
 
@@ -64,7 +64,7 @@ def begin() -> None:
 def until_the_failure_is_known(_: torch.Tensor) -> None:
     """Runs on a, in the thread of the pass, as a hook of DDP's would."""
     rpc.rpc_sync("c", begin)
-    rpc.rpc_sync("b", once_failing, timeout=PATIENCE)
+    rpc.rpc_sync("b", once_failing, timeout=LIMIT_SECONDS)
     for _ in range(20):  # the failure comes before these answers
         rpc.rpc_sync("b", name)
     events.append("hook")
@@ -75,7 +75,7 @@ def made_elsewhere(leaf: torch.Tensor) -> torch.Tensor:
     made: list[torch.Tensor] = []
     thread = threading.Thread(target=lambda: made.append(leaf.clone()))
     thread.start()
-    thread.join(PATIENCE)
+    thread.join(LIMIT_SECONDS)
     return made[0]
 
 
@@ -95,7 +95,7 @@ def run(doomed: bool) -> tuple[list[str], float]:
             here.register_hook(until_the_failure_is_known)
         loss = here.sum() + rpc.rpc_sync("b", far, args=(leaf, doomed)).sum()
         try:
-            backward(context_id, loss, PATIENCE)
+            backward(context_id, loss, LIMIT_SECONDS)
         except RuntimeError as error:
             events.append(cause_of(error))
             return list(events), 0.0

@@ -116,7 +116,7 @@ def test_large_tensors_go_the_same_way_between_isolated_roles() -> None:
 
 @pytest.mark.parametrize("wanted", [0, 1, None, "yes"])
 def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
-    with pytest.raises(WorldError, match=rf"^isolated is True or False, got {wanted!r}$"):
+    with pytest.raises(WorldError, match=rf"^isolated must be True or False, got {wanted!r}$"):
         launch(["a"], isolated=wanted, folder=tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -1,4 +1,4 @@
-"""The turnstile: numbers in their order whatever the order of arrival, in one thread, and nobody waits in vain."""
+"""The executor: numbers in their order whatever the order of arrival, in one thread, and nobody waits in vain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from reference.rpc.ordered_executor import OrderedExecutor, PredecessorFailed
 
 
-def admit(turnstile: OrderedExecutor, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
+def admit(executor: OrderedExecutor, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
     """Which numbers have worked, in the order in which they did; the callers' errors are raised afterwards."""
     worked: list[int] = []
     threads = set()
@@ -26,7 +26,7 @@ def admit(turnstile: OrderedExecutor, arrivals: Sequence[int], failing: int | No
 
     with ThreadPoolExecutor(len(arrivals)) as callers:
         futures: dict[int, Future[int]] = {
-            number: callers.submit(turnstile.run, number, lambda number=number: work(number))  # type: ignore[misc]
+            number: callers.submit(executor.run, number, lambda number=number: work(number))  # type: ignore[misc]
             for number in arrivals
         }
     assert len(threads) <= 1
@@ -35,7 +35,7 @@ def admit(turnstile: OrderedExecutor, arrivals: Sequence[int], failing: int | No
         if future.exception() is None:
             assert future.result() == number
     found = {number: future.exception() for number, future in futures.items()}
-    # Without frames, which have a hold on the turnstile, so on its thread.
+    # Without frames, which have a hold on the executor, so on its thread.
     admit.errors = {n: e.with_traceback(None) for n, e in found.items() if e}  # type: ignore[attr-defined]
     return worked
 
@@ -51,42 +51,42 @@ def test_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
 
 
 def test_goes_on_where_it_was() -> None:
-    turnstile = OrderedExecutor(10)
-    assert admit(turnstile, [1, 0]) == [0, 1]
-    assert admit(turnstile, [3, 2]) == [2, 3]
+    executor = OrderedExecutor(10)
+    assert admit(executor, [1, 0]) == [0, 1]
+    assert admit(executor, [3, 2]) == [2, 3]
 
 
 def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
-    turnstile = OrderedExecutor(10)
-    assert admit(turnstile, [3, 2, 1, 0], failing=1) == [0]
+    executor = OrderedExecutor(10)
+    assert admit(executor, [3, 2, 1, 0], failing=1) == [0]
     found = errors()
     assert type(found[1]) is ZeroDivisionError
     for number in (2, 3):
         assert type(found[number]) is PredecessorFailed
-        assert str(found[number]) == f"number {number} has no turn: number 1 failed: ZeroDivisionError: seven"
-    with pytest.raises(PredecessorFailed, match=r"^number 4 has no turn: number 1 failed: ZeroDivisionError: seven$"):
-        turnstile.run(4, int)
+        assert str(found[number]) == f"number {number} cannot run: number 1 failed: ZeroDivisionError: seven"
+    with pytest.raises(PredecessorFailed, match=r"^number 4 cannot run: number 1 failed: ZeroDivisionError: seven$"):
+        executor.run(4, int)
 
 
 def test_a_missing_number_ends_the_wait_of_all_others() -> None:
     assert admit(OrderedExecutor(0.2), [0, 2, 3]) == [0]
     assert {number: str(error) for number, error in errors().items()} == {
-        number: f"number {number} has no turn: nothing for 0.2 s from number 1" for number in (2, 3)
+        number: f"number {number} cannot run: nothing for 0.2 s from number 1" for number in (2, 3)
     }
 
 
 def test_a_number_has_one_turn() -> None:
-    turnstile = OrderedExecutor(10)
-    turnstile.run(0, int)
-    with pytest.raises(PredecessorFailed, match=r"^number 0 has had its turn: 1 is due$"):
-        turnstile.run(0, int)
-    assert admit(turnstile, [1]) == [1]
+    executor = OrderedExecutor(10)
+    executor.run(0, int)
+    with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
+        executor.run(0, int)
+    assert admit(executor, [1]) == [1]
 
 
 def test_its_thread_ends_with_it() -> None:
-    turnstile = OrderedExecutor(10)
-    turnstile.run(0, int)
-    thread = next(thread for thread in threading.enumerate() if thread.name.startswith("turnstile"))
-    del turnstile
+    executor = OrderedExecutor(10)
+    executor.run(0, int)
+    thread = next(thread for thread in threading.enumerate() if thread.name.startswith("ordered"))
+    del executor
     thread.join(10)
     assert not thread.is_alive()

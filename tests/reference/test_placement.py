@@ -55,7 +55,9 @@ def test_the_order_of_the_names_decides_nothing(sizes: dict[str, int], seed: st.
 
 @pytest.mark.parametrize(("servers", "tensors"), [(0, 2), (3, 2), (-1, 2), (1, 0)])
 def test_too_many_servers(servers: int, tensors: int) -> None:
-    with pytest.raises(ValueError, match=rf"^{servers} servers, wanted 1 to {tensors}: one tensor each at least$"):
+    with pytest.raises(
+        ValueError, match=rf"^{servers} servers, wanted 1 to {tensors}: each needs at least one tensor$"
+    ):
         shards({str(index): 1 for index in range(tensors)}, servers)
 
 

@@ -140,6 +140,17 @@ class TestFailure:
             raise KeyError("no")
         assert error_of(waiting) == "RoundFailed: round 0: the report of b failed: KeyError: 'no'"
 
+    def test_work_that_fails_fails_the_round(self, barrier: Barrier[str]) -> None:
+        waiting, _ = barrier.join("a")
+        with pytest.raises(RoundFailed, match=r"^round 0: the sum failed: KeyError: 'no'$"), barrier.work("the sum"):
+            raise KeyError("no")
+        assert error_of(waiting) == "RoundFailed: round 0: the sum failed: KeyError: 'no'"
+
+    def test_no_work_begins_after_a_failure(self, barrier: Barrier[str]) -> None:
+        barrier.fail("a has gone")
+        with pytest.raises(RoundFailed, match=r"^round 0: a has gone$"), barrier.work("the sum"):
+            pytest.fail("begun")
+
     def test_a_refused_block_is_not_entered_and_fails_nothing(self, barrier: Barrier[str]) -> None:
         with pytest.raises(RoundFailed, match=r"^unknown trainer 'c'"), barrier.report("c"):
             pytest.fail("entered")

@@ -159,7 +159,7 @@ def test_every_tensor_counts() -> None:
     assert result.ratios == {"a": 0.5, "b": 2.0, "c": 0.0, "d": 0.0}
     assert result.worst == ("b", 2.0)
     assert result.holds is False
-    assert str(result).startswith("2.00 of its bound in b")
+    assert str(result).startswith("the worst error is 2.00 of its bound, in b")
     assert rounding_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
 
 
@@ -168,7 +168,9 @@ def test_what_may_be_rounding_alone_is_named() -> None:
     result = rounding_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
     assert result.holds is True
     assert result.blind == ("x",)
-    assert str(result).startswith("0.67 of its bound in x, which says nothing about 1 tensors: they are rounding alone")
+    assert str(result).startswith(
+        "the worst error is 0.67 of its bound, in x; there is no bound for 1 tensors, which are rounding alone"
+    )
     assert result.verdict == "unknown"
     assert rounding_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
 
@@ -228,7 +230,7 @@ def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
     got = rounding_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
     assert got.verdict == "within bound"
     assert [*got.hidden.rough] == (["0001/parameter/y"] if rough else [])
-    wanted = "; 1 tensors of the result are seen roughly: one element may be off in 0001/parameter/y by 1 %"
+    wanted = "; 1 tensors of the result are checked only roughly: one element may be off in 0001/parameter/y by 1 %"
     assert str(got).endswith(wanted) is rough
 
 
@@ -238,7 +240,9 @@ def test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone() -> 
     one[3] = 2.0
     got = rounding_bound(trace(right + one / 2), [trace(right + one)], trace(right, torch.float64))
     assert (got.verdict, got.hidden.rough) == ("within bound", {"x": 2.0})
-    assert str(got).endswith("; 1 tensors of the result are seen roughly: one element may be off in x by 2e+02 %")
+    assert str(got).endswith(
+        "; 1 tensors of the result are checked only roughly: one element may be off in x by 2e+02 %"
+    )
 
 
 def test_what_is_outside_is_wrong_whatever_cannot_be_judged() -> None:
@@ -286,7 +290,7 @@ def test_twins_that_decide_otherwise_do_not_widen_the_bound() -> None:
 
 
 def test_a_bound_needs_a_twin() -> None:
-    with pytest.raises(TraceError, match=r"^no twin to tell what rounding does$"):
+    with pytest.raises(TraceError, match=r"^got no twin to measure rounding with, wanted at least one$"):
         rounding_bound(trace([1.0]), [], trace([1.0], torch.float64))
 
 
@@ -318,7 +322,7 @@ def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> N
 
 
 def test_no_tensors_are_no_proof() -> None:
-    with pytest.raises(TraceError, match=r"^traces without a single tensor$"):
+    with pytest.raises(TraceError, match=r"^neither trace has a tensor, wanted at least one$"):
         rounding_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
 
 
@@ -398,7 +402,7 @@ def test_one_ulp_is_within_the_bound_of_a_natural_case(dtype: str) -> None:
     run = off(parameter_server.train_locally(replace(SERVER, dtype=dtype)), LAST, next_up)
     difference, verdict = judge(run, parameter_server.train_locally)
     assert verdict == "within bound"
-    form = rf"1 ULPs in {LAST}, 1 of 13 tensors differ; (0\.\d\d) of its bound in (\S+)"
+    form = rf"1 ULPs in {LAST}, 1 of 13 tensors differ; the worst error is (0\.\d\d) of its bound, in (\S+)"
     match = re.fullmatch(form, difference)
     assert match is not None, difference
     assert float(match[1]) <= 0.25  # of 16 or 17 roundings at least
@@ -411,7 +415,7 @@ def test_a_larger_error_is_wrong_in_a_natural_case(dtype: str, error: float) -> 
     run = off(parameter_server.train_locally(case), LAST, lambda weight: weight * (1 + error))
     difference, verdict = judge(run, parameter_server.train_locally)
     assert verdict == "wrong"
-    assert difference.endswith(f" of its bound in {LAST}")
+    assert difference.endswith(f" of its bound, in {LAST}")
 
 
 def test_a_tensor_without_counterpart_is_wrong() -> None:

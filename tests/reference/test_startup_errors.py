@@ -72,7 +72,7 @@ def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(
 
 
 def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     main = ModuleType("__main__")
     exec("def typed(): pass", vars(main))
     monkeypatch.setitem(sys.modules, "__main__", main)
@@ -83,7 +83,7 @@ def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["__main__", "shop.__main__"], ids=["folder", "package"])
 def test_a_function_of_a_packages_main_starts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """multiprocessing has no role import it."""
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     main = ModuleType("__main__")
     main.__spec__, main.__file__ = ModuleSpec(name, None), "/shop/__main__.py"
     exec("def typed(): pass", vars(main))

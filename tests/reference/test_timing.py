@@ -18,8 +18,8 @@ from reference.cli.timing import (
     CellFailed,
     Clock,
     Measured,
-    SweepError,
     Times,
+    TimingError,
     compare_batching,
     over_splits,
     several,
@@ -46,34 +46,34 @@ def compared(given: dict[str, Any], max_observers: int | None) -> Any:
 
 
 def test_both_modes_from_one_observer_on() -> None:
-    plan = compared({"steps": 3}, 2)
-    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in plan.cells()] == [
+    grid = compared({"steps": 3}, 2)
+    assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in grid.cells()] == [
         (1, "batched", 1, True, 3),
         (1, "unbatched", 1, False, 3),
         (2, "batched", 2, True, 3),
         (2, "unbatched", 2, False, 3),
     ]
     assert list(compared({}, None).rows) == list(range(1, 11))
-    assert plan.columns() == [
+    assert grid.columns() == [
         "observers",
         "batched seconds",
         "unbatched seconds",
-        "batched seconds an episode",
-        "unbatched seconds an episode",
+        "batched seconds per episode",
+        "unbatched seconds per episode",
     ]
 
 
 def test_splits() -> None:
-    plan: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
-    cases = [case for _, _, case in plan.cells()]
+    grid: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
+    cases = [case for _, _, case in grid.cells()]
     assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
-    assert plan.columns() == ["splits", "seconds", "seconds a batch"]
+    assert grid.columns() == ["splits", "seconds", "seconds per batch"]
     full: Any = over_splits(Splits, {}, {"splits": [2], "small": False})
     assert full.rows == {2: {"": Splits(num_split=2)}}
     assert over_splits(Splits, {}, {"splits": None, "small": False}) is None
-    with pytest.raises(SweepError, match=r"^--small needs --splits$"):
+    with pytest.raises(TimingError, match=r"^--small needs --splits$"):
         over_splits(Splits, {}, {"splits": None, "small": True})
-    with pytest.raises(SweepError, match=r"^--num-split cannot be given with --splits, which sets it$"):
+    with pytest.raises(TimingError, match=r"^--num-split cannot be given with --splits, which sets it$"):
         over_splits(Splits, {"num_split": 2}, {"splits": [1], "small": False})
 
 
@@ -100,9 +100,9 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
     ("arguments", "message"),
     [
         ("--max-observers 3", "--max-observers needs --compare-batching"),
-        ("--compare-batching --max-observers 0", "must be a whole number from 1, got '0'"),
-        ("--compare-batching --max-observers -1", "must be a whole number from 1, got '-1'"),
-        ("--compare-batching --max-observers ten", "must be a whole number from 1, got 'ten'"),
+        ("--compare-batching --max-observers 0", "must be a whole number, at least 1, got '0'"),
+        ("--compare-batching --max-observers -1", "must be a whole number, at least 1, got '-1'"),
+        ("--compare-batching --max-observers ten", "must be a whole number, at least 1, got 'ten'"),
         ("--compare-batching --max-observers 256", "observers must be at most 255, got 256"),
         ("--compare-batching --observers 3", "--observers cannot be given with --compare-batching"),
         ("--compare-batching --no-batch", "--batch cannot be given with --compare-batching"),
@@ -111,7 +111,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
         ("--compare-batching --picture x.txt", "cannot draw x.txt"),
         ("--compare-batching --picture no/x.png", "cannot write no/x.png: No such file or directory"),
         ("--compare-batching --env NoSuch-v1", "env must be a gymnasium environment"),
-        ("--picture x.png", "--picture is for a table of several runs, and none is asked for"),
+        ("--picture x.png", "--picture is for a table of several runs, got options for one run"),
     ],
 )
 def test_refused_before_anything_starts(
@@ -141,7 +141,7 @@ def test_the_table_and_the_picture(
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line[:1] == "│"]
     assert [row[0] for row in rows] == ["1", "2"]
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
-    assert "picture in batch_reinforce.png" in out
+    assert "picture saved to batch_reinforce.png" in out
     assert (tmp_path / "batch_reinforce.png").stat().st_size > 1000
 
 
@@ -163,7 +163,7 @@ def test_an_earlier_picture_is_replaced_only_if_the_user_says_so(
         monkeypatch.setattr("sys.stdin", Answers(answer))
         monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     said = refused(["--compare-batching"], capsys, monkeypatch)
-    assert said.endswith("batch_reinforce.png exists and is not replaced, wanted --picture FILE")
+    assert said.endswith("batch_reinforce.png exists and is not replaced, wanted another file by --picture FILE")
     assert (tmp_path / "batch_reinforce.png").read_text() == "an earlier one"
 
 

@@ -575,21 +575,24 @@ class TestProcesses:
         ({"roles": "ps"}, "roles are a mapping or a list of names, got 'ps'"),
         ({"roles": ["a"], "deadline": None}, "a deadline is a positive number of seconds, at most 1e+06, got None"),
         ({"roles": ["a"], "options": [1]}, "options are a mapping, got [1]"),
-        ({"roles": ["a"], "options": {"frob": 1, "init_method": "x"}}, f"no RPC option 'frob', 'init_method', {KNOWN}"),
-        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"no RPC option 7, {KNOWN}"),
+        (
+            {"roles": ["a"], "options": {"frob": 1, "init_method": "x"}},
+            f"unknown RPC option 'frob', 'init_method', {KNOWN}",
+        ),
+        ({"roles": Roles({"a": roles_plain.name}, {}, {"a": {7: 1}})}, f"unknown RPC option 7, {KNOWN}"),
     ],
 )
 def test_bad_arguments_start_nothing(
     arguments: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     with pytest.raises(WorldError) as caught:
         launch(**arguments)  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
 def test_a_function_that_cannot_be_sent_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference.world.launcher.start", lambda post: pytest.fail("a process was started"))
+    monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     with pytest.raises(WorldError, match=r"^a: cannot be sent to another process \(.*wanted a function at the top"):
         launch({"a": lambda: None})
 

@@ -135,9 +135,9 @@ def three() -> Iterator[World]:
 class TestNestedCalls:
     """b has four threads; a asks it at once for what waits at c, which has an answer when all have arrived there."""
 
-    def ask(self, world: World, function: Any, count: int, timeout: float = 10.0, patience: float = 20.0) -> Any:
+    def ask(self, world: World, function: Any, count: int, timeout: float = 10.0, own_timeout: float = 20.0) -> Any:
         world.call("c", plays.forget)
-        world.call("a", plays.start_nested, function, count, timeout, patience)
+        world.call("a", plays.start_nested, function, count, timeout, own_timeout)
         assert world.call("c", plays.await_waiting, count)
         world.call("c", plays.give, 1)
         return world.call("a", plays.take_nested)
