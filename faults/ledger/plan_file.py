@@ -12,7 +12,7 @@ PLAN = "plan.json"
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Read the plan of a run's folder. Raises PlanError: no plan there, or not a plan."""
+    """Read the plan of a run's folder. Raises PlanError: there is none, or it is not a plan."""
     path = Path(folder) / PLAN
     try:
         return Plan.from_json(content_of(path).decode())

@@ -67,14 +67,14 @@ PRELOADED = (
 )
 
 
-class Nursery:
-    """Starts the processes of one worker, one after the other. See nursery.py."""
+class PreforkedPytest:
+    """Starts the processes of one worker, one after the other. See preforked_pytest.py."""
 
     def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
         unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # copies share the bytecode of what they import
         self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("nursery.py")), *preloaded],
+            [sys.executable, str(Path(__file__).with_name("preforked_pytest.py")), *preloaded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._environment | ONE_THREAD,
@@ -117,22 +117,22 @@ class Nursery:
 _COMMON = (
     *("-m", ""),  # whatever the project's default leaves out
     *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
-    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
 )
 
 
-def collect(nursery: Nursery, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
+def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
     """Whether pytest finds all the tests in the copy at ``place``, and what it printed; their bytecode stays there."""
     arguments = ["--collect-only", *_COMMON, *tests]
-    status, said = nursery.run(place, arguments, HEALTHY_RUN_SECONDS)
+    status, said = preforked.run(place, arguments, HEALTHY_RUN_SECONDS)
     return status == 0, said
 
 
-def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
+def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
     """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
     limit = HEALTHY_RUN_SECONDS if all_of_them else RUN_SECONDS
-    status, said = nursery.run(place, _arguments(place, tests, report, all_of_them), limit)
+    status, said = preforked.run(place, _arguments(place, tests, report, all_of_them), limit)
     seconds = time.monotonic() - begun
     if status is None:
         return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")

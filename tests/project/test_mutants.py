@@ -190,7 +190,7 @@ def test_a_forkserver(monkeypatch, tmp_path):
         assert ours.recv() == (str(tmp_path), str(number), os.environ.get("OMP_NUM_THREADS"), True, ["main"])
         process.join()
         server = multiprocessing.forkserver._forkserver
-        assert (b"nursery.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
+        assert (b"preforked_pytest.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
         server._stop()
     assert add(1, 2) == 3
 
