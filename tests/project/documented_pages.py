@@ -134,7 +134,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
     "Other users of the same machine can connect to loopback, so they can run code as you in a role": (
         "reference/test_isolation.py::test_a_stranger_who_finds_a_roles_port_runs_code_in_it",
     ),
-    "Connecting from outside is refused, whoever tries": (
+    "Connecting from outside is refused to every user": (
         "reference/test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
         "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
     ),
@@ -160,7 +160,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
     "or for all of them `faults_isolated = true` in the ini file": (
         "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
     ),
-    "the roles are in the namespaces that the faults hurt": (
+    "the roles are in the namespaces that the faults hit": (
         "reference/test_isolation.py::test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world",
     ),
     "together with a user namespace, in which a role keeps its user and group": (
