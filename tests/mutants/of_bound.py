@@ -164,7 +164,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "ends-without-actions",
         "reference/reinforce.py",
-        '    # In "ends" too: two runs that act otherwise are not two roundings of one result.\n    recorder.put(',
+        '    # Actions are recorded in "ends", too: two runs with different actions are not two roundings of one result.\n'
+        "    recorder.put(",
         '    recorder.case.record == "every" and recorder.put(',
         (
             "tests/reference/test_rounding.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",

@@ -118,7 +118,7 @@ def test_one_world_for_many_runs() -> None:
 
 
 def test_a_twin_of_several_workers_needs_their_order() -> None:
-    with pytest.raises(TraceError, match=r"^with several workers the order of events decides: pass the run's trace"):
+    with pytest.raises(TraceError, match=r"^with several workers the order of events decides bits: wanted"):
         twin(Case(workers=2))
 
 
