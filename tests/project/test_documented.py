@@ -234,7 +234,7 @@ def test_the_python_of_the_readme(tmp_path: Path) -> None:
 # Promises that had no test.
 
 
-def test_the_python_that_is_needed() -> None:
+def test_the_needed_python_is_the_documented_one() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
 
@@ -259,7 +259,7 @@ def test_the_readme_names_every_tutorial() -> None:
         assert re.search(rf"^{name} .* equal$", readme, re.MULTILINE)
 
 
-def test_limits_that_are_not_given() -> None:
+def test_limits_that_are_not_given_have_the_documented_defaults() -> None:
     """A world's minute, and a script's five."""
     assert inspect.signature(launch).parameters["deadline"].default == 60
     assert inspect.signature(launch).parameters["grace"].default == 10
@@ -338,7 +338,7 @@ def test_a_soak_makes_a_hundred_times_the_examples() -> None:
     assert examples["soak"] == 100 * examples["default"]
 
 
-def test_what_ci_runs() -> None:
+def test_ci_runs_what_the_pages_say() -> None:
     assert "tox run -e ci\n" in (ROOT / ".ci" / "run").read_text()
     environments = ConfigParser(interpolation=None)
     environments.read(ROOT / "tox.ini")

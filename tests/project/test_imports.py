@@ -169,11 +169,11 @@ def test_all_forms_of_import_are_seen(source: str, wanted: set[str]) -> None:
         ("*", "faults", False),
     ],
 )
-def test_what_lies_within_a_package(name: str, package: str, hit: bool) -> None:
+def test_a_module_lies_within_its_package_only(name: str, package: str, hit: bool) -> None:
     assert within({name}, package) == ({name} if hit else set())
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_modules_of_both_packages_are_found() -> None:
     assert {f"{module.replace('.', '/')}.py" for module in MODULES} <= set(map(str, files("reference")))
     assert Path("faults/__init__.py") in files("faults")
     assert Path("tests/project/test_imports.py") in files("tests")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_it_can_be_planted(mutant: Mutant) -> None:
+def test_every_mutant_can_be_planted(mutant: Mutant) -> None:
     texts = {file: (ROOT / file).read_text() for file, _, _ in mutant.places}
     for place, (file, _, new) in enumerate(mutant.places):
         assert file.startswith(("reference/", "faults/", "torch_rpc_reference_"))
@@ -34,7 +34,7 @@ def test_it_can_be_planted(mutant: Mutant) -> None:
     assert mutant.models
 
 
-def test_there_are_enough_and_each_has_its_name() -> None:
+def test_there_are_enough_mutants_and_each_has_its_own_name() -> None:
     assert len(MUTANTS) >= 50
     assert [name for name, count in Counter(each.name for each in MUTANTS).items() if count > 1] == []
 
@@ -45,7 +45,7 @@ def parsed(file: str) -> ast.Module:
 
 
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
-def test_a_killer_exists(test: str) -> None:
+def test_every_killer_exists(test: str) -> None:
     """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
     file, *names = test.partition("[")[0].split("::")
     scope: ast.Module | ast.ClassDef = parsed(file)
@@ -83,7 +83,7 @@ class TestStale:
             ("def f(x):\n    return x\n", "return  x  # as ever", "changes nothing"),
         ],
     )
-    def test_what_cannot_be_planted(self, text: str, new: str, said: str) -> None:
+    def test_a_stale_text_cannot_be_planted(self, text: str, new: str, said: str) -> None:
         with pytest.raises(Stale, match=said):
             mutant("stale", "return x", new).planted(text)
 
@@ -98,7 +98,7 @@ class TestStale:
         with pytest.raises(Stale, match=r"shared: the text to replace occurs 0 times in twin\.py"):
             twin.plant(tmp_path)
 
-    def test_no_such_file(self, tmp_path: Path) -> None:
+    def test_a_mutant_of_a_missing_file_is_stale(self, tmp_path: Path) -> None:
         with pytest.raises(Stale, match=r"stale: there is no sums\.py"):
             mutant("stale", "return x", "return y").plant(tmp_path)
 
@@ -211,7 +211,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_what_a_copy_has(project: Path) -> None:
+def test_a_copy_has_all_tracked_files_and_is_removed(project: Path) -> None:
     assert sorted(files_of(project)) == [".gitignore", "sums.py", "test_sums.py"]
     with copied(project) as place:
         assert (place / "sums.py").read_text() == SUMS
@@ -219,13 +219,13 @@ def test_what_a_copy_has(project: Path) -> None:
     assert not folder.exists()
 
 
-def test_without_git(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckout, match="is no checkout of git"):
         files_of(tmp_path)
 
 
 @pytest.mark.long
-def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the body or in what is left; everything else proves nothing."""
     monkeypatch.setattr(trial, "TEST_SECONDS", 3)
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))

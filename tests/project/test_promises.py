@@ -45,7 +45,7 @@ def judged(
 @pytest.mark.parametrize(
     "name", ["parameter_server", "batch_parameter_server", "dist_autograd", "reinforce", "batch_reinforce", "pipeline"]
 )
-def test_healthy(name: str, tmp_path: Path) -> None:
+def test_a_healthy_run_is_equal(name: str, tmp_path: Path) -> None:
     """And nothing is left: no RRef, context, process or shared memory."""
     judgement = judged(name, "seed=0", tmp_path)
     assert judgement.verdict == "equal", str(judgement)
@@ -81,7 +81,7 @@ def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> Non
     assert judgement.verdict == "clean error", str(judgement)
 
 
-def test_who_is_silent_ends_nobodys_patience_but_the_cases(tmp_path: Path) -> None:
+def test_a_silent_worker_is_given_up_only_after_the_cases_timeout(tmp_path: Path) -> None:
     """A worker that dies asynchronously is missed after the case's timeout, which a busy machine must not use up
     before the death."""
     plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"

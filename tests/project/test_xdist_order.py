@@ -19,11 +19,14 @@ ROOT = Path(__file__).parents[2]
         ("tests/reference/test_rnn.py::TestX::test_a[1-2]", "tests/reference/test_rnn.py"),
         ("tests/matrix/test_matrix.py::test_cell[rnn-Slow]", "tests/matrix/test_matrix.py[rnn"),
         ("tests/matrix/test_matrix.py::test_cell[rnn-Delay-reply]", "tests/matrix/test_matrix.py[rnn"),
-        ("tests/reference/test_clusters.py::test_on_two_hosts[rnn]", "tests/reference/test_clusters.py[rnn"),
+        (
+            "tests/reference/test_clusters.py::test_tutorials_run_on_two_hosts[rnn]",
+            "tests/reference/test_clusters.py[rnn",
+        ),
         ("tests/matrix/test_matrix.py::TestTheTable::test_the_page", "tests/matrix/test_matrix.py["),
     ],
 )
-def test_scope(test: str, wanted: str) -> None:
+def test_a_tests_scope_is_its_file_or_its_parameter(test: str, wanted: str) -> None:
     assert scope(test) == wanted
 
 

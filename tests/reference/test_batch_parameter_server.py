@@ -81,7 +81,7 @@ class TestOrders:
 
 
 @pytest.mark.parametrize("accumulation", ["rank", "arrival"])
-def test_exact(accumulation: str) -> None:
+def test_exact_cases_equal_their_twins(accumulation: str) -> None:
     trace = run(replace(EXACT, accumulation=accumulation))
     assert against_twin(trace).equal
 
@@ -155,7 +155,7 @@ def test_resnet50_equals_its_twin() -> None:
     assert sum(tensor.numel() for name, tensor in trace.tensors.items() if name.startswith("initial")) == 23569502
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(replace(SMALL, steps=40, record="ends")).losses()
     assert losses[-1] < losses[0] * 0.8
 
@@ -463,7 +463,7 @@ def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
 
 
-def test_a_world_of_other_trainers_than_the_case_says() -> None:
+def test_a_trainer_missing_from_the_world_is_named() -> None:
     with launch(["ps", "trainer1"]) as world:
         outcomes = world.run({name: role for name, role in roles(SMALL).items() if name in ("ps", "trainer1")})
     assert isinstance(outcomes["ps"], Raised)
@@ -487,7 +487,7 @@ def test_arrival_order_needs_a_replay() -> None:
         ({"trainers": 3}, "trainers must be a power of two in exact arithmetic, got 3"),
     ],
 )
-def test_impossible_exact_cases(changes: dict[str, Any], message: str) -> None:
+def test_impossible_exact_cases_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         replace(EXACT, **changes)
     assert str(caught.value) == f"batch_parameter_server: {message}"
@@ -500,7 +500,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_cuda() -> None:
+def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal
 

@@ -45,7 +45,7 @@ def test_equals_its_twin(batch: bool, observers: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [True, False])
-def test_another_environment_in_float64(batch: bool) -> None:
+def test_another_environment_in_float64_equals_its_twin(batch: bool) -> None:
     case = replace(SMALL, batch=batch, env="Acrobot-v1", dtype="float64", gamma=0.9)
     assert against_twin(run(case)).equal
 
@@ -103,7 +103,7 @@ def test_dropout_masks_do_not_depend_on_the_mode() -> None:
 
 
 @pytest.mark.long
-def test_it_learns() -> None:
+def test_training_raises_the_reward() -> None:
     case = Case(steps=30, n_steps=300, dropout=0.0, record="ends")
     rewards = [twin(case).tensors[f"{episode:04d}/reward/running"].item() for episode in (4, 29)]
     assert rewards[1] > 3 * rewards[0]
@@ -289,7 +289,7 @@ def test_an_episode_may_take_longer_than_the_rpc_timeout() -> None:
     assert reports[0] - start > 1.5
 
 
-def test_a_world_without_one_of_the_observers() -> None:
+def test_a_missing_observer_is_named() -> None:
     with launch(["agent", "observer1"]) as world:
         outcome = world.run({"agent": roles(SMALL)["agent"]})["agent"]
     assert isinstance(outcome, Raised)
@@ -319,7 +319,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
         ({"env": "Pendulum-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value).startswith(f"batch_reinforce: {message}")

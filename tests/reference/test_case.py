@@ -138,7 +138,7 @@ def test_json_may_leave_fields_out() -> None:
         ('{"word": "pink"}', "test_case: word must be 'red' or 'green' or 'blue', got 'pink'"),
     ],
 )
-def test_json_refused(text: str, message: str) -> None:
+def test_bad_json_is_refused(text: str, message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Sample.from_json(text)
     assert str(caught.value) == message
@@ -172,7 +172,7 @@ def test_json_refused(text: str, message: str) -> None:
         ({"timeout": 0.0}, "timeout must be at least 0.001, got 0.0"),
     ],
 )
-def test_refused(values: dict[str, Any], message: str) -> None:
+def test_bad_values_are_refused(values: dict[str, Any], message: str) -> None:
     assert refusal(Sample, values) == f"test_case: {message}"
 
 
@@ -215,7 +215,7 @@ def test_an_integer_is_a_float_where_one_is_wanted() -> None:
     assert (type(case.timeout), case.timeout) == (float, 7.0)
 
 
-def test_frozen() -> None:
+def test_a_case_cannot_be_changed() -> None:
     case = Sample()
     with pytest.raises(FrozenInstanceError, match=r"^cannot assign to field 'size'$"):
         case.size = 4  # type: ignore[misc]
@@ -352,11 +352,11 @@ def test_cases_of_different_tutorials_have_different_results() -> None:
 
 @settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1074, 1023).map(lambda e: math.ldexp(1.0, e)))
-def test_power_of_two(value: float) -> None:
+def test_powers_of_two_and_zero_are_recognised(value: float) -> None:
     """Against exact fractions: one bit in the numerator, and the denominator of a float is a power of two."""
     assert power_of_two(value) == (abs(Fraction(value).numerator).bit_count() <= 1)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
-def test_no_power_of_two(value: float) -> None:
+def test_other_numbers_are_no_powers_of_two(value: float) -> None:
     assert power_of_two(value) is False

@@ -154,7 +154,7 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
     ],
 )
-def test_bad_input(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_with_status_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit status 2, exactly this one line, no process."""
     assert one_line(arguments.split(), capsys) == message
 
@@ -211,18 +211,18 @@ def test_what_was_wanted_is_named(
 
 
 @pytest.mark.usefixtures("no_process")
-def test_one_line_even_if_the_word_has_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_line_even_if_the_bad_word_has_two(capsys: pytest.CaptureFixture[str]) -> None:
     one_line(["list", "two\nlines"], capsys)
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_seed_of_400_digits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_of_400_digits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert one_line(["run", "rpc_basics", "--seed", "1" * 400], capsys).startswith("rpc_basics: seed must be at most ")
 
 
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.parametrize("deadline", ["0", "-1", "nan"])
-def test_an_impossible_deadline(
+def test_an_impossible_deadline_is_refused(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused by the real launch, before its first process."""
@@ -233,7 +233,7 @@ def test_an_impossible_deadline(
 
 
 @pytest.mark.parametrize("deadline", ["inf", "1e300"])
-def test_a_deadline_beyond_the_clock(
+def test_a_deadline_beyond_the_clock_is_refused(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No processes for a number that the supervisor's wait cannot take."""
@@ -248,7 +248,7 @@ def test_a_deadline_beyond_the_clock(
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here cuda is a device like any other")
 @pytest.mark.parametrize("name", ["parameter_server", "batch_parameter_server"])
-def test_a_device_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_device_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line(["run", name, "--device", "cuda"], capsys)
     assert line == "device 'cuda' is not available on this machine, wanted 'cpu'"
 
@@ -263,7 +263,7 @@ def test_a_device_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str
         ("file/trace", "Not a directory"),
     ],
 )
-def test_a_file_that_cannot_be_written(
+def test_a_file_that_cannot_be_written_is_refused(
     path: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -273,7 +273,7 @@ def test_a_file_that_cannot_be_written(
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 
-def test_a_disk_that_is_full_is_said_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save = tmp_path / "t"
@@ -285,7 +285,7 @@ def test_a_disk_that_is_full_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("length", [250, 256])
-def test_a_name_that_is_too_long(
+def test_a_file_name_that_is_too_long_is_refused_before_the_run(
     length: int, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """For the file system (255 bytes), or with what the scratch file adds: saved, or refused before the run."""
@@ -307,7 +307,7 @@ def test_a_name_that_is_too_long(
     ids=["no torchrun", "4 processes"],
 )
 @pytest.mark.usefixtures("no_process")
-def test_a_wrong_number_of_processes(
+def test_a_wrong_number_of_processes_is_refused(
     environment: dict[str, str],
     message: str,
     capsys: pytest.CaptureFixture[str],
@@ -319,7 +319,9 @@ def test_a_wrong_number_of_processes(
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_world_size_that_is_no_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_size_that_is_no_number_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "two", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     assert "'two'" in one_line(["run", "parameter_server"], capsys)
@@ -448,7 +450,7 @@ def test_a_failed_run_saves_nothing(world: FakeWorld, tmp_path: Path, capsys: py
     assert capsys.readouterr().err == "parameter_server failed:\n  worker1 was killed by SIGSEGV\n"
 
 
-def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -565,7 +567,9 @@ def test_verify_without_names_runs_everything(
     assert body[0][2:] == ["7", "1", "1.2", "the worst error is 0.50 of its bound, in x", "within bound"]
 
 
-def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_bad_row_fails_verify_even_before_a_good_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also where a good one follows."""
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))  # type: ignore[misc]
 
@@ -664,7 +668,7 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_torchrun_with_a_wrong_number_of_processes() -> None:
+def test_torchrun_with_a_wrong_number_of_processes_is_refused() -> None:
     """Every rank that comes so far says the same line, before RPC starts; no traceback of ours."""
     done = torchrun(2, "run", "rref_dataflow")
     assert done.returncode != 0
@@ -719,7 +723,7 @@ def test_under_torchrun_the_case_fits_the_processes(
     ],
 )
 @pytest.mark.usefixtures("no_process")
-def test_under_torchrun_a_case_that_cannot_fit(
+def test_under_torchrun_a_case_that_cannot_fit_is_refused(
     size: str,
     options: list[str],
     message: str,

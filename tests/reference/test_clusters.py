@@ -95,7 +95,7 @@ def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
+def test_tutorials_run_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """Nobody names an interface; the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"
     statuses, said = ends(torchrun(hosts, case, "--save", str(save)), SECONDS)

@@ -107,7 +107,7 @@ def three(idle_world: Callable[..., Idle]) -> Idle:
     return idle_world(["a", "b", "c"], options={"num_worker_threads": 1})
 
 
-def test_a_pass_that_ends(three: Idle) -> None:
+def test_a_pass_that_succeeds_has_its_gradients(three: Idle) -> None:
     for _ in range(3):
         assert three.call("a", run, False) == ([], 3.0)
 

@@ -220,12 +220,12 @@ _ROUNDS = {
 
 
 @examples(10, case=_cases(rpc_basics.Case, size=st.integers(1, 20)))
-def test_rpc_basics(case: Case) -> None:
+def test_rpc_basics_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
 @examples(5, case=_cases(rref_dataflow.Case, side=st.integers(128, 140)))
-def test_rref_dataflow(case: Case) -> None:
+def test_rref_dataflow_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -234,7 +234,7 @@ def test_rref_dataflow(case: Case) -> None:
     case=_cases(dist_autograd.Case, side=st.integers(1, 6), contexts=st.integers(1, 4), **_TRAINED)
     | EXACT["dist_autograd"],
 )
-def test_dist_autograd(case: Case) -> None:
+def test_dist_autograd_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -251,7 +251,7 @@ def test_dist_autograd(case: Case) -> None:
     )
     | EXACT["parameter_server"],
 )
-def test_parameter_server(case: Case) -> None:
+def test_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -260,7 +260,7 @@ def test_parameter_server(case: Case) -> None:
     case=_cases(batch_parameter_server.Case, accumulation=st.sampled_from(("rank", "arrival")), **_ROUNDS)
     | EXACT["batch_parameter_server"],
 )
-def test_batch_parameter_server(case: Case) -> None:
+def test_batch_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -269,7 +269,7 @@ def test_batch_parameter_server(case: Case) -> None:
     case=_cases(sharded_parameter_server.Case, servers=st.integers(1, 4), **_ROUNDS)
     | EXACT["sharded_parameter_server"],
 )
-def test_sharded_parameter_server(case: Case) -> None:
+def test_sharded_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -289,7 +289,7 @@ def test_sharded_parameter_server(case: Case) -> None:
     )
     | EXACT["hybrid_ddp"],
 )
-def test_hybrid_ddp(case: Case) -> None:
+def test_hybrid_ddp_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 

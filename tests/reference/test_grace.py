@@ -65,7 +65,7 @@ def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("forkserver")
-def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
+def test_a_starting_role_that_answers_is_not_stuck() -> None:
     roles = dict.fromkeys("ab", roles_plain.nothing)
     with launch(roles, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1) as world:
         outcomes = world.wait()
@@ -81,7 +81,7 @@ def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answe
     }
 
 
-def test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up() -> None:
+def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other() -> None:
     before = partial(roles_grace.a_takes_its_time, 2)
     with launch(dict.fromkeys("ab", roles_plain.nothing), before=before, deadline=DEADLINE, grace=0.5) as world:
         assert world.wait() == {"a": Returned(None), "b": Returned(None)}

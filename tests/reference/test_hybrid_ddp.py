@@ -42,11 +42,11 @@ def test_equals_its_twin(trainers: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("trainers", [1, 2, 4])
 @pytest.mark.parametrize("accumulation", ["rank", "allreduce"])
-def test_exact(trainers: int, accumulation: str) -> None:
+def test_exact_cases_equal_their_twins(trainers: int, accumulation: str) -> None:
     assert against_twin(run(replace(EXACT, trainers=trainers, accumulation=accumulation))).equal
 
 
-def test_two_commute_in_allreduce_and_four_are_within_bound() -> None:
+def test_two_trainers_commute_in_allreduce_and_four_are_within_the_bound() -> None:
     case = replace(SMALL, accumulation="allreduce")
     assert against_twin(run(case)).equal
     difference, verdict = judge(run(replace(case, trainers=4)), train_locally)
@@ -68,7 +68,7 @@ def test_replicas_stay_equal() -> None:
             assert torch.equal(tensor, tensors[name.replace("trainer1", "trainer3")]), name
 
 
-def test_several_runs_in_one_world() -> None:
+def test_one_world_can_run_several_cases() -> None:
     """Each run makes its process group anew and leaves none; nobody listens beyond loopback."""
     with launch(["ps", *trainer_names(SMALL)]) as world:
         assert compare(run_in(world, SMALL), run_in(world, SMALL)).equal
@@ -103,7 +103,7 @@ def test_it_is_plain_training_on_everybodys_examples(accumulation: str) -> None:
         torch.testing.assert_close(tensors[f"{case.steps - 1:04d}/parameter/{name}"], tensor, rtol=0, atol=1e-14)
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(Case(steps=200, lr=0.5, record="ends")).losses()
     assert sum(losses[-5:]) < sum(losses[:5]) * 0.75
 
@@ -259,7 +259,7 @@ def test_zeros_keep_their_sign(trainers: int) -> None:
     assert trainers > 1 or (zeros.signbit() & (zeros == 0)).any()
 
 
-def test_roles() -> None:
+def test_the_server_comes_before_the_trainers() -> None:
     assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]
 
 
@@ -275,7 +275,7 @@ def test_roles() -> None:
         ({"trainers": 16}, "trainers must be at most 15, got 16"),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value) == f"hybrid_ddp: {message}"

@@ -121,7 +121,7 @@ def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_where_it_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_isolation_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so."""
     monkeypatch.setattr(isolated_network, "_made", None)
     monkeypatch.setenv(isolated_network.VARIABLE, "0")
@@ -157,12 +157,12 @@ def said(*before: str) -> str:
     return done.stdout
 
 
-def test_who_has_no_privilege_makes_a_network_as_its_own_user() -> None:
+def test_a_user_without_privileges_makes_a_network_as_itself() -> None:
     require()
     assert said(*UNPRIVILEGED) == "user net\n"
 
 
-def test_who_has_no_privilege_stays_who_it_is() -> None:
+def test_a_user_without_privileges_keeps_its_user_id() -> None:
     require()
     program = """
 import os
@@ -175,7 +175,7 @@ print(network_namespace.make(), ids == (os.getuid(), os.getgid()))
     assert (done.stdout, done.stderr) == ("user net True\n", "")
 
 
-def test_a_kernel_that_forbids_it_says_why() -> None:
+def test_a_kernel_that_forbids_isolation_says_why() -> None:
     require()
     assert said(*FORBIDDEN) == "no No space left on device\n"
 

@@ -11,7 +11,7 @@ from reference.world.network_interface import VARIABLES, addresses, interface_to
 
 
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
-def test_a_loopback_master_means_that_all_are_here(master: str) -> None:
+def test_a_loopback_master_is_on_the_loopback_interface(master: str) -> None:
     assert interface_towards(master) == "lo"
 
 
@@ -65,7 +65,7 @@ def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) 
 @pytest.mark.parametrize(
     ("address", "wanted"), [("127.3.2.1", True), ("::1", True), ("10.0.0.1", False), ("localhost", False), ("", False)]
 )
-def test_is_loopback(address: str, wanted: bool) -> None:
+def test_loopback_addresses_are_recognised(address: str, wanted: bool) -> None:
     assert is_loopback(address) is wanted
 
 

@@ -45,12 +45,12 @@ def errors() -> dict[int, BaseException]:
 
 
 @pytest.mark.parametrize("arrivals", list(permutations(range(4))))
-def test_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
+def test_work_runs_in_the_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
     assert admit(OrderedExecutor(10), arrivals) == [0, 1, 2, 3]
     assert errors() == {}
 
 
-def test_goes_on_where_it_was() -> None:
+def test_later_numbers_go_on_where_earlier_ones_ended() -> None:
     executor = OrderedExecutor(10)
     assert admit(executor, [1, 0]) == [0, 1]
     assert admit(executor, [3, 2]) == [2, 3]
@@ -75,7 +75,7 @@ def test_a_missing_number_ends_the_wait_of_all_others() -> None:
     }
 
 
-def test_a_number_has_one_turn() -> None:
+def test_a_number_runs_only_once() -> None:
     executor = OrderedExecutor(10)
     executor.run(0, int)
     with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
@@ -83,7 +83,7 @@ def test_a_number_has_one_turn() -> None:
     assert admit(executor, [1]) == [1]
 
 
-def test_its_thread_ends_with_it() -> None:
+def test_the_thread_ends_with_its_executor() -> None:
     executor = OrderedExecutor(10)
     executor.run(0, int)
     thread = next(thread for thread in threading.enumerate() if thread.name.startswith("ordered"))

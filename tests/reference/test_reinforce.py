@@ -209,7 +209,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
         ({"env": "NoSuch-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value).startswith(f"reinforce: {message}")

@@ -91,7 +91,7 @@ def test_modules_built_at_once_do_not_mix_their_draws() -> None:
         (0, "", 0x1FF70EC879ACB377 // 2),
     ],
 )
-def test_known_seeds(seed: int, name: str, wanted: int) -> None:
+def test_seeds_are_those_computed_by_hand(seed: int, name: str, wanted: int) -> None:
     """A change of these numbers changes every trace that was ever saved."""
     assert seed_for(seed, name) == wanted
     assert generator(seed, name).initial_seed() == wanted

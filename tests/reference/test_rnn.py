@@ -92,7 +92,7 @@ def _path(part: str, rest: str) -> str:
     return f"initial/rnn/{rest}" if part == "rnn" else f"initial/decoder/decoder.{rest}"
 
 
-def test_it_is_plain_training(world: World) -> None:
+def test_the_twin_is_plain_training(world: World) -> None:
     """Loss and data are those of a program that shares no code with this one; float64, rounding only."""
     case = replace(SMALL, dropout=0.0, dtype="float64", steps=9)
     wanted = plain_training(case)
@@ -215,7 +215,7 @@ def test_a_failing_server_ends_the_trainer() -> None:
     assert "trainer" in failure_of(outcomes, "ps")
 
 
-def test_a_server_that_never_comes() -> None:
+def test_a_server_that_never_comes_ends_the_trainer() -> None:
     outcomes = play(SMALL, before=without_ps)
     assert "ps" in failure_of(outcomes, "trainer")
 
@@ -284,7 +284,7 @@ def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]
     )
 
 
-def test_another_text(world: World, tmp_path: Path) -> None:
+def test_another_text_can_be_trained_on(world: World, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(bytes(range(256)))
     trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), text_sha256="", batch_size=4))
     assert trace.tensors["initial/emb_table/encoder.weight"].shape == (256, SMALL.ninp)

@@ -99,7 +99,9 @@ class TestJoin:
 
 
 class TestFailure:
-    def test_ends_every_wait_and_refuses_later_reports_with_its_first_reason(self, barrier: Barrier[str]) -> None:
+    def test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason(
+        self, barrier: Barrier[str]
+    ) -> None:
         waiting, _ = barrier.join("a")
         barrier.fail("b is late")
         barrier.fail("never mind")
@@ -145,7 +147,7 @@ class TestFailure:
             pytest.fail("entered")
         assert barrier.failure is None
 
-    def test_may_be_told_under_a_lock_that_the_waiting_take(self, barrier: Barrier[str]) -> None:
+    def test_a_failure_may_be_told_under_a_lock_that_the_waiting_take(self, barrier: Barrier[str]) -> None:
         lock, heard = threading.Lock(), threading.Event()
 
         def take(_: object) -> None:
@@ -158,7 +160,7 @@ class TestFailure:
             barrier.fail("b is late")
         assert heard.wait(5)
 
-    def test_no_failure_comes_after_the_end(self) -> None:
+    def test_a_closed_barrier_does_not_fail(self) -> None:
         with closing(Barrier[str](NAMES, 1, timeout=0.1)) as barrier:
             pass
         threading.Event().wait(0.2)
@@ -170,7 +172,7 @@ def calls_of(*names: str) -> dict[str, torch.futures.Future[int]]:
 
 
 class TestGather:
-    def test_gives_everybodys_result(self, barrier: Barrier[str]) -> None:
+    def test_gather_returns_all_results(self, barrier: Barrier[str]) -> None:
         calls = calls_of(*NAMES)
         for value, call in enumerate(calls.values()):
             call.set_result(value)

@@ -77,7 +77,7 @@ def test_reordered_sums_are_within_the_bound(order: str) -> None:
         assert 0 < ratio < 0.15  # one of 17 equals is expected at 0.06
 
 
-def test_an_error_100_times_larger_is_not() -> None:
+def test_an_error_100_times_larger_is_outside_the_bound() -> None:
     sums = Sums(0)
     error = sums.shuffled(100).double() - sums.exact()
     ratio, holds = bound((sums.exact() + 100 * error).float(), sums.twins(), sums.exact())
@@ -122,7 +122,7 @@ def test_one_wrong_element_that_a_2_norm_does_not_see_is_found() -> None:
         ([0.0, 1e-45], [[0.0, 0.0]], [0.0, 0.0], float("inf")),
     ],
 )
-def test_known_ratios(run: Any, twins: list[Any], exact: Any, ratio: Any) -> None:
+def test_ratios_are_those_computed_by_hand(run: Any, twins: list[Any], exact: Any, ratio: Any) -> None:
     got, holds = bound(run, twins, exact)
     assert got == ratio
     assert holds is (got <= 1)
@@ -163,7 +163,7 @@ def test_every_tensor_counts() -> None:
     assert rounding_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
 
 
-def test_what_may_be_rounding_alone_is_named() -> None:
+def test_tensors_that_may_be_rounding_alone_are_counted() -> None:
     """A twin that is as far off as the tensor is large tells nothing from nothing."""
     result = rounding_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
     assert result.holds is True
@@ -224,7 +224,7 @@ def test_what_cannot_be_judged_is_named() -> None:
 
 
 @pytest.mark.parametrize(("value", "rough"), [(1.05, True), (1.15, False)])
-def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
+def test_what_is_checked_only_roughly_is_named(value: float, rough: bool) -> None:
     """Within the bound, of which one element 0.011 off is more than a hundredth of the tensor's scale, or less."""
     make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": value})
     got = rounding_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
@@ -234,7 +234,7 @@ def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
     assert str(got).endswith(wanted) is rough
 
 
-def test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone() -> None:
+def test_one_element_of_many_is_checked_roughly_where_rounding_hits_one_alone() -> None:
     """A tensor is judged by its 2-norm, which a thousand elements make large; of one the bound says nothing."""
     right, one = torch.ones(1000), torch.zeros(1000)
     one[3] = 2.0
@@ -315,18 +315,18 @@ def test_nan_is_refused(side: int) -> None:
         (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes torch.float32 and torch.float64"),
     ],
 )
-def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> None:
+def test_a_tensor_without_a_counterpart_is_refused(twin: Trace, exact: Trace, message: str) -> None:
     with pytest.raises(TraceError) as caught:
         rounding_bound(trace([1.0]), [twin], exact)
     assert str(caught.value) == message
 
 
-def test_no_tensors_are_no_proof() -> None:
+def test_a_trace_without_tensors_is_refused() -> None:
     with pytest.raises(TraceError, match=r"^neither trace has a tensor, wanted at least one$"):
         rounding_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
 
 
-def test_only_float64_is_the_truth() -> None:
+def test_a_float64_twin_in_another_dtype_is_refused() -> None:
     """A float32 twin in its place would hide the twin's own errors."""
     with pytest.raises(TraceError):
         rounding_bound(trace([1.0]), [trace([1.0])], trace([1.0]))

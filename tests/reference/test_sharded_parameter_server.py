@@ -61,7 +61,7 @@ def test_exact_arithmetic_has_the_bits_of_the_unsharded_server(servers: int) -> 
 
 @pytest.mark.parametrize("servers", [1, 2, 5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_natural_arithmetic_too_in_rank_order(servers: int, dtype: str) -> None:
+def test_natural_arithmetic_has_the_bits_of_the_unsharded_server_in_rank_order(servers: int, dtype: str) -> None:
     case = replace(SMALL, servers=servers, dtype=dtype)
     trace = run(case)
     assert against_twin(trace).equal
@@ -80,7 +80,7 @@ def test_resnet50_equals_its_twin() -> None:
     assert against_twin(trace).equal
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(replace(SMALL, steps=40, record="ends")).losses()
     assert losses[-1] < losses[0] * 0.8
 
@@ -208,7 +208,7 @@ def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
 
 
 @pytest.mark.parametrize(("role", "said"), [("trainer2", "trainer2 failed: "), ("ps2", r"trainer\d failed: ps2: ")])
-def test_who_is_killed_is_named_at_once(role: str, said: str) -> None:
+def test_a_killed_role_is_named_at_once(role: str, said: str) -> None:
     """Long before the round's limit of 20 s."""
     ps1 = killing(SMALL, role)["ps1"]
     assert isinstance(ps1, Raised)
@@ -258,13 +258,13 @@ def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
         ),
     ],
 )
-def test_impossible_cases(changes: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         replace(SMALL, **changes)
     assert str(caught.value) == f"sharded_parameter_server: {message}"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_cuda() -> None:
+def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal

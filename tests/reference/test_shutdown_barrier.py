@@ -47,7 +47,7 @@ def outcomes(world: World, deadline: float = 20, **acts: str) -> dict[str, Outco
     return world.run({name: Play(name, acts.get(name, "nothing"), deadline) for name in NAMES}, deadline=15)
 
 
-def test_all_finish() -> None:
+def test_all_ranks_finish_together() -> None:
     with launch(NAMES) as world:
         assert outcomes(world) == {name: Returned(f"{name} is done") for name in NAMES}
 
@@ -76,7 +76,7 @@ def test_a_death_ends_everybodys_wait(lost: str) -> None:
         assert re.match(rf"{lost} is gone\b", end.message), end.message
 
 
-def test_one_that_is_not_done_is_waited_for_until_the_deadline() -> None:
+def test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline() -> None:
     """It goes on living after its error, so that only the limit ends the wait."""
     with launch(NAMES) as world:
         ends = outcomes(world, deadline=1, third="fail")
@@ -103,12 +103,12 @@ def test_only_the_first_loss_counts() -> None:
     assert both.ended.wait() == "third is gone: eof"
 
 
-def test_a_loss_after_the_last_has_finished_is_none() -> None:
+def test_a_loss_after_the_last_rank_has_finished_does_not_count() -> None:
     done = Ended()
     done.finished("third")
     done.lose("third", "eof")
     assert done.ended.wait() is None
 
 
-def test_it_does_not_end_before_the_last() -> None:
+def test_no_wait_ends_before_the_last_rank_has_finished() -> None:
     assert not Ended().ended.done()

@@ -38,7 +38,7 @@ def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted:
     assert done.stdout == f"{(wanted, True)}\n", done.stderr
 
 
-def test_a_world_is_refused_where_its_launcher_can_start_no_thread() -> None:
+def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:
     before = threading.stack_size(1 << 45)  # more than there is
     try:
         with pytest.raises(WorldError, match=r"^the roles cannot be watched: can't start new thread$"):

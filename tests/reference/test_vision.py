@@ -50,7 +50,7 @@ def fake(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_resnet50_is_there() -> None:
+def test_resnet50_can_be_built() -> None:
     """With torchvision as it is installed here, whether or not its operators load."""
     script = """
     import json

@@ -85,7 +85,7 @@ class TestCompletion:
         future.set_result(1)
         assert future.wait() == 1
 
-    def test_a_value_too_early(self) -> None:
+    def test_reading_a_value_too_early_is_an_error(self) -> None:
         """torch 2.13.0: an internal assertion that asks for a bug report; afterwards all is as it was."""
         future: Future[Any] = Future()
         early = end(future.value)

@@ -46,7 +46,7 @@ def spread(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations("acd")), ids="".join)
-def test_a_third_and_a_fourth_worker_and_every_order_of_dropping(clean: World, order: tuple[str, ...]) -> None:
+def test_every_order_of_dropping_by_four_workers_frees_the_object(clean: World, order: tuple[str, ...]) -> None:
     spread(clean)
     for number, role in enumerate(order):
         assert [clean.call(each, plays.fetch, "k").value for each in order[number:]] == [7] * (3 - number)
@@ -55,7 +55,7 @@ def test_a_third_and_a_fourth_worker_and_every_order_of_dropping(clean: World, o
         keeps(clean, "b", *((1, left, 0) if left else (0, 0, 0)))
 
 
-def test_back_to_the_owner(clean: World) -> None:
+def test_an_rref_can_be_passed_back_to_its_owner(clean: World) -> None:
     """It holds the object itself: that is no fork and is not counted, and it outlives every user."""
     spread(clean)
     assert clean.call("d", plays.use_by_owner, "k", "b").value == 7
@@ -83,7 +83,7 @@ def test_one_that_only_its_owner_knows_is_not_counted(clean: World) -> None:
     clean.call("b", plays.drop, "own")
 
 
-def test_passed_on_and_dropped_at_once(clean: World) -> None:
+def test_an_rref_can_be_passed_on_and_dropped_at_once(clean: World) -> None:
     """The parent's fork stays until the child has its own."""
     for number in range(10):
         clean.call("a", plays.create, "k", "b", number)

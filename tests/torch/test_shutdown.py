@@ -48,7 +48,7 @@ def left(folder: Path) -> dict[str, float]:
 
 
 class TestHealthy:
-    def test_together_and_then_once_more(self) -> None:
+    def test_a_second_shutdown_is_refused(self) -> None:
         """Once: the second is refused at once, in every role, with or without grace."""
         with idle() as world:
             first = world.run(dict.fromkeys("abc", plays.shutdown))
@@ -80,7 +80,7 @@ class TestHealthy:
 
 
 class TestDeadFollower:
-    def test_torch_waits_for_ever(self) -> None:
+    def test_torch_waits_forever_for_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             start = time.monotonic()
@@ -92,7 +92,7 @@ class TestDeadFollower:
     @pytest.mark.xfail(
         reason="pytorch 40936: RPC knows that the peer is dead, and waits for it", strict=True, raises=AssertionError
     )
-    def test_torch_ends_with_an_error(self) -> None:
+    def test_torch_ends_with_an_error_after_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", plays.shutdown), deadline=WAIT)
@@ -112,7 +112,7 @@ class TestDeadFollower:
         assert (follower.error, follower.text) == ("RuntimeError", "Wait timeout")
         assert LIMIT + RPC_LIMIT - 2 * EARLY <= follower.seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
-    def test_torch_without_grace(self) -> None:
+    def test_torch_without_grace_does_not_wait_for_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", partial(plays.shutdown, graceful=False)))
@@ -129,7 +129,7 @@ class TestDeadFollower:
 
 
 class TestDeadLeader:
-    def test_torch_when_it_was_dead_before(self) -> None:
+    def test_torch_fails_if_the_leader_was_dead_before(self) -> None:
         with idle() as world:
             kill(world, "a")
             outcomes = world.run(dict.fromkeys("bc", plays.shutdown))
@@ -137,7 +137,7 @@ class TestDeadLeader:
             assert of(outcomes, role).text.startswith(GONE)
             assert of(outcomes, role).seconds < AT_ONCE
 
-    def test_torch_when_it_dies_while_others_wait(self) -> None:
+    def test_torch_waits_if_the_leader_dies_during_the_shutdown(self) -> None:
         with idle() as world:
             play = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": plays.shutdown, "c": plays.shutdown}
             outcomes = world.run(play, deadline=WAIT)
@@ -145,7 +145,7 @@ class TestDeadLeader:
         assert all(overdue_in(outcomes[role], "_all_gather") for role in "bc")
 
     @pytest.mark.long
-    def test_torch_when_it_dies_while_others_wait_with_a_limit(self) -> None:
+    def test_torch_with_a_timeout_ends_if_the_leader_dies_during_the_shutdown(self) -> None:
         """They do not say that the leader is gone, and wait for a store besides."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
@@ -166,7 +166,7 @@ class TestDeadLeader:
 
 
 class TestPaused:
-    def test_world_waits_for_a_pause_to_end(self, tmp_path: Path) -> None:
+    def test_world_waits_for_a_paused_role(self, tmp_path: Path) -> None:
         with (
             scope(Plan.parse("Pause role=b at=shutdown@a seconds=0.7"), tmp_path) as arguments,
             launch(dict.fromkeys("abc", simple.nothing), deadline=30, **arguments) as world,
@@ -218,7 +218,7 @@ class TestPartition:
 
     CUT = "Partition role=b direction=both at=step:1@b"
 
-    def test_world_waits_for_it_to_heal(self, tmp_path: Path) -> None:
+    def test_world_waits_for_a_partition_to_heal(self, tmp_path: Path) -> None:
         with self.world(tmp_path, f"{self.CUT} seconds=0.7", 30) as world:
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         assert int(only(tmp_path, "effective").details["packets"]) > 0
