@@ -1,4 +1,4 @@
-"""Mutants: each can still be planted, its killers exist, and the gate tells what was noticed from what was not."""
+"""Mutants: each can be planted, its killers exist, and the gate tells killed mutants from surviving ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def parsed(file: str) -> ast.Module:
 
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
 def test_every_killer_exists(test: str) -> None:
-    """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
+    """A killer that pytest does not find ends it with status 4, and with it the gate's healthy run."""
     file, *names = test.partition("[")[0].split("::")
     scope: ast.Module | ast.ClassDef = parsed(file)
     for name in names:
@@ -54,7 +54,7 @@ def test_every_killer_exists(test: str) -> None:
 
 
 def test_every_check_is_a_promise() -> None:
-    """By the name with which its failure is printed."""
+    """Each check's failure is printed with the name that the promise has."""
     assert len(promises.CHECKS) == len(set(promises.CHECKS)) == len(CHECKS)
     assert {"record", "ends", "bound", "trace", "errors", "left", "fired", "effect"} == set(promises.CHECKS)
 
@@ -201,7 +201,7 @@ def test_leaves_a_process():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny one, in a checkout of its own."""
+    """A tiny project, in a checkout of its own."""
     root = tmp_path_factory.mktemp("project")
     (root / "sums.py").write_text(SUMS)
     (root / "test_sums.py").write_text(TESTS)
@@ -226,7 +226,7 @@ def test_a_folder_without_git_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in the body or in what is left; everything else proves nothing."""
+    """A mutant counts as killed only if a test fails in its body or in its leak check."""
     monkeypatch.setattr(trial, "TEST_SECONDS", 3)
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     minus = ("return a + b", "return a - b")

@@ -1,4 +1,4 @@
-"""What must always hold, of real tutorials: each check of a run on one that would break it, were something wrong."""
+"""Properties of real tutorials under faults: each check of a run, on a tutorial that would break it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from reference.verify import quick
 UPDATE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 APPLY = "reference.parameter_server:ParameterServer.apply_gradients"
 
-# Within which survivors end, although they would wait for a peer as long as the case's timeout (seconds).
+# Seconds within which survivors end, and the case's timeout, for which they would wait for a peer.
 SOON, TIMEOUT = 4.0, 8.0
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
-    """The start of the forkserver is within no deadline: it takes seconds where much else runs."""
+    """Start the forkserver before any deadline: it takes seconds on a busy machine."""
     warm_up()
 
 
@@ -46,7 +46,7 @@ def judged(
     "name", ["parameter_server", "batch_parameter_server", "dist_autograd", "reinforce", "batch_reinforce", "pipeline"]
 )
 def test_a_healthy_run_is_equal(name: str, tmp_path: Path) -> None:
-    """And nothing is left: no RRef, context, process or shared memory."""
+    """Nothing is left: no RRef, context, process or shared memory."""
     judgement = judged(name, "seed=0", tmp_path)
     assert judgement.verdict == "equal", str(judgement)
 
@@ -76,7 +76,7 @@ def test_what_loses_nothing_changes_nothing(name: str, plan: str, tmp_path: Path
     ids=["crash", "raise", "observer"],
 )
 def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> None:
-    """Long before anybody's patience ends."""
+    """They end long before any role's timeout."""
     judgement = judged(name, plan, tmp_path, bound=SOON)
     assert judgement.verdict == "clean error", str(judgement)
 

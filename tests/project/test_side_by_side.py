@@ -1,4 +1,4 @@
-"""Commands side by side: what they print, their priority, and the exit status of all."""
+"""Commands side by side: their output, their priority, and the common exit status."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Played:
     timeline: Timeline
 
     def calls(self, trainer: str) -> list[Event]:
-        """How this trainer's reports ended, one a round."""
+        """How this trainer's reports ended, one per round."""
         ends = self.timeline.of("ok", "fail", "info")
         return [each for each in ends if each.role == trainer and each.details["site"] == SITE]
 
@@ -66,7 +66,7 @@ class Played:
         return max(each.time for each in calls if each.details["nth"] == nth)
 
     def effective(self) -> float:
-        """When the one fault was seen to hurt: a delay at its end, a pause at its beginning."""
+        """When the one fault took effect: a delay at its end, a pause at its beginning."""
         (found,) = self.timeline.of("effective")
         return found.time
 
@@ -92,14 +92,14 @@ class Played:
         assert ps.message.startswith(text), ps.message
 
     def assert_others_heard(self, nth: int, text: str, others: Sequence[str] = OTHERS) -> None:
-        """Their reports of that round failed with this text, and those before did not."""
+        """The other trainers' reports of that round failed with this text, and earlier reports did not fail."""
         for name in others:
             assert [each.event for each in self.calls(name)] == ["ok"] * (nth - 1) + ["fail"], name
             assert "RoundFailed" in self.error(name, nth)
             assert text in self.error(name, nth)
 
     def assert_when_due(self, nth: int, others: Sequence[str] = OTHERS) -> None:
-        """They heard `LIMIT` after the round had begun: after the last report of the one before had been sent."""
+        """The trainers heard `LIMIT` after the round had begun, when the last report of the round before was sent."""
         for name in others:
             if nth > 1:
                 assert self.ended(name, nth) - self.begun(nth - 1) >= LIMIT, name
@@ -107,7 +107,7 @@ class Played:
 
 
 def played(folder: Path, plan: str, **changes: Any) -> Played:
-    """A run of the tutorial: its server ends when everybody has its answers."""
+    """Run the tutorial; its server ends when all trainers have their answers."""
     case = replace(CASE, **changes)
     with (
         scope(Plan.parse(plan), folder, record=True) as arguments,
@@ -175,7 +175,7 @@ class TestSilent:
         assert run.fired() == 1
 
     def test_a_lost_reply_is_named_in_the_next_round(self, tmp_path: Path) -> None:
-        """Its report counted: the round in which it was made is complete for the others."""
+        """Its report counted, so the round in which it was made is complete for the other trainers."""
         run = played(tmp_path, f"Drop site={SITE} role=trainer2 nth=1 side=reply", timeout=LIMIT)
         text = f"round 1: nothing for {LIMIT} s from trainer2"
         run.assert_failed(text)
@@ -217,7 +217,7 @@ class TestDoubled:
 
 
 class TestDead:
-    """Named as soon as its connection ends, long before the limit of 20 s."""
+    """A dead role is named as soon as its connection ends, long before the limit of 20 s."""
 
     @pytest.mark.parametrize(
         ("moment", "nth"),
@@ -242,7 +242,7 @@ class TestDead:
         assert run.fired() == 2
 
     def test_a_dead_server_is_named(self, tmp_path: Path) -> None:
-        """Killed by the second report, in the middle of a round: no trainer waits for the limit of it."""
+        """The second report kills the server in the middle of a round; no trainer waits until the round's limit."""
         run = played(
             tmp_path,
             f"Order site={SITE} roles=trainer1,trainer3,trainer2 nth=2 seconds=10; "

@@ -34,7 +34,7 @@ STATE = np.zeros(4, dtype=np.float32)
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])
 @pytest.mark.parametrize("batch", [True, False])
 def test_equals_its_twin(batch: bool, observers: int) -> None:
-    """Twice: observers come in another order each time, and that decides nothing."""
+    """It runs twice: observers come in another order each time, and that decides nothing."""
     case = replace(SMALL, batch=batch, observers=observers)
     first, second = run(case), run(case)
     assert against_twin(first).equal
@@ -51,7 +51,7 @@ def test_another_environment_in_float64_equals_its_twin(batch: bool) -> None:
 
 
 def both_modes(observers: int, **arguments: Any) -> NaturalBound:
-    """The unbatched run, dropout off, held against the batched twins: names and layouts are the same."""
+    """Compare the unbatched run, with dropout off, with the batched twins: names and layouts are the same."""
     case = replace(SMALL, observers=observers, dropout=0.0, batch=False, n_steps=20)
     unbatched = run(case, **arguments)
     return bound_of(unbatched, replace(case, batch=True))
@@ -96,7 +96,7 @@ def test_the_published_broadcast_is_seen() -> None:
 
 
 def test_dropout_masks_do_not_depend_on_the_mode() -> None:
-    """With a generator an observer, both modes agree even with dropout (S2.29: they do not, with one for all)."""
+    """With one generator per observer both modes agree even with dropout; with one for all they do not (S2.29)."""
     case = replace(SMALL, observers=3, batch=False)
     bound = bound_of(run(case), replace(case, batch=True))
     assert bound.holds, bound.worst
@@ -154,7 +154,7 @@ def test_a_failing_policy_ends_every_wait_without_batching() -> None:
 
 @dataclass(frozen=True)
 class Doomed:
-    """A ``before``: observer2 ends itself, or stops, in its sixth step."""
+    """A ``before``: observer2 kills or stops itself in its sixth step."""
 
     signal: int
 
@@ -212,7 +212,7 @@ def _end(future: torch.futures.Future[Any]) -> str:
 
 
 class Came(list[str]):
-    """Who has come in a step, which can be waited for."""
+    """Lets a test wait until an observer has come in a step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ def test_a_second_call_in_one_step_is_refused_and_harms_nobody() -> None:
 
 
 def failed_and_after() -> list[str]:
-    """Runs on agent: one that waits when the episode fails, and one that comes later."""
+    """Runs on agent: an observer that waits when the episode fails, and one that comes later."""
     agent, came = ready_agent()
     first = ask(agent, 0)
     assert came.changed.acquire(timeout=10)
@@ -265,7 +265,7 @@ def test_a_failure_ends_waits_and_refuses_later_calls_with_its_first_reason() ->
 
 
 def lock_in_callbacks() -> list[bool]:
-    """Runs on agent: is the lock held while replies are made?"""
+    """Runs on agent: whether the lock is held while replies are made."""
     agent, _ = ready_agent()
     seen: list[bool] = []
     agent.steps._future.then(lambda future: seen.append(agent.lock.locked()))
@@ -345,7 +345,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class SlowEnvironments:
-    """What runs in each role before RPC starts; seconds by role and step."""
+    """A ``before``, which makes environments slow: seconds by role and step."""
 
     seconds: Mapping[str, Mapping[int, float]]
 

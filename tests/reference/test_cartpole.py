@@ -1,4 +1,4 @@
-"""What both agents have: returns, actions from draws, and which environments there are."""
+"""CartPole for both agents: returns, actions from draws, and usable environments."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_the_shipped_text_is_long_enough_and_ascii() -> None:
 
 
 def test_an_installed_package_has_everything() -> None:
-    """Whatever lies in the package and is no module is named as its data."""
+    """Every file of the package that is no module is listed as package data."""
     root = Path(__file__).parents[2]
     named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["reference"]
     files = [path for path in (root / "reference").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]

@@ -112,7 +112,7 @@ def value_of_a_remote() -> torch.Tensor:
 
 
 def leave_as_worker2(role: str) -> None:
-    """A ``before``: the second owner never comes."""
+    """A ``before``: the second owner ends before RPC starts."""
     if role == "worker2":
         raise SystemExit(7)
 

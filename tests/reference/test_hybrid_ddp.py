@@ -34,7 +34,7 @@ EXACT = Case.exact(timeout=20)
 @pytest.mark.parametrize("trainers", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_equals_its_twin(trainers: int, dtype: str) -> None:
-    """In rank order: bits, however many trainers there are."""
+    """In rank order all bits are equal, for any number of trainers."""
     trace = run(replace(SMALL, trainers=trainers, dtype=dtype))
     assert against_twin(trace).equal
     assert len(trace.tensors) == (1 + 4 * trainers) + SMALL.steps * (2 + trainers * (1 + 2 * 4))
@@ -54,7 +54,7 @@ def test_two_trainers_commute_in_allreduce_and_four_are_within_the_bound() -> No
 
 
 def test_an_exact_case_that_is_too_large_is_refused() -> None:
-    """Of the fourth step on the products have too many digits; its sums over trainers alone would not show it."""
+    """From the fourth step on the products have too many digits; the sums over trainers alone would not show it."""
     with pytest.raises(
         NotExact, match=r"^step 2: addmm of \(4, 4\) and \(4, 8\) needs 61 bits, and 53 are exact; wanted "
     ):
@@ -78,7 +78,7 @@ def test_one_world_can_run_several_cases() -> None:
 
 
 def plain_training(case: Case) -> dict[str, torch.Tensor]:
-    """Written anew: one table, one dense part, one batch of all trainers' examples, torch's own mean loss."""
+    """An independent program: one table, one dense part, one batch of all trainers' examples, torch's mean loss."""
     initial = train_locally(replace(case, steps=1)).tensors
     weight = initial["initial/ps/weight"].requires_grad_()
     dense = nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
@@ -167,7 +167,7 @@ def test_planted_bugs_are_caught(bug: Callable[[str], None], first: str) -> None
 
 
 def in_its_second_loss(happen: Callable[[], object]) -> None:
-    """Let ``happen`` happen in trainer2's second step, when the others wait for it in a collective."""
+    """Call ``happen`` in trainer2's second step, when the others wait for it in a collective."""
     right, calls = hybrid_ddp.loss_of, []
 
     def wrong(*args: Any) -> torch.Tensor:
@@ -201,7 +201,7 @@ def stop_trainer2(role: str) -> None:
 @pytest.mark.parametrize("trainers", [2, 3])
 @pytest.mark.parametrize(("fault", "cause"), [(raise_in_trainer2, "KeyError('planted')"), (kill_trainer2, "")])
 def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str, trainers: int) -> None:
-    """Well before any limit: the timeout is longer than the world's deadline."""
+    """They end well before any limit: the timeout is longer than the world's deadline."""
     outcomes = play(replace(SMALL, trainers=trainers, timeout=100), before=fault, deadline=60)
     ps = outcomes["ps"]
     assert isinstance(ps, Raised)
@@ -231,7 +231,7 @@ def one_more_step(case: Case) -> list[str]:
 
 
 def test_a_report_after_the_last_step_is_refused() -> None:
-    """Trainers that a doubled call lets train twice would else come to a trace of more steps than asked for."""
+    """Otherwise trainers that train twice after a doubled call would make a trace of more steps than asked for."""
     with launch(["ps"]) as world:
         *updated, refused, counted = world.call("ps", one_more_step, replace(SMALL, steps=2, trainers=1))
     assert updated == ["updated", "updated"]

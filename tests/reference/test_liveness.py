@@ -58,7 +58,7 @@ def test_a_participant_that_calls_is_not_silent() -> None:
 
 
 def fails(future: Future[int], error: Exception) -> Callable[[str], None]:
-    """What a server does that hears of a failure: it ends another's wait. Notes the reason."""
+    """End another participant's wait, as a server does that hears of a failure, and note the reason."""
 
     def on_failure(reason: str) -> None:
         future.set_exception(error)

@@ -1,4 +1,4 @@
-"""Which interface leads to the master."""
+"""The network interface that leads to the master."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_name_that_nobody_knows_tells_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_each_address_of_this_machine_is_its_own_interfaces() -> None:
-    """On the master's machine: the interface that has the master's address. Link-local ones need a scope."""
+    """On the master's machine the interface is the one with its address. Link-local addresses need a scope."""
     known = {address: name for name, address in addresses() if not address.startswith("fe80")}
     assert known["127.0.0.1"] == "lo"
     assert {address: interface_towards(address) for address in known} == known
@@ -71,5 +71,5 @@ def test_loopback_addresses_are_recognised(address: str, wanted: bool) -> None:
 
 @pytest.mark.parametrize("master", ["a" * 70, "..", "a..b", "\udcff", "\x1b", ""], ids=range(6))
 def test_a_name_that_no_network_has_is_on_no_interface(master: str) -> None:
-    """Not an error of the codec that is to encode it."""
+    """The codec's error does not come through."""
     assert interface_towards(master) is None

@@ -1,4 +1,4 @@
-"""The executor: numbers in their order whatever the order of arrival, in one thread, and nobody waits in vain."""
+"""The ordered executor: work runs in the order of its numbers, in one thread, and no caller waits in vain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference.rpc.ordered_executor import OrderedExecutor, PredecessorFailed
 
 
 def admit(executor: OrderedExecutor, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
-    """Which numbers have worked, in the order in which they did; the callers' errors are raised afterwards."""
+    """The numbers whose work ran, in that order; `errors` has the callers' errors."""
     worked: list[int] = []
     threads = set()
 
@@ -35,7 +35,7 @@ def admit(executor: OrderedExecutor, arrivals: Sequence[int], failing: int | Non
         if future.exception() is None:
             assert future.result() == number
     found = {number: future.exception() for number, future in futures.items()}
-    # Without frames, which have a hold on the executor, so on its thread.
+    # Without frames, which would keep the executor alive, and so its thread.
     admit.errors = {n: e.with_traceback(None) for n, e in found.items() if e}  # type: ignore[attr-defined]
     return worked
 

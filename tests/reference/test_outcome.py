@@ -1,4 +1,4 @@
-"""How an end is said, in one line."""
+"""Outcomes as one line of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain of parameters: one order of adding gradients, whichever order the engine works in."""
+"""The chain of parameters: gradients add up in one order, whatever order the engine works in."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_chain_has_the_bits_of_a_plain_backward_pass(seed: int, threads: boo
 
 
 def test_without_the_chain_threads_decide_bits() -> None:
-    """What the chain is for; if this fails, torch orders its nodes in another way, and the chain may go."""
+    """This is why the chain exists. If this fails, torch orders its nodes in another way, and the chain can go."""
     found = [differ(gradients(plain, seed, threads=True), gradients(plain, seed, threads=False)) for seed in range(5)]
     assert any(found)
 

@@ -1,4 +1,4 @@
-"""The asynchronous parameter server: against its twin, against plain SGD, and with workers that fail it."""
+"""The asynchronous parameter server: its twin, plain SGD, and workers that fail."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_exact_sums_do_not_depend_on_the_order() -> None:
 
 
 def plain_sgd(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
-    """Written anew, without any part of the tutorial but its data and its initial model."""
+    """An independent program, which uses only the tutorial's data and its initial model."""
     model = build_model(case)
     for data, target in batches(case, "worker1"):
         weight = model.weight.detach().clone().requires_grad_()
@@ -144,7 +144,7 @@ def test_calls_at_once_lose_no_update() -> None:
 
 
 def snapshots_are_copies() -> list[bool]:
-    """Runs on ps: what was handed out does not change with the model."""
+    """Runs on ps: whether a pull's tensors stay the same when the model changes."""
     server = ParameterServer(Case())
     rrefs = ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
     before = [rref.to_here().clone() for rref in rrefs]

@@ -1,4 +1,4 @@
-"""Which server holds what: the rule by a table, and what must hold for any sizes."""
+"""The placement of tensors on servers: the rule by a table, and properties for any sizes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_tensors_are_placed_by_the_rule(sizes: dict[str, int], servers: int, wan
 
 @given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 100), min_size=1), data=st.data())
 def test_any_sizes_are_placed_evenly(sizes: dict[str, int], data: st.DataObject) -> None:
-    """Each name once, in the model's order; nobody empty; nobody above the lightest by more than its largest."""
+    """Each name comes once, in the model's order; no server exceeds the lightest by more than its largest tensor."""
     parts = shards(sizes, data.draw(st.integers(1, len(sizes))))
     assert sorted(name for part in parts for name in part) == sorted(sizes)
     weights = [sum(sizes[name] for name in part) for part in parts]
@@ -91,7 +91,7 @@ def test_the_models_have_as_many_parameters_as_listed(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "servers"), [("convnet", 3), ("resnet50", 7), ("mlp", 4)])
 def test_the_parts_are_the_model(kind: str, servers: int) -> None:
-    """Bit for bit, each tensor once; and the model itself stays whole."""
+    """Each tensor is in one part, bit for bit, and the model itself does not change."""
     model = model_of(kind)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     parts = [dict(only(model, names).state_dict()) for names in partition(model, servers)]

@@ -115,7 +115,7 @@ def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, caps
 
 @pytest.mark.parametrize("logged", [True, False])
 def test_no_handler_is_left(logged: bool) -> None:
-    """Also when what is watched fails; the failure passes."""
+    """The handler is removed even if the block fails; the failure passes on."""
     before = list(progress.logger.handlers)
     with pytest.raises(RuntimeError, match=r"^failed$"), watch("t", logged=logged):  # noqa: PT012
         assert len(progress.logger.handlers) == len(before) + logged

@@ -1,4 +1,4 @@
-"""The barrier of rounds: who is refused, what everybody gets, and how a round fails."""
+"""The barrier of rounds: refused reports, the results of participants, and failing rounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def barrier() -> Iterator[Barrier[str]]:
 
 
 def result_of(future: torch.futures.Future[Any]) -> Any:
-    """What the future comes to within ten seconds."""
+    """The future's result, within ten seconds."""
     ended = threading.Event()
     future.add_done_callback(lambda _: ended.set())
     assert ended.wait(10)

@@ -1,4 +1,4 @@
-"""Remote calls, against the same calls made here."""
+"""Remote calls, compared with the same local calls."""
 
 from __future__ import annotations
 

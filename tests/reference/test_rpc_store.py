@@ -1,4 +1,4 @@
-"""A process group that finds itself over RPC."""
+"""A process group whose processes meet over RPC."""
 
 from __future__ import annotations
 

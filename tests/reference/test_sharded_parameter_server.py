@@ -45,14 +45,14 @@ def unsharded(case: Case, **changes: Any) -> batch_parameter_server.Case:
 
 
 def same(ours: Trace, theirs: Trace) -> list[str]:
-    """Names of tensors that differ, or are missing on one side."""
+    """The names of tensors that differ or are missing on one side."""
     a, b = ours.tensors, theirs.tensors
     return [name for name in a.keys() | b.keys() if name not in a or name not in b or not torch.equal(a[name], b[name])]
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 4])
 def test_exact_arithmetic_has_the_bits_of_the_unsharded_server(servers: int) -> None:
-    """Also of one that adds in order of arrival, but for its note of that order."""
+    """This holds even for a server that adds in order of arrival, except for its record of that order."""
     trace = run(replace(EXACT, servers=servers))
     assert same(trace, run(unsharded(EXACT))) == []
     arrival = run(unsharded(EXACT, accumulation="arrival"))
@@ -203,7 +203,7 @@ def killing(case: Case, role: str) -> dict[str, Outcome]:
 
 
 def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
-    """How ps1 ends, which says who was lost."""
+    """How ps1 ends, whose error names the lost role."""
     return end_of("ps1", roles(case), limit=limit, before=Doomed(role, signal.SIGSTOP))
 
 
@@ -230,7 +230,7 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
 
 @pytest.mark.long
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
-    """Nobody else is there to end and to say so."""
+    """There is no other trainer that could end and say so."""
     ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
     assert isinstance(ps1, Raised)
     assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")

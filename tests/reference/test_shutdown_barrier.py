@@ -1,4 +1,4 @@
-"""Waiting for all others before the common shutdown, and what becomes of it when one of them dies."""
+"""The wait for all ranks before the common shutdown, and the death of a rank during it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_call_that_a_death_cut_off_says_who_died(caller: str, lost: str) -> No
 
 @pytest.mark.parametrize("lost", NAMES)
 def test_a_death_ends_everybodys_wait(lost: str) -> None:
-    """At once, with the name of who died."""
+    """All waits end at once, with the name of the dead rank."""
     with launch(NAMES) as world:
         ends = outcomes(world, **{lost: "die"})
     assert isinstance(ends.pop(lost), Killed)
@@ -77,7 +77,7 @@ def test_a_death_ends_everybodys_wait(lost: str) -> None:
 
 
 def test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline() -> None:
-    """It goes on living after its error, so that only the limit ends the wait."""
+    """That rank lives on after its error, so only the deadline ends the wait."""
     with launch(NAMES) as world:
         ends = outcomes(world, deadline=1, third="fail")
     assert [end.type for end in ends.values() if isinstance(end, Raised)] == [
@@ -87,7 +87,7 @@ def test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline() -> None
 
 
 class Ended(shutdown_barrier.ShutdownBarrier):
-    """One whose third rank is being waited for."""
+    """A barrier that waits for its third rank."""
 
     def __init__(self) -> None:
         super().__init__(NAMES)

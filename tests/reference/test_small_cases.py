@@ -1,4 +1,4 @@
-"""The quick cases: every tutorial has one, it is quick, and right."""
+"""The small cases: every tutorial has one, and it is fast and right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limit of remote calls, for a block."""
+"""The default timeout of remote calls, for a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of several runs: which cases options mean, what is refused, what is measured, and a run that fails."""
+"""Tables of several runs: the cases that options mean, refused options, measured times, and a run that fails."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class Answers(io.StringIO):
 def test_an_earlier_picture_is_replaced_only_if_the_user_says_so(
     answer: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Before anything starts: whoever has no terminal is refused at once."""
+    """This is asked before anything starts; without a terminal the command is refused at once."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "batch_reinforce.png").write_text("an earlier one")
     if answer is not None:
@@ -199,7 +199,7 @@ def test_a_failed_world_has_no_time() -> None:
 
 
 def test_the_clock_takes_a_steps_first_report() -> None:
-    """And its time: that at which the step was made, not that at which the report came."""
+    """It takes the time when the step was made, not when the report came."""
     clock = Clock(None)
     assert clock.median() is None
     for role, step, made in (("a", 1, 1.0), ("b", 1, 1.5), ("a", 2, 2.0), ("b", 2, 3.0), ("b", 3, 5.0), ("a", 4, 5.5)):

@@ -1,4 +1,4 @@
-"""Distances in ULPs: against the integers that the bits stand for."""
+"""Distances in ULPs, compared with the integers that the bits stand for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(bits: int, dtype: torch.dtype) -> int:
 @unhurried
 @given(data=st.data())
 def test_distance_is_that_of_the_places(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Symmetric, 0 exactly for equal bits, and the largest over all elements."""
+    """The distance is symmetric, 0 exactly for equal bits, and the largest over all elements."""
     pairs = data.draw(st.lists(st.tuples(bits_of(dtype), bits_of(dtype)), min_size=1, max_size=5))
     a = tensor_of([left for left, _ in pairs], dtype)
     b = tensor_of([right for _, right in pairs], dtype)
@@ -136,7 +136,7 @@ def off_by(bits: int, dtype: torch.dtype, places: int) -> int:
 @unhurried
 @given(data=st.data())
 def test_one_wrong_element_counts_wherever_it_is(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Of any shape and layout: exactly as far as it was moved, whatever stands beside it."""
+    """In any shape and layout the distance is exactly how far the element was moved."""
     shape = data.draw(st.lists(st.integers(1, 13), max_size=4).map(tuple), "shape")
     draws = torch.Generator().manual_seed(data.draw(st.integers(0, 99), "seed"))
     a = torch.randint(-100, 100, shape, generator=draws).to(dtype)

@@ -1,4 +1,4 @@
-"""What a role sends arrives as it was: bits, dtype, shape, structure; and shares no memory with its sender."""
+"""A role's values arrive with the same bits, dtype, shape and structure, and share no memory with the sender."""
 
 from __future__ import annotations
 

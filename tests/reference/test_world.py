@@ -35,7 +35,7 @@ KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _
 
 
 def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
-    """A world of three: ``a`` plays, the others have nothing to do but to shut down with it."""
+    """Run a world of three: ``a`` plays, and the others only shut down with it."""
     with launch({"a": play, "b": roles_plain.nothing, "c": roles_plain.nothing}, deadline=deadline) as world:
         return dict(world.wait())
 
@@ -87,7 +87,7 @@ def test_every_end_has_its_outcome_and_survivors_hear_of_it(
 
 
 def test_a_survivor_in_the_shutdown_hears_of_a_death() -> None:
-    """Or on the way there, or just out of it: it is lost only once the survivor's own function is done."""
+    """It may also be just before or after the shutdown: the role is lost only after the survivor's function is done."""
     with launch({"a": roles_plain.kill_oneself_when_b_is_done, "b": roles_plain.be_done}, deadline=10) as world:
         survivor = world.wait()["b"]
     assert isinstance(survivor, Raised)
@@ -138,7 +138,7 @@ def test_a_role_that_writes_no_stacks_is_overdue_and_killed() -> None:
 
 
 def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp_path: Path) -> None:
-    """The launcher would keep a core busy, where a debugger or the kernel holds on to the role."""
+    """Otherwise the launcher would keep a core busy while a debugger or the kernel delays the role's end."""
     process = get_context("forkserver").Process(target=roles_plain.wait_for_ever)
     ours, theirs = Pipe()
     try:
@@ -350,7 +350,7 @@ class TestNothingIsLeft:
     @pytest.mark.long
     @pytest.mark.kills_launcher
     def test_nothing_is_left_when_the_launching_process_is_killed(self) -> None:
-        """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
+        """This covers running roles and one that waits in the shutdown, the forkserver and the resource tracker."""
         with launcher() as (process, roles):
             everybody = descendants_of(process.pid)
             assert len(roles) == 3
@@ -412,7 +412,7 @@ class launcher:  # noqa: N801 (used like a function)
     """A process that has launched a world of three: (process, pids of its roles)."""
 
     def __init__(self) -> None:
-        # Its temporary files to this test's folder: what it cannot remove when it is killed, pytest will.
+        # Its temporary files go to this test's folder; pytest removes those that a killed process leaves.
         environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.launcher"],

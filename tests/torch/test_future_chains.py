@@ -114,7 +114,7 @@ class TestFanIn:
 
     @pytest.mark.xfail(strict=True, raises=AssertionError, reason="torch 2.13: set_exception sets a value (PR 50983)")
     def test_a_fan_in_of_a_set_exception_ends_at_once(self) -> None:
-        """What the manual of `wait_all` promises: that it exits early, whatever the error."""
+        """The manual of `wait_all` promises that it exits early, whatever the error."""
         first, second = opened(2)
         collected = collect_all([first, second])
         first.set_exception(ValueError("early"))
@@ -143,7 +143,7 @@ class TestFanIn:
 
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
     def test_a_fan_in_of_calls_that_all_fail_raises_one_of_the_errors(self, world: World, way: str) -> None:
-        """Whichever came first: the order of the answers is not that of the list."""
+        """It raises the first error to arrive: the order of the answers is not that of the list."""
         got = world.call("a", plays.fan_in, way, ["no"] * 4, "b")
         assert got.error == "ValueError"
         assert [got.text.count(f"\nValueError('call {number}')\n") for number in range(4)].count(1) == 1
@@ -220,12 +220,12 @@ def assert_as_the_model_says(world: World, tree: Tree) -> None:
 )
 @given(tree=trees())
 def test_random_fan_in_is_what_the_model_says(world: World, tree: Tree) -> None:
-    """After each completed leaf, which futures are complete; at the end what each of them gives."""
+    """Compare the complete futures after each completed leaf, and at the end the result of each."""
     assert_as_the_model_says(world, tree)
 
 
 class TestModel:
-    """The model by hand, and that a wrong one is noticed."""
+    """Check the model by hand, and that a wrong model is noticed."""
 
     SOFT = Leaf(2, "here", True, 0)
     HARD = Leaf(3, "answered", True, 1)

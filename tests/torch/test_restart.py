@@ -1,4 +1,4 @@
-"""RPC started again: in the same processes, after a crash, and who cannot come back; torch 2.13."""
+"""RPC started again: in the same processes, after a crash, and by a restarted process; torch 2.13."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_fresh_world_can_follow_a_crashed_one() -> None:
 
 
 def survivor_and_restarted(world: World, fresh: World, generation: int | None) -> dict[str, Outcome]:
-    """``a`` has lived through one start more than ``b``, who was killed and is another process now."""
+    """``a`` has been through one start more than ``b``, which was killed and is another process now."""
     kill(world, "b")
     for who, role in ((world, "a"), (fresh, "b")):
         assert who.call(role, partial(plays.shutdown, graceful=False)).error == ""
@@ -93,7 +93,7 @@ def survivor_and_restarted(world: World, fresh: World, generation: int | None) -
 
 
 def test_a_restarted_process_cannot_come_back() -> None:
-    """Both hang in `init_rpc`, also with a timeout: each counts its own starts, and waits under another number.
+    """Both hang in `init_rpc`, even with a timeout: each counts its own starts, and waits under another number.
 
     `world` starts a fresh one instead. With an agreed number, which is private, they meet.
     """

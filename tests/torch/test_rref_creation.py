@@ -52,7 +52,7 @@ class TestRaises:
 
 
 class TestLost:
-    """Its request never executes."""
+    """The request that creates the RRef never executes."""
 
     def test_all_uses_fail_and_say_so(self, tmp_path: Path) -> None:
         text = f"Drop site={SITE} role=a nth=2 side=request"
@@ -77,7 +77,7 @@ class TestLost:
 
 class TestLate:
     def test_an_rref_may_be_made_after_its_callers_timeout(self) -> None:
-        """Its caller never has it, and the owner keeps it. Not dropped here: that may end the process."""
+        """The caller never gets it, and the owner keeps it. Dropping it here might end the process."""
         with idle() as world:
             assert world.call("a", plays.create_with, "k", "b", plays.make_late, 5, 0.3).error == ""
             assert world.call("b", plays.await_entered)
@@ -103,7 +103,7 @@ class TestLate:
             keeps(world, "b", 0, 0, 0)
 
     def test_an_rref_may_be_dropped_before_it_is_confirmed(self) -> None:
-        """It is made all the same, and given up then."""
+        """The object is made nevertheless, and then freed."""
         with idle("ab") as world:
             world.call("a", plays.create_and_drop, "b")
             assert world.call("b", plays.await_entered)

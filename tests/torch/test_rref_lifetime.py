@@ -1,4 +1,4 @@
-"""RRefs as values: what one says of itself, copies, parameters, and what is refused; torch 2.13."""
+"""RRefs as values: their descriptions, copies, parameters, and refused uses; torch 2.13."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ID = r"GloballyUniqueId\(created_on={}, local_id=\d+\)"
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """``a`` holds an RRef ``k`` of ``b``'s and one of its own, ``own``; nobody dies."""
+    """``a`` has an RRef ``k`` to an object of ``b`` and one to its own, ``own``. No role dies."""
     with idle("abc", deadline=600) as started:
         started.call("a", plays.create, "k", "b", 1)
         started.call("a", plays.create_own, "own", plays.Node(2))

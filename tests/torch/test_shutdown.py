@@ -1,4 +1,4 @@
-"""The shutdown with somebody dead, stopped or cut off: torch's own, with a bound, beside what `world` does.
+"""The shutdown with a dead, stopped or cut-off role: torch's own, with a timeout, and the one of `world`.
 
 torch 2.13. The leader is ``a``, the smallest name. Seconds are upper bounds with room for a busy machine; what waits
 for ever is `Overdue` at a deadline of `WAIT`.
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 # The limit that a shutdown is given, and RPC's own (seconds).
 LIMIT = 0.3
 RPC_LIMIT = 1.5
-# How long something is watched that waits for ever.
+# Seconds to watch something that waits forever.
 WAIT = 1.0
 
 within = partial(plays.shutdown, timeout=LIMIT)
@@ -43,13 +43,13 @@ def only(folder: Path, event: str) -> Event:
 
 
 def left(folder: Path) -> dict[str, float]:
-    """When each role had nobody to wait for any more."""
+    """When each role had no other role to wait for any more."""
     return {each.role: each.time for each in ledger.read(folder).of("left")}
 
 
 class TestHealthy:
     def test_a_second_shutdown_is_refused(self) -> None:
-        """Once: the second is refused at once, in every role, with or without grace."""
+        """The second one is refused at once, in every role, with or without grace."""
         with idle() as world:
             first = world.run(dict.fromkeys("abc", plays.shutdown))
             assert [of(first, role).error for role in "abc"] == ["", "", ""]
@@ -61,7 +61,7 @@ class TestHealthy:
                 }
 
     def test_a_role_that_shuts_down_itself_leaves_world_nothing_to_shut_down(self) -> None:
-        """Whose error is seen first is chance; it is nobody's silent success."""
+        """Which role's error is seen first is chance; no role succeeds silently."""
         with launch(dict.fromkeys("ab", plays.shutdown), deadline=30) as world:
             outcomes = world.wait()
         texts = {outcome.message for outcome in outcomes.values() if isinstance(outcome, Raised)}
@@ -100,7 +100,7 @@ class TestDeadFollower:
 
     @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
-        """The leader after its limit; another follower after that and twice RPC's own, in a store's wait."""
+        """The leader ends after its timeout; another follower after that plus twice RPC's own, in a store's wait."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", within))
@@ -146,7 +146,7 @@ class TestDeadLeader:
 
     @pytest.mark.long
     def test_torch_with_a_timeout_ends_if_the_leader_dies_during_the_shutdown(self) -> None:
-        """They do not say that the leader is gone, and wait for a store besides."""
+        """Their errors do not say that the leader is gone, and they wait for a store in addition."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
         for role in "bc":
@@ -179,7 +179,7 @@ class TestPaused:
 
     @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
-        """The leader gives up after its limit, and once more that for the news of it."""
+        """The leader gives up after its timeout, and waits as long again to report it."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             os.kill(world.pids["b"], signal.SIGSTOP)
             leader = of(world.run({"a": within, "c": within}), "a")
@@ -205,7 +205,7 @@ class TestPartition:
 
     @contextmanager
     def world(self, folder: Path, text: str, deadline: float) -> Iterator[World]:
-        """Idle roles on a network of their own, of which ``b`` is cut off when it says so."""
+        """Idle roles on a network of their own, from which ``b`` is cut off when it reports its step."""
         with (
             scope(Plan.parse(text), folder, list("abc")) as arguments,
             launch(list("abc"), deadline=deadline, **arguments) as world,
@@ -227,7 +227,7 @@ class TestPartition:
         assert healed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < healed.time + 5
 
     def test_world_ends_at_its_deadline(self, tmp_path: Path) -> None:
-        """Nobody is dead, and all wait."""
+        """No role is dead, and all wait."""
         start = time.monotonic()
         with self.world(tmp_path, self.CUT, 4) as world:
             outcomes = world.wait()

@@ -1,4 +1,4 @@
-"""The shutdown with work in flight: with grace nothing that was started is lost, without it answers are."""
+"""The shutdown with work in flight: with grace no started work is lost, without it answers are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS = 8
 
 
 def test_a_graceful_shutdown_executes_calls_that_nobody_waits_for() -> None:
-    """All roles are in the shutdown, none of the calls has executed: then all do."""
+    """When all roles are in the shutdown, no call has executed yet; then all do."""
     with idle() as world:
         outcomes = world.run(
             {
@@ -76,7 +76,7 @@ def test_without_grace_calls_execute_and_their_answers_are_lost() -> None:
 
 
 def left(folder: Path, role: str) -> tuple[int, int, int, int]:
-    """(owner RRefs, forks, own pending ones, autograd contexts) when ``role`` had nobody to wait for any more."""
+    """(owner RRefs, forks, own pending ones, autograd contexts) when ``role`` had no other role to wait for."""
     (found,) = (each.details for each in ledger.read(folder).of("left") if each.role == role)
     names = ("num_owner_rrefs", "num_forks", "num_pending_users", "num_autograd_contexts")
     return tuple(found[name] for name in names)  # type: ignore[return-value]
