@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -59,6 +60,12 @@ def test_every_check_is_a_promise() -> None:
     """Each check's failure is printed with the name that the promise has."""
     assert len(promises.CHECKS) == len(set(promises.CHECKS)) == len(CHECKS)
     assert {"record", "ends", "bound", "trace", "errors", "left", "fired", "effect"} == set(promises.CHECKS)
+
+
+@pytest.mark.parametrize("kind", promises.PROPERTIES)
+def test_every_property_has_killers(kind: str) -> None:
+    """Otherwise a test was renamed, and the gate would say so after its last mutant only."""
+    assert any(re.search(promises.PROPERTIES[kind], test) for mutant in MUTANTS for test in mutant.killers)
 
 
 def test_a_promise_that_kills_none_is_named() -> None:
