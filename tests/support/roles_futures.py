@@ -443,7 +443,7 @@ def unanswered_beside_others(keep: bool, to: str, timeout: float) -> tuple[End, 
 
 
 def leave_unanswered(keep: bool, awaited: bool, timeout: float) -> float:
-    """Calls `b`, and goes to the shutdown with the call still open, or after its timeout: when (`time.monotonic`)."""
+    """Call `b`, and begin the shutdown with the call still open, or after its timeout: when (`time.monotonic`)."""
     pending = rpc.rpc_async("b", never, args=(keep,), timeout=timeout)
     if awaited:
         end(pending.wait)
@@ -464,7 +464,7 @@ def overtaken(to: str) -> tuple[End, End, End]:
 
 
 def early_value(to: str) -> tuple[bool, End, End, bool]:
-    """Of a call that is under way: done, value; when it has ended: its value, done."""
+    """Return done and value of a call in flight; after its end, value and done."""
     rpc.rpc_sync(to, forget)
     future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
     before, early = future.done(), end(future.value)
@@ -473,7 +473,7 @@ def early_value(to: str) -> tuple[bool, End, End, bool]:
 
 
 def calls_in_callbacks(to: str) -> dict[str, End]:
-    """A call in a callback: waited for there, to this role itself, and answered with its future."""
+    """Make a call in a callback: waited for there, to this role itself, and answered with its future."""
     name = rpc.get_worker_info().name
     ways: dict[str, Callable[[Any], Any]] = {
         "sync": lambda done: rpc.rpc_sync(to, add, args=(done.value(), 10)),
@@ -489,7 +489,7 @@ def calls_in_callbacks(to: str) -> dict[str, End]:
 
 
 def callback_raises_beside_others(to: str) -> tuple[list[int], End, End]:
-    """Callbacks on one call's future, the second of three raising: which ran, the call's end, a later call."""
+    """Add callbacks to one call's future, the second of three raising: which ran, the call's end, a later call."""
     rpc.rpc_sync(to, forget)
     ran: list[int] = []
     future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
@@ -503,7 +503,7 @@ def callback_raises_beside_others(to: str) -> tuple[list[int], End, End]:
 
 
 def never_set_after_an_error(to: str, caught: bool) -> bool:
-    """A callback of a failed call completes another future: whether it was, once the callback has run."""
+    """Complete another future in a callback of a failed call: whether it was complete once the callback has run."""
     rpc.rpc_sync(to, forget)
     other: Future[Any] = Future()
 
@@ -535,11 +535,11 @@ def threads_of_callbacks(to: str) -> tuple[bool, bool]:
     return in_mine, future.then(lambda _: threading.get_ident()).wait() == mine
 
 
-# Other surprises of the facts.
+# Other surprises.
 
 
 def nested_contexts() -> tuple[End, bool]:
-    """A context in a context; and whether one after the other works."""
+    """Open a context in a context; and whether one after the other works."""
 
     def nest() -> None:
         with dist_autograd.context(), dist_autograd.context():
@@ -551,12 +551,12 @@ def nested_contexts() -> tuple[End, bool]:
 
 
 def note(folder: str, text: str) -> None:
-    """What ran here, where the test finds it also when this role has ended."""
+    """Note what ran here, in a file that the test finds even when this role has ended."""
     (Path(folder) / text).touch()
 
 
 def note_through(to: str, folder: str, text: str) -> None:
-    """A nested call: notes on a third role."""
+    """Make a nested call, which leaves a note on a third role."""
     rpc.rpc_sync(to, note, args=(folder, text))
 
 
@@ -566,7 +566,7 @@ class Noting:
 
 
 def start_and_leave(folder: str, count: int) -> None:
-    """Calls that nobody awaits, references that nobody keeps, calls that make calls; then to the shutdown.
+    """Make calls without waiting, drop references, make calls that make calls; then shut down.
 
     ``count``: of each; nested calls need fewer than `c` has threads (`test_async_execution.TestNestedCalls`).
     """

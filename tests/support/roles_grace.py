@@ -1,4 +1,4 @@
-"""Roles that do not answer: stuck in torch's start, or stopped."""
+"""Roles that do not answer, because they are stuck in torch's start, or stopped."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ROOM = 110 << 20
 
 
 def be_short_of_threads(role: str) -> None:
-    """As under ``ulimit -v``: torch cannot make all threads of its agent, and waits in their pool's destructor for
-    ever, with Python's lock."""
+    """Limit the address space, as ``ulimit -v`` does: torch cannot make all threads of its agent, and waits in their
+    pool's destructor forever, with Python's lock."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM,) * 2)
 
 
 def _instead_of_its_agent(act: Callable[[], object]) -> None:
-    """In this process; all roles have met by then."""
+    """Replace the agent's constructor in this process. RPC calls it when all roles have met."""
     rpc.TensorPipeAgent = lambda *arguments, **named: act()  # type: ignore[misc, assignment]
 
 
@@ -47,7 +47,7 @@ def _die_when_it_is_held(place: Path) -> None:
 
 
 def a_is_stuck(place: Path, role: str) -> None:
-    """In its agent's constructor, with Python's lock."""
+    """Make ``a`` hang in its agent's constructor, with Python's lock."""
     if role == "a":
         _instead_of_its_agent(partial(_hold_the_lock, place))
 
@@ -59,7 +59,7 @@ def a_is_stuck_and_b_dies(place: Path, role: str) -> None:
 
 
 def waits_in_its_start(role: str) -> None:
-    """For ever, with Python's lock free."""
+    """Make the role hang forever in its agent's constructor, with Python's lock free."""
     _instead_of_its_agent(wait_for_ever)
 
 
@@ -69,13 +69,13 @@ def a_waits_in_its_start(role: str) -> None:
 
 
 def a_takes_its_time(seconds: int, role: str) -> None:
-    """Before it starts RPC, with Python's lock."""
+    """Make ``a`` sleep before it starts RPC, with Python's lock."""
     if role == "a":
         ctypes.PyDLL(None).sleep(seconds)
 
 
 def stop() -> None:
-    """This role's process, as by somebody's SIGSTOP."""
+    """Stop this role's process, as a SIGSTOP from outside does."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 

@@ -1,4 +1,5 @@
-"""What roles of the worlds for properties run. Imports little: every role of every such world has to import it."""
+"""Functions of roles in the worlds for properties. It imports little, because every role of every such world imports
+it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def activate(folder: str, role: str) -> None:
 
 @dataclass(frozen=True)
 class Planted:
-    """A role that begins by planting a bug in its own process."""
+    """A role that first plants a bug in its own process."""
 
     bug: Callable[[str], None]
     role: Callable[[], object]

@@ -1,4 +1,4 @@
-"""What roles do in tests of isolated worlds."""
+"""Functions of roles in tests of isolated worlds."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import torch.distributed.rpc as rpc
 
 
 def network() -> str:
-    """Which one this process's main thread is in."""
+    """Return the network namespace of this process's main thread."""
     return str(Path("/proc/self/ns/net").readlink())
 
 
 def reaches_file(path: str) -> bool:
-    """Whether somebody listens at a socket that is a file."""
+    """Whether a process listens at a socket that is a file."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(path)
         return True
 
 
 def user() -> tuple[str, int, int]:
-    """This process's user namespace, its user and its group."""
+    """Return this process's user namespace, its user and its group."""
     return str(Path("/proc/self/ns/user").readlink()), os.getuid(), os.getgid()
 
 
 def sum_at(peer: str, size: int) -> float:
-    """The sum of so many ones that are sent to ``peer``."""
+    """Return the sum of so many ones that are sent to ``peer``."""
     return float(rpc.rpc_sync(peer, torch.sum, (torch.ones(size),), timeout=20))

@@ -1,6 +1,8 @@
-"""What a role does so that messages of one type are sent, and what it sees of it; for the tests of messages.
+"""Functions of roles in the tests of messages: each makes a role send messages of one type, and returns what the role
+sees.
 
-``a`` plays, ``b`` owns every RRef, ``c`` is a third. Each play returns seconds, counts and error texts by name.
+``a`` executes the function, ``b`` owns every RRef, ``c`` is a third role. Each function returns seconds, counts and
+error texts by name.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _count = 0
 
 
 def count() -> int:
-    """Executed where it is called, which keeps count."""
+    """Count the executions on the role that executes it."""
     global _count
     _count += 1
     return _count
@@ -38,13 +40,13 @@ def scripted(value: int) -> int:
 
 
 def owned() -> dict[str, int]:
-    """What this role keeps for others."""
+    """Return what this role keeps for others."""
     every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}
     return {name: int(every[name]) for name in ("num_owner_rrefs", "num_forks", "num_autograd_contexts")}
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, and what it returned or the text of its error."""
+    """Return the seconds, and the function's result or the text of its error."""
     begin = time.monotonic()
     try:
         value = work()
@@ -54,7 +56,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def until(name: str, wanted: int) -> float:
-    """Seconds until ``b`` keeps so many of these, at most 10."""
+    """Return the seconds until ``b`` keeps so many of these, at most 10."""
     begin = time.monotonic()
     while rpc.rpc_sync("b", owned)[name] != wanted and time.monotonic() < begin + 10:
         pass
@@ -101,7 +103,7 @@ def script_fetch() -> Seen:
 
 
 def take(made: Any) -> int:
-    """At ``c``: use the RRef that ``a`` has passed on."""
+    """Executed on ``c``: use the RRef that ``a`` has passed on."""
     return int(made.to_here())
 
 
@@ -121,10 +123,10 @@ def fork_request() -> Seen:
 
 
 def child_accept() -> Seen:
-    """``a`` gives up its own only when ``c`` has said that it has one: then ``b`` has one fork left."""
+    """``a`` drops its own fork only when ``c`` reports that it has one. Then ``b`` has one fork left."""
     made = rpc.remote("b", count)
     made.to_here()
-    begin = time.monotonic()  # here, as ``c`` may say it before its answer is back
+    begin = time.monotonic()  # on this role, because ``c`` may report it before its answer arrives
     rpc.rpc_sync("c", keep, (made,))
     del made
     until("num_forks", 1)
@@ -180,7 +182,7 @@ def agent() -> str:
 
 
 def threads_of_transports() -> set[str]:
-    """By the kernel's names of this process's threads."""
+    """Find them by the kernel's names of this process's threads."""
     names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
     return {name for name in names if name.startswith("TP_")}
 

@@ -1,4 +1,4 @@
-"""What roles play in the tests of a network's faults: how they enter it, and what they see of it."""
+"""Functions of roles in the tests of a network's faults: they enter the network, and return what they see of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _undo: list[object] = []
 
 
 def enter_network(folder: Path, role: str) -> None:
-    """For ``launch(before=partial(enter_network, folder))``: into the network, with the plan of the folder."""
+    """Enter the network, with the plan of the folder: ``launch(before=partial(enter_network, folder))``."""
     network.enter(folder, role)
     plan = Plan.from_json((folder / "plan.json").read_text())
     announcer = Announcer(role)
@@ -35,7 +35,7 @@ def enter_network(folder: Path, role: str) -> None:
 
 
 def announce(step: int) -> float:
-    """This role is at this step. Returns how long its actions took (seconds)."""
+    """Announce that this role is at this step. Return how long its actions took (seconds)."""
     start = time.monotonic()
     _announcers[0].announce("step", step)
     return time.monotonic() - start
@@ -55,7 +55,7 @@ def name() -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """Of one call: the value, or the error's type and text; and how long it took (seconds)."""
+    """The result of one call: the value, or the error's type and text; and how long it took (seconds)."""
 
     value: object
     error: str
@@ -93,7 +93,7 @@ def calls_until_late(peer: str, most: int, late: float) -> list[Answer]:
 
 
 def call_twice(peers: list[str]) -> list[object]:
-    """Answers of a healthy network."""
+    """Return the answers of a healthy network."""
     return [rpc.rpc_sync(peer, length, (torch.zeros(size),)) for peer in peers for size in (1, 1000)]
 
 
@@ -116,7 +116,7 @@ def count_at(peer: str, timeout: float) -> Answer:
 
 
 def counted() -> int:
-    """How often `count` executed here."""
+    """Return how often `count` executed here."""
     return len(_counted)
 
 
@@ -126,7 +126,7 @@ _pending: list[rpc.Future[None]] = []
 
 
 def stay() -> None:
-    """A call that goes on until `let_go`."""
+    """Go on until `let_go`."""
     _entered.set()
     _go.wait(30)
 
@@ -144,7 +144,7 @@ def start_stay(peer: str) -> None:
 
 
 def end_of_stay() -> Answer:
-    """How the call that `start_stay` began ended, and how long that took from now."""
+    """Return how the call that `start_stay` began ended, and how long that took from now."""
     start = time.monotonic()
     try:
         _pending.pop().wait()
@@ -169,7 +169,7 @@ def await_line(path: Path, text: str) -> None:
 
 
 def networks_of_threads() -> dict[str, set[str]]:
-    """Network namespace to the names of this process's threads that are in it."""
+    """Map each network namespace to the names of this process's threads that are in it."""
     found: dict[str, set[str]] = {}
     for task in Path("/proc/self/task").iterdir():
         found.setdefault(str((task / "ns/net").readlink()), set()).add(f"{(task / 'comm').read_text().strip()}")
@@ -177,7 +177,7 @@ def networks_of_threads() -> dict[str, set[str]]:
 
 
 def sockets_of_new_thread() -> list[str]:
-    """The interfaces that a socket sees which a thread makes that is started now."""
+    """Return the interfaces that a socket sees in a thread that is started now."""
     seen: list[str] = []
 
     def look() -> None:
@@ -200,14 +200,14 @@ def interfaces_told() -> list[str | None]:
 
 
 def bytes_sent() -> int:
-    """Through the interface, as its own counter says."""
+    """Return the bytes that the interface has sent, by its own counter."""
     rows = Path("/proc/thread-self/net/dev").read_text().splitlines()
     row = next(each for each in rows if each.strip().startswith("eth0:"))
     return int(row.split()[9])
 
 
 def listening() -> set[str]:
-    """Addresses of this network's listening sockets."""
+    """Return the addresses of this network's listening sockets."""
     rows = Path("/proc/thread-self/net/tcp").read_text().splitlines()[1:]
     raw = [bytes.fromhex(row.split()[1].split(":")[0]) for row in rows if row.split()[3] == "0A"]
     return {socket.inet_ntoa(each[::-1]) for each in raw}

@@ -1,4 +1,4 @@
-"""Twins as tests ask them: without the proof that they are exact, and with workers by turns."""
+"""Twins for tests: without the proof that they are exact, and with workers by turns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reference.trace import Case, Trace
 
 
 def unproven(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin without its proof."""
+    """Run the twin without its proof."""
     twin: Callable[..., Trace] = inspect.unwrap(load(case.tutorial()).train_locally)
     return twin(case, replay)
 
 
 def turns(case: parameter_server.Case) -> Trace:
-    """Workers by turns, for the twin to replay."""
+    """Make a replay for the twin in which workers take turns."""
     order = [(kind, worker) for _ in range(case.steps) for worker in range(case.workers) for kind in (0, 1)]
     return Trace(case, {"order/events": torch.tensor(order)})

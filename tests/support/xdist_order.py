@@ -17,7 +17,7 @@ import pytest
 
 from tests.project.junit import node_id
 
-# Files of which each parametrization's first word, such as the tutorial or the program, may go to another worker.
+# Files whose parametrizations, by their first word such as the tutorial or the program, may go to different workers.
 SPLIT = (
     "tests/faults/test_programs.py",
     "tests/faults/test_script.py",
@@ -25,19 +25,19 @@ SPLIT = (
     "tests/reference/test_clusters.py",
     "tests/properties/test_gradients_under_loss.py",
 )
-# What each scope takes, longest first, a line each: "seconds scope". Recorded, not kept by hand: see `main`.
+# The time of each scope, longest first, one per line: "seconds scope". Recorded by `main`, not kept by hand.
 SECONDS = Path(__file__).with_name("seconds.txt")
 
 
 @cache
 def recorded() -> dict[str, float]:
-    """Seconds by scope, of those that take one or more."""
+    """Return the seconds by scope, of scopes that take one or more."""
     lines = [line.partition(" ") for line in SECONDS.read_text().splitlines()]
     return {scope: float(seconds) for seconds, _, scope in lines}
 
 
 def scope(nodeid: str) -> str:
-    """What goes to one worker together."""
+    """Return the scope of a test: one scope goes to one worker."""
     file, _, rest = nodeid.partition("::")
     if file not in SPLIT:
         return file
@@ -46,14 +46,14 @@ def scope(nodeid: str) -> str:
 
 
 def place(item: pytest.Item) -> float:
-    """Where among the tests it is to be: a key for sorting. What takes longest begins first, so that no worker waits
-    long for the others at the end."""
+    """Return a test's key for sorting. The longest scopes begin first, so that no worker waits long for others at the
+    end."""
     return -recorded().get(scope(item.nodeid), 0.0)
 
 
 def spreading(config: pytest.Config, log: Any) -> Any:
     """A scheduler: xdist's own, with another scope, and in the order in which the tests were collected."""
-    from xdist.scheduler import LoadScopeScheduling  # where it is not in use it need not be there
+    from xdist.scheduler import LoadScopeScheduling  # without xdist there need be no such module
 
     class Spreading(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
