@@ -58,5 +58,5 @@ def test_a_reward_below_the_threshold_is_no_goal() -> None:
 
 
 def test_an_environment_without_a_threshold_has_no_goal() -> None:
-    with pytest.raises(TraceError, match=r"^Pendulum-v1 has no threshold$"):
+    with pytest.raises(TraceError, match=r"^Pendulum-v1 has no threshold of the reward$"):
         goal(curve(1.0, env="Pendulum-v1"))
