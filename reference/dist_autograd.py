@@ -1,11 +1,11 @@
-"""Distributed autograd: two remote parameters, a forward sum, a backward pass over RPC, a distributed step.
+"""Train two remote parameters by distributed autograd: a forward sum, a backward pass over RPC, a distributed step.
 
 Source: seed 003 (distributed autograd and the distributed optimizer; "several contexts can exist at once over the
 same parameters").
 
 Roles: ``worker0`` trains and returns the trace; ``worker1`` and ``worker2`` own one (side, side) parameter each.
-Every step runs ``contexts`` passes at once, each in a thread and an autograd context of its own: all of them
-finish their backward pass before the first optimizer step, then their gradients are applied in their order.
+Every step runs ``contexts`` passes at once, each in its own thread and its own autograd context. All passes finish
+their backward pass before the first optimizer step; then their gradients are applied in the order of the passes.
 Pass c has the loss (c + 1) × Σ (p1 + p2)².
 """
 
@@ -39,10 +39,10 @@ OWNERS = numbered("worker", 2)
 
 
 def create_parameter(case: Case, owner: str) -> torch.Tensor:
-    """Runs on ``owner``: a (side, side) leaf that requires gradients.
+    """Runs on ``owner``: make a (side, side) leaf that requires gradients.
 
-    A plain tensor, not an nn.Parameter: fetched from another worker, that would be a detached copy, and the
-    optimizer would step without gradients and without an error (S3.3).
+    It is a plain tensor, not an nn.Parameter: an nn.Parameter that is fetched from another worker is a detached copy,
+    and the optimizer would step without gradients and without an error (S3.3).
     """
     draws = generator(case.seed, owner)
     shape = (case.side, case.side)
@@ -59,7 +59,7 @@ def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Pass:
-    """One context's result: its gradients still lie with the owners, under ``context_id``."""
+    """One context's result. The gradients are still on the owners, under ``context_id``."""
 
     context_id: int
     loss: torch.Tensor
@@ -67,7 +67,7 @@ class Pass:
 
 
 class Trainer:
-    """Runs on worker0."""
+    """Runs on worker0: trains the two remote parameters."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -77,10 +77,10 @@ class Trainer:
         self.turns = [threading.Event() for _ in range(case.contexts)]
 
     def train_in_context(self, context: int) -> Pass:
-        """Forward, backward and step of one context, in a thread of its own.
+        """Run the forward pass, the backward pass and the step of one context, in a thread of its own.
 
         Raises:
-            threading.BrokenBarrierError: another context did not get through its backward pass in time.
+            threading.BrokenBarrierError: another context did not finish its backward pass in time.
         """
         with dist_autograd.context() as context_id:
             try:
@@ -101,18 +101,18 @@ class Trainer:
         return Pass(context_id, loss.detach(), gradients)
 
     def values(self) -> dict[str, torch.Tensor]:
-        """Both parameters as they are now."""
+        """The current values of both parameters."""
         return {name: rpc.rpc_sync(name, value, args=(rref,)) for name, rref in self.parameters.items()}
 
 
 def gradient(context_id: int, parameter: RRef[Any]) -> torch.Tensor:
-    """Runs on the owner: the parameter's gradient in that context. It never is in ``.grad``."""
+    """Runs on the owner: the parameter's gradient in that context, which is never in ``.grad``."""
     gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
     return gradients[parameter.local_value()]
 
 
 def value(parameter: RRef[Any]) -> torch.Tensor:
-    """Runs on the owner: what the parameter holds now."""
+    """Runs on the owner: the parameter's current value."""
     return parameter.local_value().detach()  # type: ignore[no-any-return]
 
 
@@ -120,7 +120,7 @@ def value(parameter: RRef[Any]) -> torch.Tensor:
 
 
 def run_trainer(case: Case) -> Trace:
-    """What worker0 runs: in every step all contexts at once, each in a thread of its own."""
+    """Run worker0: in every step run all contexts at once, each in a thread of its own."""
     trainer = Trainer(case)
     recorder = Recorder(case, trainer.values())
     with ThreadPoolExecutor(case.contexts) as threads:
@@ -162,7 +162,7 @@ class Case(ExactableCase):
 @one_thread()
 @proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: every context's gradients at the same parameters, then plain SGD with each in turn."""
+    """The twin: compute every context's gradients at the same parameters, then apply each in turn by plain SGD."""
     parameters = {name: create_parameter(case, name) for name in OWNERS}
     optimizer = optim.SGD(parameters.values(), lr=case.lr)
     recorder = Recorder(case, parameters)

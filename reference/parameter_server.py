@@ -1,13 +1,13 @@
-"""A parameter server whose workers train asynchronously.
+"""Train asynchronously: each worker pulls the parameters from one server and pushes its gradients there.
 
 Source: seed 001 (its one listing). The published program never finds its server, never gives a worker the server's
-weights and may crash the server (S1.1 to S1.17); this one keeps its classes, methods and messages.
+weights and may crash the server (S1.1 to S1.17). This program keeps its classes, methods and messages.
 
 Roles: ``ps`` owns the model (10 inputs, 1 output) and returns the trace; each ``worker1`` … pulls the parameters,
-computes the gradients of a batch (batch_size, 10) and sends them. With ``staleness`` 1 a worker goes on with the
-next batch while the server applies its gradients, on weights that lack just those: that is not plain SGD, and the
+computes the gradients of a batch (batch_size, 10) and sends them. With ``staleness`` 1 a worker computes the next
+batch while the server applies its last gradients, so on weights that lack only those. That is not plain SGD, and the
 twin does the same. With several workers the order in which they pull and push decides the numbers; the trace records
-it under ``order`` and the twin replays it. One worker's order is known beforehand.
+it under ``order`` and the twin replays it. With one worker the order is known beforehand.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Gradients = dict[str, torch.Tensor]
 
 
 class ParameterServer:
-    """Runs on ``ps``. Every method may be called by several RPC threads at once."""
+    """Runs on ``ps``. Several RPC threads may call its methods at once."""
 
     def __init__(self, case: Case) -> None:
         self.model = build_model(case)
@@ -55,10 +55,10 @@ class ParameterServer:
 
     @staticmethod
     def get_parameter_rrefs(ps_rref: RRef[Any], worker: str, number: int) -> list[RRef[Any]]:
-        """One RRef per parameter, in the model's order, to copies taken at one moment; the worker's ``number``-th call.
+        """Answer a worker's ``number``-th pull: one RRef per parameter, in the model's order, to copies of one moment.
 
-        Copies, because others update the live parameters while a worker fetches them one by one. And a plain list,
-        because what ``@async_execution`` decorates must return a future (S1.12).
+        They are copies, because other workers update the live parameters while a worker fetches them one by one. The
+        result is a plain list, because a function with ``@async_execution`` must return a future (S1.12).
         """
         ps = ps_rref.local_value()
         with ps.lock:
@@ -66,13 +66,13 @@ class ParameterServer:
             return [RRef(param.detach().clone()) for param in ps.model.parameters()]
 
     def apply_gradients(self, worker: str, number: int, gradients_dict: Gradients, loss: torch.Tensor) -> bool:
-        """One optimizer step with a worker's named gradients; the worker's ``number``-th call.
+        """Make one optimizer step with a worker's named gradients, its ``number``-th push.
 
-        A call that arrives twice changes nothing the second time.
+        If a call arrives twice, the second arrival changes nothing.
 
         Raises:
-            KeyError: a name that is none of the model's parameters; nothing was applied.
-            ValueError: a gradient of another shape, or an unknown worker; nothing was applied.
+            KeyError: a name is none of the model's parameters; nothing was applied.
+            ValueError: a gradient has another shape, or the worker is unknown; nothing was applied.
         """
         with self.lock:
             check_gradients(self.model, gradients_dict)
@@ -88,13 +88,13 @@ class ParameterServer:
         return True
 
     def wait_for_workers(self) -> Trace:
-        """Runs on the role's own thread: the trace, once every worker has sent all its updates.
+        """Return the trace once every worker has sent all its updates. Runs in the role's own thread.
 
         Raises:
-            MissingWorker: a worker that has more to send was not heard for the case's timeout (seconds).
+            MissingWorker: a worker that has more to send was silent for the case's timeout (seconds).
         """
         self.calls.wait_for_all()
-        with self.lock:  # the last update may still be at work
+        with self.lock:  # the last update may still be running
             self.recorder.put("order", as_tensors(self.calls.order))
             return self.recorder.trace()
 
@@ -107,17 +107,17 @@ def check_gradients(model: nn.Module, gradients_dict: Gradients) -> None:
             raise ValueError(f"a gradient of shape {tuple(gradient.shape)}, wanted {tuple(parameters[name].shape)}")
 
 
-# On ``ps``: where workers find the server. They may well ask before it is there (S1.7, S1.8).
+# On ``ps``: workers get the server from here. They may ask before it is made (S1.7, S1.8).
 global_ps_rref: Awaited[RRef[Any]] = Awaited("parameter server")
 
 
 def get_parameter_server(timeout: float) -> RRef[Any]:
-    """Runs on ``ps``: the server's RRef. A named function, since a lambda cannot be sent (S1.5)."""
+    """Runs on ``ps``: return the server's RRef. This is a named function, because a lambda cannot be sent (S1.5)."""
     return global_ps_rref.get(timeout)
 
 
 def run_ps(case: Case) -> Trace:
-    """What role ``ps`` runs: it waits for the workers, because its result is read while RPC is up (S1.16)."""
+    """Run role ``ps``: wait for the workers and return the trace, which must be read while RPC is up (S1.16)."""
     ps_instance = ParameterServer(case)
     global_ps_rref.set(RRef(ps_instance))
     try:
@@ -130,19 +130,19 @@ def run_ps(case: Case) -> Trace:
 
 
 class Worker:
-    """Runs on each worker: its model, and its calls of the server."""
+    """Runs on each worker: has its model, and makes its calls of the server."""
 
     def __init__(self, case: Case, name: str) -> None:
         self.case = case
         self.name = name
-        # The RRef itself: to_here() would bring a copy, and train that (S1.9, S1.11).
+        # The RRef itself, because to_here() would fetch a copy of the server, and train that (S1.9, S1.11).
         self.ps_rref = rpc_sync("ps", get_parameter_server, args=(case.timeout,), timeout=case.reply_timeout)
         self.local_model = build_model(case).to(case.device)
         self.pulls = self.pushes = 0
         self.future: torch.futures.Future[bool] | None = None
 
     def pull(self) -> None:
-        """Wait until the server has applied what was pushed, then take its weights; published: never (S1.14)."""
+        """Wait until the server has applied the last gradients, then take its weights; published: never (S1.14)."""
         if self.future is not None:
             self.future.wait()
         owner, method, limit = self.ps_rref.owner(), ParameterServer.get_parameter_rrefs, self.case.timeout
@@ -153,7 +153,7 @@ class Worker:
                 parameter.copy_(rref.to_here(timeout=limit))
 
     def push(self, loss: torch.Tensor, gradients: Gradients) -> torch.futures.Future[bool]:
-        """Send gradients to the server; the future is done when they are applied."""
+        """Send gradients to the server. The future completes when they are applied."""
         self.pushes += 1
         ps = self.ps_rref.rpc_async(timeout=self.case.timeout)
         self.future = ps.apply_gradients(self.name, self.pushes, gradients, loss)
@@ -161,14 +161,14 @@ class Worker:
 
 
 def run_worker(case: Case, name: str) -> None:
-    """What each worker runs."""
+    """Run a worker: compute gradients on the weights pulled last, push them, and pull again."""
     worker = Worker(case, name)
     for step, (data, target) in enumerate(batches(case, name)):
         if step == 0 or case.staleness == 0:
             worker.pull()
         loss, gradients_to_send = gradients_of(case, worker.local_model, data, target)
         if step > 0 and case.staleness == 1:
-            worker.pull()  # only now: meanwhile the server has applied the last gradients
+            worker.pull()  # only now, because meanwhile the server has applied the last gradients
         future = worker.push(loss, gradients_to_send)
     future.wait()
 
@@ -176,7 +176,7 @@ def run_worker(case: Case, name: str) -> None:
 def gradients_of(
     case: Case, model: nn.Module, data: torch.Tensor, target: torch.Tensor
 ) -> tuple[torch.Tensor, Gradients]:
-    """Loss and named gradients of one batch, on the CPU; the model may live elsewhere."""
+    """Compute the loss and named gradients of one batch, on the CPU; the model may be on another device."""
     device = next(model.parameters()).device
     model.zero_grad()
     output, target = model(data.to(device)), target.to(device)
@@ -187,13 +187,13 @@ def gradients_of(
 
 
 def build_model(case: Case) -> nn.Linear:
-    """The model that the server, and each worker, begins with."""
+    """Build the model with which the server and each worker begin."""
     drawn: dict[str, Any] = {"seed": case.seed, "name": "model", "dtype": case.dtype}
     return build_seeded(nn.Linear, case.inputs, case.outputs, **drawn, integers=2 if case.is_exact else 0)
 
 
 def batches(case: Case, worker: str) -> Iterator[Batch]:
-    """Per step, data (batch_size, inputs) and target (batch_size, outputs), each worker's its own."""
+    """Draw a worker's own data (batch_size, inputs) and target (batch_size, outputs) for each step."""
     return linear_batches(case, worker, case.batch_size, case.inputs, case.outputs)
 
 
@@ -219,8 +219,8 @@ class Case(ExactableCase):
     inputs: int = number(10, "features of the model's input", at_least=1, at_most=65536)
     outputs: int = number(1, "features of the model's output", at_least=1, at_most=65536)
     lr: float = number(0.01, "learning rate of SGD", at_least=0.0)
-    staleness: int = number(1, "own updates a worker's weights may lack: 1 computes on, 0 waits", at_least=0, at_most=1)
-    device: str = choice("cpu", "cuda", help="where workers compute; the server stays on the CPU", result=False)
+    staleness: int = number(1, "own updates that a worker's weights may lack; 0: it waits", at_least=0, at_most=1)
+    device: str = choice("cpu", "cuda", help="device of the workers; the server stays on the CPU", result=False)
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "lr": 0.125}
 
@@ -234,19 +234,19 @@ class Case(ExactableCase):
 @one_thread()
 @proven
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: plain SGD, on gradients of the weights that each worker had.
+    """The twin: plain SGD, with the gradients at the weights that each worker had.
 
     Raises:
-        TraceError: several workers and no trace, or one whose order cannot be replayed.
+        TraceError: there are several workers and no trace, or its order cannot be replayed.
     """
     if case.workers > 1 and replay is None:
-        raise TraceError("with several workers the order of events decides: pass the run's trace as replay")
+        raise TraceError("with several workers the order of events decides bits: wanted the run's trace as replay")
     names = worker_names(case)
     order = by_turns(1, case.steps) if replay is None else recorded_order(replay, names, case.steps)
     model = build_model(case)
     optimizer = optim.SGD(model.parameters(), lr=case.lr)
     recorder = Recorder(case, model, steps=case.steps * case.workers)
-    # What each worker has pulled; with staleness 1 its gradients are those of the pull before the last.
+    # The models that each worker has pulled. With staleness 1 its gradients are those at the pull before the last.
     pulled: list[deque[nn.Module]] = [deque(maxlen=1 + case.staleness) for _ in names]
     data, updates = [batches(case, name) for name in names], 0
     for kind, worker in order:
@@ -264,11 +264,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def rehearse(case: Case) -> Trace:
-    """The twin of an exact case before its run: workers by turns.
+    """Run an exact case's twin before its run, with the workers in turn.
 
     Raises:
-        NotExact: in this order, or in any other. All orders add the same updates, because no gradient of an exact case
-            depends on the weights; a loss is that of some of them.
+        NotExact: an operation rounds in this order or in another one. All orders add the same updates, because no
+            gradient of an exact case depends on the weights; a loss depends on the updates so far.
     """
     turns = Trace(case, {"order/events": as_tensors(by_turns(case.workers, case.steps))["events"]})
     trace = train_locally(replace(case, record="every"), turns)

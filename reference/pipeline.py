@@ -1,7 +1,7 @@
-"""Pipeline parallelism: ResNet50 in two shards on two workers, fed with micro-batches.
+"""Train ResNet50 as a pipeline: two shards on two workers, fed with micro-batches.
 
 Source: seed 004. The published program splits a batch into micro-batches of ``num_split`` images instead of into
-``num_split`` micro-batches (S4.3), and lets its own threads deadlock from some number on (S4.4).
+``num_split`` micro-batches (S4.3), and its threads deadlock if there are too many micro-batches (S4.4).
 
 Roles: ``master`` has the data, images (batch_size, 3, image_h, image_w) with one-hot labels (batch_size,
 num_classes), drives forward, distributed backward and the distributed optimizer, and returns the trace; ``worker1``
@@ -68,8 +68,8 @@ class ResNetShard2(Shard):
 class DistResNet50(nn.Module):
     """Runs on the master: two shards on two workers, fed with ``num_split`` micro-batches of every batch.
 
-    ``shards`` are what is called on the first and the second worker to make their `Shard`: importable functions, of any
-    two halves of a model.
+    ``shards`` are importable functions, called on the first and on the second worker, that make the `Shard` of any two
+    halves of a model.
     """
 
     def __init__(self, num_split: int, workers: Sequence[str], shards: Sequence[Callable[..., Shard]]) -> None:
@@ -78,15 +78,16 @@ class DistResNet50(nn.Module):
         self.admitted = 0
         self.p1_rref = rpc.remote(workers[0], shards[0])
         self.p2_rref = rpc.remote(workers[1], shards[1])
-        # Asked for now. A proxy's first call asks the owner for the object's type and goes on in another thread, where
-        # no autograd context is: made by `forward`, it would lose the gradients without a word.
+        # Asked for now, because an RRef proxy's first call asks the owner for the object's type and continues in a
+        # thread without an autograd context. If `forward` made that call, it would silently lose the gradients.
         self._parameter_rrefs = [*self.p1_rref.remote().parameter_rrefs().to_here()]
         self._parameter_rrefs += self.p2_rref.remote().parameter_rrefs().to_here()
 
     def forward(self, xs: torch.Tensor) -> torch.Tensor:
-        """Outputs (batch, …) for ``xs`` (batch, …), which is split into ``num_split`` parts, as equal as can be.
+        """Return outputs (batch, …) for ``xs`` (batch, …), split into ``num_split`` parts of nearly equal size.
 
-        Published: split into parts of ``num_split`` images (S4.3). `Shard.forward` computes the parts by their number.
+        The published code splits into parts of ``num_split`` images (S4.3). `Shard.forward` computes the parts in the
+        order of their numbers.
         """
         out_futures = []
         for place, x in enumerate(xs.tensor_split(self.num_split), start=self.admitted):
@@ -98,7 +99,7 @@ class DistResNet50(nn.Module):
         return torch.cat(torch.futures.wait_all(out_futures))
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
-        """Of all parameters of both shards, for the distributed optimizer."""
+        """RRefs to all parameters of both shards, for the distributed optimizer."""
         return self._parameter_rrefs
 
     def values(self) -> tuple[Named, Named]:
@@ -106,7 +107,7 @@ class DistResNet50(nn.Module):
         return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
 
     def gradients(self, context_id: int) -> Named:
-        """Of both shards, in that context."""
+        """The gradients of both shards in that context."""
         first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
         return joined((first, {}), (second, {}))[0]
 
@@ -115,7 +116,7 @@ class DistResNet50(nn.Module):
 
 
 def run_master(case: Case) -> Trace:
-    """What the master runs."""
+    """Run the master: train for all steps and return the trace."""
     model = DistResNet50(case.num_split, WORKERS, [partial(make_shard, case, half) for half in (1, 2)])
     loss_fn = loss_function(case)
     opt = DistributedOptimizer(optim.SGD, model.parameter_rrefs(), lr=case.lr)
@@ -131,7 +132,7 @@ def run_master(case: Case) -> Trace:
 
 
 def roles(case: Case) -> Roles:
-    """A batch may take long: calls have the case's timeout. From GPU to GPU, worker2 fetches from worker1."""
+    """Make the roles. A batch may take long, so calls have the case's timeout; a direct fetch needs a device map."""
     options: dict[str, Any] = {"num_worker_threads": case.rpc_threads, "rpc_timeout": case.timeout}
     each = {}
     if case.transfer == "direct":
@@ -144,7 +145,7 @@ def roles(case: Case) -> Roles:
 
 
 def make_shard(case: Case, half: int) -> Shard:
-    """Runs on the half's worker, and in the twin: the same numbers in both, and in float32 and float64."""
+    """Build one shard, on its worker or in the twin: with the same numbers in both, and in float32 and float64."""
     if case.model == "mlp":
         sizes = {"inputs": 3 * case.image_w * case.image_h, "width": case.width, "outputs": case.num_classes}
         kind: Callable[..., Shard] = partial(SequentialShard, partial(mlp_half, half, **sizes, depth=case.depth))
@@ -157,14 +158,14 @@ def make_shard(case: Case, half: int) -> Shard:
 
 
 def device_of(case: Case, half: int) -> str:
-    """The half's own GPU where there are two."""
+    """The device of a half: its own GPU if there are two."""
     if case.device == "cpu":
         return "cpu"
     return f"cuda:{min(half, torch.cuda.device_count()) - 1}"
 
 
 def batches(case: Case) -> Iterator[Batch]:
-    """Per step, images (batch_size, 3, image_h, image_w) and one-hot labels (batch_size, num_classes), on the CPU."""
+    """Draw each step's images (batch_size, 3, image_h, image_w) and one-hot labels (batch_size, num_classes)."""
     return random_images(case, "master", (case.batch_size, 3, case.image_h, case.image_w), case.num_classes)
 
 
@@ -175,7 +176,7 @@ def loss_function(case: Case) -> Callable[[torch.Tensor, torch.Tensor], torch.Te
 def record(
     recorder: Recorder, step: int, loss: torch.Tensor, gradients: Named, values: Callable[[], tuple[Named, Named]]
 ) -> None:
-    """Put one step into the trace: batch norm's buffers as well. ``values`` is asked only for what is recorded."""
+    """Put one step into the trace, with batch norm's buffers. ``values`` is called only if they are recorded."""
     parameters, buffers = values() if recorder.wants(step) else ({}, {})
     recorder.step(step, {"master": loss}, parameters, gradients)
     recorder.put(f"{step:04d}/buffer", buffers)
@@ -189,21 +190,24 @@ class Case(ExactableCase):
     """The tutorial's numbers: 3 batches of 120 images of 128 × 128, 1000 classes; it tries 1, 2, 4 and 8 splits."""
 
     steps: int = number(3, "batches, each with one optimizer step", at_least=1)
-    num_split: int = number(4, "micro-batches of a batch", at_least=1, at_most=1024)
-    model: str = choice("resnet50", "mlp", help="what is cut in two")
-    batch_size: int = number(120, "images of a batch", at_least=1, at_most=65536)
+    num_split: int = number(4, "number of micro-batches in a batch", at_least=1, at_most=1024)
+    model: str = choice("resnet50", "mlp", help="the model that is cut in two")
+    batch_size: int = number(120, "number of images in a batch", at_least=1, at_most=65536)
     image_w: int = number(128, "width of an image in pixels", at_least=1, at_most=4096)
     image_h: int = number(128, "height of an image in pixels", at_least=1, at_most=4096)
     num_classes: int = number(1000, "classes", at_least=2, at_most=65536)
-    depth: int = number(1, "linear layers of each half of the mlp", at_least=1, at_most=64)
-    width: int = number(8, "units of the mlp's hidden layers", at_least=1, at_most=65536)
+    depth: int = number(1, "number of linear layers in each half of the mlp", at_least=1, at_most=64)
+    width: int = number(8, "number of units in the mlp's hidden layers", at_least=1, at_most=65536)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
-    rpc_threads: int = number(128, "RPC threads of each process", at_least=2, at_most=2048, result=False)
+    rpc_threads: int = number(128, "number of RPC threads in each process", at_least=2, at_most=2048, result=False)
     device: str = choice(
-        "cpu", "cuda", help="where shards compute: the first two GPUs, or both on the only one", result=False
+        "cpu", "cuda", help="device of the shards: cuda uses two GPUs if there are two, otherwise one", result=False
     )
     transfer: str = choice(
-        "cpu", "direct", help="from shard to shard through the CPU, or from GPU to GPU", result=False
+        "cpu",
+        "direct",
+        help="how tensors go from shard to shard: through the CPU, or directly from GPU to GPU",
+        result=False,
     )
 
     EXACT: ClassVar[Mapping[str, Any]] = {"dtype": "float64", "model": "mlp", "lr": 0.125, "steps": 2, "depth": 2} | {
@@ -215,7 +219,7 @@ class Case(ExactableCase):
 
     def validate(self) -> None:
         self.require(self.num_split <= self.batch_size, "num_split", f"at most batch_size, {self.batch_size}")
-        # A fetch blocks a thread for each micro-batch, and its answer needs one more (S4.4).
+        # A fetch blocks one thread per micro-batch, and its answer needs one more (S4.4).
         self.require(self.rpc_threads > self.num_split, "rpc_threads", f"more than num_split, {self.num_split}")
         self.require(self.transfer == "cpu" or self.device == "cuda", "transfer", "'cpu' where device is 'cpu'")
         if self.model == "resnet50":
@@ -234,7 +238,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     """The twin: the same micro-batches through the same two shards, then plain autograd and plain SGD.
 
     Raises:
-        NotExact: exact arithmetic that would round.
+        NotExact: an operation of an exact case rounds.
     """
     shards = [make_shard(case, half) for half in (1, 2)]
     loss_fn = loss_function(case)
@@ -252,7 +256,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def forward(shards: list[Shard], x: torch.Tensor) -> torch.Tensor:
-    """One micro-batch through both shards, here."""
+    """Run one micro-batch through both shards in this process."""
     for shard in shards:
         x = shard(x.to(shard.device))
     return x.cpu()

@@ -1,15 +1,15 @@
-"""Policy gradients with one agent and several observers: an episode lasts until the pole falls.
+"""Train CartPole's policy with one agent and several observers; an episode lasts until the pole falls.
 
-Source: seed 000, section 2 (distributed reinforcement learning), whose agent methods are empty (S0.8); their bodies
-follow the prose, and the upstream example where the text says nothing.
+Source: seed 000, section 2 (distributed reinforcement learning), whose agent methods are empty (S0.8). Their bodies
+follow the prose, and the upstream example where the prose says nothing.
 
 Roles: ``agent`` holds the policy, makes an observer with an environment on each ``observer1`` …, starts every episode
 and returns the trace. At each step an observer asks the agent for an action and then reports its reward. After the
-episode the agent updates its policy once, from the returns of all observers: discounted for each by itself, never
-across them, and brought to mean 0 and variance 1 together.
+episode the agent updates its policy once, from the returns of all observers. They are discounted for each observer by
+itself, never across observers, and then normalised together to mean 0 and variance 1.
 
-The trace has by episode, of each observer, actions (its steps,) and rewards (its steps,); the loss, the gradients and
-parameters; and ``reward``: the worst observer's sum and its running average, 5 % of the newest.
+For each episode the trace has every observer's actions (its steps,) and rewards (its steps,); the loss, the gradients
+and the parameters; and ``reward``: the worst observer's sum and its running average, in which the newest counts 5 %.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from reference.training.training_case import TrainingCase
 
 
 class Policy(nn.Module):
-    """Probabilities of actions. Dropout's factors are drawn by observer, so they come as an argument."""
+    """Computes probabilities of actions. Dropout's factors are an argument, because each observer has its own."""
 
     def __init__(self, inputs: int, actions: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Policy(nn.Module):
         self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
 
     def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
-        """A state (1, inputs); ``dropout_mask`` is (HIDDEN,), None where nothing is dropped."""
+        """``x`` is a state (1, inputs); ``dropout_mask`` is (HIDDEN,), or None if nothing is dropped."""
         x = self.affine1(x)
         if dropout_mask is not None:
             x = x * dropout_mask
@@ -64,7 +64,7 @@ class Policy(nn.Module):
 
 
 class Observer:
-    """Runs on each observer; the agent makes it there."""
+    """Runs on each observer, where the agent makes it: has an environment and plays episodes."""
 
     def __init__(self, case: Case, rank: int) -> None:
         self.case = case
@@ -73,9 +73,9 @@ class Observer:
         self.episodes = Once[None]()
 
     def run_episode(self, agent_rref: RRef[Any], episode: int, n_steps: int) -> None:
-        """Act until the environment ends or for ``n_steps`` steps; the agent gets every reward.
+        """Act until the environment ends or for ``n_steps`` steps, and report every reward to the agent.
 
-        ``episode`` counts from 1: a call that arrives twice plays once.
+        ``episode`` counts from 1. A call that arrives twice plays only once.
 
         Raises:
             RuntimeError: the agent failed or is gone.
@@ -92,16 +92,17 @@ class Observer:
                 break
 
     def _ask(self, method: Callable[..., Any], agent_rref: RRef[Any], *args: Any) -> Any:
-        """One call of the agent, which learns from whom it comes (S0.10, S0.11)."""
+        """Call the agent, and tell it which observer calls (S0.10, S0.11)."""
         return rpc.rpc_sync(
             agent_rref.owner(), _call_method, args=(method, agent_rref, self.rank, *args), timeout=self.case.timeout
         )
 
 
 class Agent:
-    """Runs on ``agent``; observers' calls come in its one RPC thread, so one at a time.
+    """Runs on ``agent``, which has a single RPC thread, so observers' calls run one at a time.
 
-    Only one: autograd numbers the operations of a graph by thread, and in that order a backward pass adds.
+    There is only one thread, because autograd numbers a graph's operations by thread, and a backward pass adds in the
+    order of these numbers.
     """
 
     def __init__(self, case: Case) -> None:
@@ -119,32 +120,32 @@ class Agent:
         self.episode = 0
 
     def select_action(self, ob_id: int, state: np.ndarray[Any, Any]) -> int:
-        """The action for the state (inputs,) of the observer with rank ``ob_id``. Called by that observer."""
+        """Choose the action for the state (inputs,) of the observer with rank ``ob_id``, which calls this."""
         record = self._heard(ob_id)
         if len(record.actions) > len(record.rewards):
             return record.actions[-1]  # still without its reward: the same call came twice
         try:
             return act(self.policy, state, record)
-        except Exception as error:  # not the observer's fault, whose call it is
+        except Exception as error:  # the agent's fault, although an observer's call fails
             raise RuntimeError(f"the policy failed: {type(error).__name__}: {error}") from error
 
     def report_reward(self, ob_id: int, reward: float) -> None:
-        """The reward of that observer's last action; a call that came twice counts once. Called by that observer."""
+        """Take the reward of that observer's last action; it calls this. A call that came twice counts once."""
         record = self._heard(ob_id)
         if len(record.rewards) < len(record.actions):
             record.rewards.append(reward)
 
     def _heard(self, ob_id: int) -> Record:
-        """The record of an observer that has called."""
+        """Note that an observer has called, and return its record."""
         name = self.observers[ob_id - 1]
         self.liveness.heartbeat(name)
         return self.records[name]
 
     def run_episode(self, n_steps: int) -> None:
-        """One episode of every observer, at once.
+        """Let all observers play an episode at once.
 
         Raises:
-            ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which.
+            ParticipantFailed: an observer failed or was silent, or the policy failed in its call. Says which observer.
         """
         self.episode += 1
         self.records = {name: Record(rng.episode(n_steps)) for name, rng in self.rngs.items()}
@@ -152,12 +153,12 @@ class Agent:
         futs = {}
         for name, ob_rref in self.ob_rrefs.items():
             args = (Observer.run_episode, ob_rref, agent_rref, self.episode, n_steps)
-            # Without a limit of its own, because silence has one.
+            # The call itself has no timeout, because silence has one.
             futs[name] = rpc.rpc_async(ob_rref.owner(), _call_method, args=args, timeout=0)
         self.liveness.gather(futs)
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
-        """One update from all observers' records; returns the worst observer's sum of rewards, and the loss."""
+        """Update the policy from all observers' records. Returns the worst observer's sum of rewards, and the loss."""
         self.optimizer.zero_grad()
         loss = backward_in_order(losses_of(self.case, self.records.values()))
         self.optimizer.step()
@@ -167,12 +168,12 @@ class Agent:
 
 
 def initial_policy(case: Case) -> Policy:
-    """What the agent starts from."""
+    """Build the policy with which the agent and the twin start."""
     return build_seeded(Policy, *cartpole.sizes_of(case.env), seed=case.seed, name="policy", dtype=case.dtype)
 
 
 def act(policy: Policy, state: np.ndarray[Any, Any], record: Record) -> int:
-    """One observer's next action, written into its record with its log-probability (S0.12)."""
+    """Choose one observer's next action, and record it with its log-probability (S0.12)."""
     step = len(record.actions)
     dropout_mask = None if record.draws.dropout_mask is None else record.draws.dropout_mask[step]
     probs = policy(torch.from_numpy(state).to(policy.affine1.weight.dtype).unsqueeze(0), dropout_mask)
@@ -183,7 +184,7 @@ def act(policy: Policy, state: np.ndarray[Any, Any], record: Record) -> int:
 
 
 def losses_of(case: Case, records: Collection[Record]) -> list[torch.Tensor]:
-    """Each observer's loss."""
+    """Compute each observer's loss."""
     rewards = [cartpole.discounted(record.rewards, case.gamma) for record in records]
     returns = cartpole.normalized(rewards, case.torch_dtype)
     return [(-torch.cat(record.log_probs) * each).sum() for record, each in zip(records, returns, strict=True)]
@@ -193,7 +194,7 @@ def losses_of(case: Case, records: Collection[Record]) -> list[torch.Tensor]:
 
 
 def run_agent(case: Case) -> Trace:
-    """What role ``agent`` runs. Raises ParticipantFailed, as `Agent.run_episode` does."""
+    """Run role ``agent``: train for all episodes. Raises ParticipantFailed, as `Agent.run_episode` does."""
     agent = Agent(case)
     recorder = Recorder(case, agent.policy)
     for episode in range(case.steps):
@@ -207,7 +208,7 @@ def run_agent(case: Case) -> Trace:
 
 def record_episode(recorder: Recorder, episode: int, records: Mapping[str, Record]) -> None:
     """Put each observer's actions and rewards into the trace."""
-    # In "ends" too: two runs that act otherwise are not two roundings of one result.
+    # Recorded in "ends", too: runs with different actions are not two roundings of one result.
     recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})
     if recorder.every:
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
@@ -221,12 +222,14 @@ def roles(case: Case) -> Roles:
 
 @dataclass(frozen=True)
 class Case(TrainingCase):
-    """The tutorial's numbers, but not its 10 steps: every episode's reward is 10 then, so nothing is learnt (S0.13)."""
+    """The tutorial's numbers, except its 10 steps: with those every reward is 10, and nothing is learnt (S0.13)."""
 
     steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
-    observers: int = number(1, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)
-    n_steps: int = number(500, "steps after which an episode ends at the latest", at_least=1, at_most=65536)
-    env: str = text("CartPole-v1", "gymnasium's name of the environment")
+    observers: int = number(
+        1, "number of observers, each with its own environment", at_least=1, at_most=255, scales=True
+    )
+    n_steps: int = number(500, "the most steps of an episode", at_least=1, at_most=65536)
+    env: str = text("CartPole-v1", "name of the gymnasium environment")
     gamma: float = number(0.99, "discount factor of rewards", at_least=0.0, at_most=1.0)
     lr: float = number(0.01, "learning rate of Adam", at_least=0.0)
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
@@ -240,7 +243,7 @@ class Case(TrainingCase):
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: one observer's episode after the other, then one update."""
+    """The twin: play one observer's episode after the other, then update once."""
     policy = initial_policy(case)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
@@ -264,7 +267,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def play_locally(case: Case, env: gymnasium.Env[Any, Any], policy: Policy, record: Record) -> None:
-    """One observer's episode."""
+    """Play one observer's episode."""
     state, _ = env.reset()
     for _ in range(case.n_steps):
         state, reward, terminated, truncated, _ = env.step(act(policy, state, record))

@@ -1,18 +1,19 @@
-"""A language model in two processes: embedding and decoder on a server, LSTM on the trainer.
+"""Train a language model in two processes: embedding and decoder on a server, LSTM on the trainer.
 
 Source: seed 000, section 3 (distributed RNN), whose data is uninitialised memory and whose loss is taken over the
 wrong axis (S0.19, S0.20).
 
 Roles: ``ps`` holds `EmbeddingTable` and `Decoder`; ``trainer`` holds the LSTM, drives every step and returns the
-trace. Tokens are the bytes of a text, (sequence, batch_size) to a batch, and the target of each is the byte that
-follows it. An epoch is the same ``batches`` batches, which follow each other in the text. The hidden state is zero at
-the start of an epoch and carried, detached, from batch to batch; published is a random one each step (S0.21).
+trace. Tokens are the bytes of a text. A batch has (sequence, batch_size) tokens, and each token's target is the byte
+that follows it. Every epoch has the same ``batches`` batches, which follow each other in the text. The hidden state is
+zero at the start of an epoch and passes, detached, from batch to batch; the published one is random at each step
+(S0.21).
 
 Dropout: each part draws its masks on its own role, as published (S0.22), but from the seed, the part's name and the
-step. So bits are equal with dropout as without, and a call that arrives twice draws the same again.
+step. So bits are equal even with dropout, and a call that arrives twice draws the same masks again.
 
-The published sizes are the defaults. They are a toy: in their 50 steps the loss of an epoch falls from 3.59 to 3.47.
-``ninp=32 nhid=64 nlayers=1 dropout=0 lr=2 steps=400`` learns its batches by heart (0.02).
+The defaults are the published sizes. They make a toy: in 50 steps the loss of an epoch falls from 3.59 to 3.47. With
+``ninp=32 nhid=64 nlayers=1 dropout=0 lr=2 steps=400`` the model learns its batches by heart (loss 0.02).
 """
 
 from __future__ import annotations
@@ -80,13 +81,13 @@ class Decoder(nn.Module):
 
 
 def lstm(ninp: int, nhid: int, nlayers: int, dropout: float) -> nn.LSTM:
-    """An LSTM, which drops between its layers only."""
+    """Make an LSTM, whose dropout is only between its layers."""
     inner = dropout if nlayers > 1 else 0.0
     return nn.LSTM(ninp, nhid, nlayers, dropout=inner)
 
 
 class RNNModel(nn.Module):
-    """Runs on ``trainer``; embedding and decoder live on ``ps``."""
+    """Runs on ``trainer``; its embedding and its decoder live on ``ps``."""
 
     def __init__(
         self, ps: str, *, ntoken: int, ninp: int, nhid: int, nlayers: int, dropout: float, seed: int, dtype: str
@@ -102,7 +103,7 @@ class RNNModel(nn.Module):
         self.parts = {"emb_table": self.emb_table_rref, "rnn": RRef(self.rnn), "decoder": self.decoder_rref}
 
     def forward(self, input: torch.Tensor, hidden: Hidden, step: int) -> tuple[torch.Tensor, Hidden]:
-        """Scores (sequence, batch_size, ntoken) and the hidden state after tokens (sequence, batch_size)."""
+        """Return scores (sequence, batch_size, ntoken) and the hidden state after the tokens (sequence, batch_size)."""
         emb = _remote_method(EmbeddingTable.forward, self.emb_table_rref, input, self.seed, step)
         with seeded(self.seed, f"rnn/{step}"):
             output, hidden = self.rnn(emb, hidden)
@@ -110,15 +111,15 @@ class RNNModel(nn.Module):
         return decoded, hidden
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
-        """All parameters, each on its owner (S0.16)."""
+        """RRefs to all parameters, each on its owner (S0.16)."""
         return [rref for part in self.parts.values() for rref in _remote_method(_parameter_rrefs, part)]
 
     def values(self) -> Named:
-        """All parameters' values, by name."""
+        """The values of all parameters, by name."""
         return self._collect(_values)
 
     def gradients(self, context_id: int) -> Named:
-        """All parameters' gradients in this context, by name."""
+        """The gradients of all parameters in this context, by name."""
         return self._collect(_gradients, context_id)
 
     def _collect(self, method: Callable[..., Named], *args: object) -> Named:
@@ -127,10 +128,10 @@ class RNNModel(nn.Module):
 
 
 def run_trainer(case: Case, text: bytes) -> Trace:
-    """What ``trainer`` runs. The text is read where the roles are made.
+    """Run ``trainer``: train for all steps. The launching process has read the text, when it made the roles.
 
     Raises:
-        RuntimeError: ``ps`` is lost, failed, or did not answer within ``case.timeout`` seconds.
+        RuntimeError: ``ps`` failed, was lost, or did not answer within ``case.timeout`` seconds.
     """
     corpus = Corpus(text)
     with rpc_timeout(case.timeout):
@@ -144,7 +145,7 @@ def run_trainer(case: Case, text: bytes) -> Trace:
                 output, hidden = model(data, hidden, step)
                 loss = criterion(output, target)
                 dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
-                # Now: the context, and with it the gradients, end with this block.
+                # Read now, because the context ends with this block, and with it the gradients.
                 gradients = model.gradients(context_id) if recorder.every else {}
                 opt.step(context_id)
             hidden = (hidden[0].detach(), hidden[1].detach())
@@ -167,20 +168,20 @@ def numbers_of(case: Case, corpus: Corpus) -> dict[str, Any]:
 
 
 def get_next_batch(case: Case, corpus: Corpus) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """One epoch: tokens and the tokens that follow them, (sequence, batch_size) each."""
+    """Yield one epoch's batches: tokens and the tokens that follow them, (sequence, batch_size) each."""
     for index in range(case.batches):
         yield corpus.batch(index, case.sequence, case.batch_size)
 
 
 def batches(case: Case, corpus: Corpus) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
-    """All steps, epoch after epoch: step, tokens, targets."""
+    """Yield step, tokens and targets of all steps, epoch after epoch."""
     epochs = chain.from_iterable(get_next_batch(case, corpus) for _ in count())
     for step, (data, target) in zip(range(case.steps), epochs, strict=False):
         yield step, data, target
 
 
 def first_hidden(case: Case) -> Hidden:
-    """Zeros, (nlayers, batch_size, nhid) each."""
+    """The hidden state at the start of an epoch: zeros, (nlayers, batch_size, nhid) each."""
     zeros = torch.zeros(case.nlayers, case.batch_size, case.nhid, dtype=case.torch_dtype)
     return zeros, zeros.clone()
 
@@ -197,14 +198,16 @@ class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
     steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
-    batches: int = number(5, "batches of an epoch", at_least=1, at_most=2**20)
-    text: str = reference.trace.case.text("", "file whose bytes are the tokens; empty: the one shipped", result=False)
-    text_sha256: str = reference.trace.case.text("", "SHA-256 of these bytes; empty: whatever the file holds")
-    sequence: int = number(5, "tokens of a sequence", at_least=1, at_most=1024)
-    batch_size: int = number(3, "sequences of a batch", at_least=1, at_most=1024)
-    ninp: int = number(2, "numbers of a token's embedding", at_least=1, at_most=4096)
-    nhid: int = number(3, "cells of a layer", at_least=1, at_most=4096)
-    nlayers: int = number(4, "layers of the LSTM", at_least=1, at_most=64)
+    batches: int = number(5, "number of batches in an epoch", at_least=1, at_most=2**20)
+    text: str = reference.trace.case.text(
+        "", "file whose bytes are the tokens; empty: the package's own text", result=False
+    )
+    text_sha256: str = reference.trace.case.text("", "SHA-256 of these bytes; empty: any bytes")
+    sequence: int = number(5, "number of tokens in a sequence", at_least=1, at_most=1024)
+    batch_size: int = number(3, "number of sequences in a batch", at_least=1, at_most=1024)
+    ninp: int = number(2, "size of a token's embedding", at_least=1, at_most=4096)
+    nhid: int = number(3, "number of cells in a layer of the LSTM", at_least=1, at_most=4096)
+    nlayers: int = number(4, "number of layers of the LSTM", at_least=1, at_most=64)
     dropout: float = number(0.5, "share of the values that dropout sets to zero", at_least=0.0, at_most=1.0)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)
 
@@ -215,7 +218,7 @@ class Case(TrainingCase):
         object.__setattr__(self, "text_sha256", sha256(text).hexdigest())
 
     def read(self) -> bytes:
-        """The text. Raises CaseError: it cannot be read, or has another SHA-256 than the case says."""
+        """Read the text. Raises CaseError: it cannot be read, or its SHA-256 is not the case's."""
         try:
             text = read_text(self.text)
         except (OSError, ValueError) as error:
@@ -231,7 +234,7 @@ class Case(TrainingCase):
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: the three parts in one process, plain SGD, and the same masks."""
+    """The twin: the three parts in one process, with plain SGD and the same masks."""
     corpus = Corpus(case.read())
     made: dict[str, Callable[[], nn.Module]] = {
         "emb_table": partial(EmbeddingTable, corpus.ntoken, case.ninp, case.dropout),
@@ -260,5 +263,5 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def named(model: nn.Module) -> dict[str, Any]:
-    """The twin's parameters under the names that `RNNModel` gives them."""
+    """The twin's parameters, under the names that `RNNModel` gives them."""
     return {name.replace(".", "/", 1): parameter for name, parameter in model.named_parameters()}

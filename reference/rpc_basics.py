@@ -1,11 +1,12 @@
-"""Remote calls: ``rpc_sync``, ``rpc_async``, ``remote`` and ``to_here``, to a peer and to oneself.
+"""Make remote calls by ``rpc_sync``, ``rpc_async``, ``remote`` and ``to_here``, to a peer and to oneself.
 
 Source: seed 000, section 1 (RPC and RRef); seed 003 (remote execution: builtin operators, Python functions and
 TorchScript functions can be called).
 
-Roles: ``caller`` makes every call and returns the trace; ``dest_worker`` serves. A step makes each kind of call
-with each kind of function to each of the two. Tensors are (size, size), on the CPU. The summands are whole numbers from
-1 to 1000: float32 holds every sum and product of the functions, so each has one right result, fused or not, in bits.
+Roles: ``caller`` makes every call and returns the trace; ``dest_worker`` serves. A step makes each kind of call with
+each kind of function to each of the two. Tensors are (size, size), on the CPU. Their elements are whole numbers from 1
+to 1000: float32 holds every sum and product of the functions exactly, so each result has the same bits, with fused
+operations or without.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ROLES = ("caller", "dest_worker")
 
 
 def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Every function in every form of call, from this role to ``to``."""
+    """Call every function in every form of call, from this role to ``to``."""
     results = {}
     for kind, function in FUNCTIONS.items():
         results[f"rpc_sync/{kind}"] = rpc.rpc_sync(to, function, args=(x, y))
@@ -42,13 +43,13 @@ def called(to: str, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]
 
 
 def scaled_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """A Python function: runs under the callee's GIL."""
+    """A Python function; it runs under the callee's GIL."""
     return x + 2 * y
 
 
 def _script(function: Callable[..., torch.Tensor]) -> Any:
     with warnings.catch_warnings():
-        # Deprecated upstream, and still the only kind of function that RPC runs without the GIL.
+        # Deprecated upstream, but still the only kind of function that RPC runs without the GIL.
         warnings.filterwarnings("ignore", message=".torch.jit.script. is")
         return torch.jit.script(function)
 
@@ -67,7 +68,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 
 
 def reseed(seed: int) -> None:
-    """Set the callee's own generator, from which its ``torch.randn`` draws."""
+    """Seed the callee's own generator, from which its ``torch.randn`` draws."""
     torch.default_generator.manual_seed(seed)
 
 
@@ -83,32 +84,32 @@ REFUSAL = "asked to refuse"
 
 
 def refuse(kind: str) -> torch.Tensor:
-    """Always raises, on the callee: ValueError, KeyError or the user's own `Refused`."""
+    """Raise an exception on the callee: ValueError, KeyError or the user's own `Refused`."""
     raise {"ValueError": ValueError, "KeyError": KeyError, "Refused": Refused}[kind](REFUSAL)
 
 
 def call(to: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """``rpc_sync`` whose exceptions keep their type.
+    """Call like ``rpc_sync``, but let exceptions keep their type.
 
-    ``rpc_sync`` and ``rpc_async`` turn all but TypeError and ValueError into RuntimeError (erratum 0.13);
-    fetching a failed remote value does not.
+    ``rpc_sync`` and ``rpc_async`` turn every exception except TypeError and ValueError into RuntimeError (erratum
+    0.13); fetching a failed remote value does not.
 
     Raises:
-        Exception: whatever ``function`` raised on ``to``, as the class that it is.
+        Exception: the exception that ``function`` raised on ``to``, with its own class.
     """
     return rpc.remote(to, function, args=args).to_here()
 
 
 def _typed(kind: str, error: Exception) -> torch.Tensor:
-    """1 where an exception of the named class arrived, 0 where another one stood for it."""
+    """1 if an exception of the named class arrived, 0 if an exception of another class arrived in its place."""
     return torch.tensor(int(type(error).__name__ == kind))
 
 
 def refused(to: str) -> dict[str, torch.Tensor]:
-    """Provoke exceptions on ``to`` in every form of call; which of them arrive as themselves?
+    """Provoke exceptions on ``to`` in every form of call, and tell which of them keep their class.
 
     Raises:
-        RuntimeError: a call failed otherwise than it was asked to, of a lost peer for instance.
+        RuntimeError: a call failed for another reason, such as a lost peer.
     """
     arrived: dict[str, torch.Tensor] = {}
     for kind in ("ValueError", "KeyError", "Refused"):
@@ -132,7 +133,7 @@ def refused(to: str) -> dict[str, torch.Tensor]:
 
 
 def run_caller(case: Case) -> Trace:
-    """What role ``caller`` runs."""
+    """Run role ``caller``: make every call in every step, and return the trace."""
     recorder = Recorder(case, {})
     for step in range(case.steps):
         x, y = inputs(case, step)
@@ -140,7 +141,7 @@ def run_caller(case: Case) -> Trace:
             recorder.put(f"{step:04d}/result/{to}", called(to, x, y))
             recorder.put(f"{step:04d}/typed/{to}", refused(to))
             rpc.rpc_sync(to, reseed, args=(seed_for(case.seed, f"{to}/{step}"),))
-            # The size as one argument: builtin operators go through schema matching (S0.3).
+            # The size is one argument, because calls of builtin operators go through schema matching (S0.3).
             drawn = rpc.remote(to, torch.randn, args=((case.size, case.size),)).to_here()
             recorder.put(f"{step:04d}/randn", {to: drawn})
     return recorder.trace()
@@ -170,7 +171,7 @@ class Case(BaseCase):
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: the same functions called here. Exceptions keep their type as torch documents it."""
+    """The twin: call the same functions in this process. Exceptions keep their type as torch documents it."""
     recorder = Recorder(case, {})
     for step in range(case.steps):
         x, y = inputs(case, step)

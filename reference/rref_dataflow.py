@@ -1,11 +1,11 @@
-"""A data flow over five workers by passing RRefs: the payload never passes the coordinator.
+"""Let data flow over five workers by passing RRefs, so that no payload passes through the coordinator.
 
 Source: seed 003 (remote reference: worker 0 sets up dependencies between four others, no data goes through it).
 
-Roles: ``worker0`` coordinates and returns, per step and worker, how many payloads crossed the network, as counted
-by each worker's kernel; ``worker1`` and ``worker2`` make data, ``worker3`` adds the two, ``worker4`` scales the sum,
-keeps it and returns the trace. A payload is (side, side) in float32: whole numbers from 1 to 1000, so that the sum and
-its scaled form have one right result, fused or not, in bits.
+Roles: ``worker0`` coordinates; for each step and worker it returns how many payloads crossed the network, as counted by
+the worker's kernel. ``worker1`` and ``worker2`` make data, ``worker3`` adds the two, ``worker4`` scales the sum, keeps
+it and returns the trace. A payload is (side, side) in float32, of whole numbers from 1 to 1000: the sum and the scaled
+sum are exact in float32, so each has the same bits, with fused operations or without.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ Tensors = dict[str, torch.Tensor]
 
 
 def make(seed: int, name: str, side: int) -> torch.Tensor:
-    """Runs on worker1 and worker2: a (side, side) tensor of whole numbers."""
+    """Runs on worker1 and worker2: draw a (side, side) tensor of whole numbers."""
     return torch.randint(1, 1001, (side, side), generator=generator(seed, name), dtype=torch.float32)
 
 
 def add(a: RRef[torch.Tensor], b: RRef[torch.Tensor]) -> torch.Tensor:
-    """Runs on worker3: fetches both from their owners and adds them."""
+    """Runs on worker3: fetch both tensors from their owners and add them."""
     return _sum(a.to_here(), b.to_here())
 
 
 def keep(step: int, total: RRef[torch.Tensor]) -> None:
-    """Runs on worker4: fetches the sum from worker3 and keeps its scaled form."""
+    """Runs on worker4: fetch the sum from worker3, scale it and keep the result."""
     _kept.put((step, {"sum": _scale(total.to_here())}))
 
 
 def flow(case: Case, step: int) -> RRef[None]:
-    """Runs on worker0: sets up a step's calls, each of which gets references to the results of those before it."""
+    """Runs on worker0: make a step's calls, each with references to the results of the calls before it."""
     a = rpc.remote("worker1", make, args=(case.seed, f"worker1/{step}", case.side))
     b = rpc.remote("worker2", make, args=(case.seed, f"worker2/{step}", case.side))
     total = rpc.remote("worker3", add, args=(a, b))
@@ -74,24 +74,24 @@ SENT = {"worker0": 0, "worker1": 1, "worker2": 1, "worker3": 1, "worker4": 0}
 
 
 class NotMeasured(RuntimeError):
-    """The kernel's counters did not see what certainly travelled: the transport is not TCP."""
+    """The kernel's counters missed payloads that were certainly sent: the transport is not TCP."""
 
 
 class Misrouted(RuntimeError):
-    """Payloads went another way than they should, or twice. Says where, how many, and how many were wanted."""
+    """Payloads took another way than they should, or went twice. Says where, how many, and how many were wanted."""
 
 
 class FlowStopped(RuntimeError):
-    """worker4 waited in vain for a step's data. Says which, and for how long."""
+    """worker4 waited in vain for a step's data. Says which step, and how long it waited."""
 
 
 def payload(case: Case) -> int:
-    """Bytes of one payload."""
+    """The bytes of one payload."""
     return 4 * case.side * case.side
 
 
 def payloads(case: Case, crossed: dict[str, Traffic]) -> Tensors:
-    """Traffic in payloads, a begun one counted as soon as a tenth of it came: RPC's own messages are smaller."""
+    """Convert traffic to payloads. One tenth of a payload counts as a whole one; RPC's own messages are smaller."""
     counts = {}
     for name, bytes_ in crossed.items():
         counts[f"received/{name}"] = torch.tensor(math.ceil(bytes_.received / payload(case) - 0.1))
@@ -100,17 +100,17 @@ def payloads(case: Case, crossed: dict[str, Traffic]) -> Tensors:
 
 
 def measure() -> Traffic:
-    """Runs on every worker: its own counters."""
+    """Runs on every worker: read its own counters."""
     return traffic()
 
 
 def note(step: int, counts: Tensors) -> None:
-    """Runs on worker4: the coordinator's counts of step ``step``, for the trace."""
+    """Runs on worker4: take the coordinator's counts of step ``step`` for the trace."""
     _noted.put((step, counts))
 
 
 def check(step: int, counts: Tensors) -> None:
-    """Raises Misrouted: a worker received or sent more or fewer payloads than the flow needs."""
+    """Raises Misrouted if a worker received or sent more or fewer payloads than the flow needs."""
     for way, wanted in (("received", RECEIVED), ("sent", SENT)):
         for name, payloads_ in wanted.items():
             got = int(counts[f"{way}/{name}"])
@@ -122,16 +122,16 @@ def check(step: int, counts: Tensors) -> None:
 
 
 def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
-    """What worker0 runs. Returns the bytes that crossed each worker in each step.
+    """Run worker0. Returns, for each step, the bytes that each worker received and sent.
 
     Raises:
-        NotMeasured: worker3 counted less than the two payloads that it did fetch.
+        NotMeasured: worker3 counted less than the two payloads that it has fetched.
         Misrouted: as `check`.
     """
     steps = []
     for step in range(case.steps):
         before = {name: rpc.rpc_sync(name, measure) for name in WORKERS}
-        flow(case, step).to_here(timeout=case.timeout)  # a None: an event, not the data
+        flow(case, step).to_here(timeout=case.timeout)  # fetches None, which says that the data has arrived
         crossed = {name: rpc.rpc_sync(name, measure) - before[name] for name in WORKERS}
         if round(crossed["worker3"].received / payload(case)) < 2:
             seen, wanted = crossed["worker3"].received, 2 * payload(case)
@@ -143,14 +143,14 @@ def run_coordinator(case: Case) -> list[dict[str, Traffic]]:
     return steps
 
 
-# On worker4: what has arrived, for its own role function, and what the coordinator counted; by step.
+# On worker4, for its own role function: the sums that have arrived, and the coordinator's counts, by step.
 _Arrivals = queue.SimpleQueue[tuple[int, Tensors]]
 _kept: _Arrivals = queue.SimpleQueue()
 _noted: _Arrivals = queue.SimpleQueue()
 
 
 def run_keeper(case: Case) -> Trace:
-    """What worker4 runs: collects every step's sum and counts, in order, and returns the trace.
+    """Run worker4: collect every step's sum and counts, in order, and return the trace.
 
     Raises:
         FlowStopped: nothing came within the case's timeout.
@@ -163,7 +163,7 @@ def run_keeper(case: Case) -> Trace:
 
 
 def _next(arrivals: _Arrivals, step: int, timeout: float) -> Tensors:
-    """What came for ``step``; a call that arrived twice has left its second half for the step after."""
+    """Take what came for ``step``. If an earlier call arrived twice, its second arrival is skipped."""
     try:
         while True:
             number_, tensors = arrivals.get(timeout=timeout)
@@ -174,7 +174,7 @@ def _next(arrivals: _Arrivals, step: int, timeout: float) -> Tensors:
 
 
 def roles(case: Case) -> Roles:
-    """All data by TCP, so that the kernel counts it."""
+    """Make the roles. All data goes by TCP, so that the kernel counts it."""
     playing: dict[str, Callable[[], object]] = dict.fromkeys(WORKERS, serve)
     playing |= {"worker0": partial(run_coordinator, case), "worker4": partial(run_keeper, case)}
     return Roles(playing, {"_transports": ["uv"], "_channels": ["basic"]})
@@ -193,7 +193,7 @@ class Case(BaseCase):
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: the same sums, and the payloads that must cross each worker."""
+    """The twin: compute the same sums, and the number of payloads that each worker must receive and send."""
     recorder = Recorder(case, {})
     for step in range(case.steps):
         a = make(case.seed, f"worker1/{step}", case.side)

@@ -1,15 +1,15 @@
 """Train with parameters spread over several servers: trainers fetch and push them shard by shard.
 
 Source: seed 003 (training scenarios: one parameter server or several sharded ones hold the parameters, several
-trainers run the training loop). The talk says no more than that (S3.6): rounds, losses, data and models are those of
-`reference.batch_parameter_server`, and a server is one of its servers that holds only a part of the model.
+trainers run the training loop). The talk says no more than that (S3.6). Rounds, losses, data and models are those of
+`reference.batch_parameter_server`; each server is one of its servers, but holds only a part of the model.
 
-Roles: ``ps1`` … each own a shard, that is some of the parameters by the rule of `training.placement`, with their
-gradients, momentum and batch-norm buffers; ``ps1`` also creates all shards, starts every trainer and returns the trace;
+Roles: ``ps1`` … each own a shard: some of the parameters, by the rule of `training.placement`, with their gradients,
+momentum and batch-norm buffers. ``ps1`` also creates all shards, starts every trainer and returns the trace.
 ``trainer1`` … compute gradients of the whole model for batches of (batch_size, 3, image_w, image_h). In a round each
-trainer sends every shard its gradients, to all at once, and gets the updated tensors as the replies of these calls.
-A shard waits for all trainers, adds in rank order, takes the mean and makes a step of SGD with momentum. No step of
-SGD looks at two tensors, so the bits are those of one server that holds everything, which is the twin.
+trainer sends its gradients to all shards at once, and gets the updated tensors as the replies of these calls. A shard
+waits for all trainers, adds in rank order, takes the mean and makes a step of SGD with momentum. SGD updates each
+tensor by itself, so the bits are those of one server that holds all tensors, which is the twin.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from reference.training.placement import only, partition
 
 Named = Mapping[str, torch.Tensor]
 
-# Seconds that a round which failed on ps1 leaves to trainers: they wait 5 s longer for their servers' replies.
+# Seconds that ps1 waits for the trainers after its round has failed. Trainers wait 5 s longer for a server's reply.
 LAST_WORD_SECONDS = 6.0
 
 # --- The lesson: each server holds a part of the model, each trainer all of it ---------------------------------------
 
 
 class ParameterServerShard(BatchUpdateParameterServer):
-    """Runs on each ``ps``: its rounds are those of the whole server, on the tensors of one shard.
+    """Runs on each ``ps``: makes the rounds of `BatchUpdateParameterServer` on the tensors of one shard.
 
     Args:
         index: which shard of the case, from 0.
@@ -56,7 +56,7 @@ class ParameterServerShard(BatchUpdateParameterServer):
         super().__init__(case, only(model, partition(model, case.servers)[index]))
 
     def fetch(self) -> dict[str, torch.Tensor]:
-        """The shard of now, by name: parameters and buffers."""
+        """Return the shard's current parameters and buffers by name."""
         return dict(self.get_model().state_dict())
 
     @staticmethod
@@ -64,10 +64,10 @@ class ParameterServerShard(BatchUpdateParameterServer):
     def push_and_fetch(
         shard_rref: RRef[Any], trainer: str, number: int, grads: Named, buffers: Named
     ) -> torch.futures.Future[dict[str, torch.Tensor]]:
-        """Report one trainer's gradients and buffers of this shard for a round; the reply is the shard after it.
+        """Report one trainer's gradients and buffers of this shard for a round; the reply is the shard after the round.
 
         Raises:
-            ValueError: not the names of this shard's tensors.
+            ValueError: the names are not those of this shard's tensors.
             RoundFailed: as `BatchUpdateParameterServer.update_and_fetch_model`.
         """
         shard = shard_rref.local_value()
@@ -78,7 +78,7 @@ class ParameterServerShard(BatchUpdateParameterServer):
         return reply.then(_tensors_of)  # type: ignore[no-any-return]
 
     def recorded(self) -> dict[str, torch.Tensor]:
-        """What this shard puts into the trace, once all rounds are over."""
+        """Return this shard's part of the trace after the last round."""
         with self.lock, closing(self.round):
             return dict(self.recorder.tensors)
 
@@ -88,13 +88,13 @@ def _tensors_of(future: torch.futures.Future[nn.Module]) -> dict[str, torch.Tens
 
 
 def check_names(got: Named, wanted: Named) -> None:
-    """Raises ValueError unless they are the same names in the same order."""
+    """Raises ValueError unless both have the same names in the same order."""
     if list(got) != list(wanted):
         raise ValueError(f"tensors {', '.join(got) or 'none'}, wanted {', '.join(wanted) or 'none'}")
 
 
 class Trainer(batch_parameter_server.Trainer):
-    """Runs on each trainer, with an RRef to every shard, in the servers' order."""
+    """Runs on each trainer: has an RRef to every shard, in the servers' order."""
 
     def __init__(self, case: Case, name: str, shard_rrefs: Sequence[RRef[Any]]) -> None:
         super().__init__(case, name)
@@ -103,10 +103,10 @@ class Trainer(batch_parameter_server.Trainer):
         self.parts = partition(self.model, case.servers)
 
     def train(self) -> list[torch.Tensor]:
-        """All rounds; returns this trainer's losses.
+        """Train for all rounds and return this trainer's losses.
 
         Raises:
-            RoundFailed: a server refused or is gone; says which.
+            RoundFailed: a server refused a report or is gone. Says which.
         """
         losses: list[torch.Tensor] = []
         self.fetch()
@@ -118,11 +118,11 @@ class Trainer(batch_parameter_server.Trainer):
         return losses
 
     def fetch(self) -> None:
-        """Take every shard's tensors, asked for all at once."""
+        """Ask all shards at once for their tensors, and load them."""
         self.load([rref.rpc_async(timeout=self.case.timeout).fetch() for rref in self.shard_rrefs])
 
     def push_and_fetch(self, number: int) -> None:
-        """Send every shard its gradients and buffers of a round, then take its tensors after the round."""
+        """Send every shard its gradients and buffers of a round, then load its tensors after the round."""
         method, limit = ParameterServerShard.push_and_fetch, self.case.reply_timeout
         replies = [
             rpc.rpc_async(rref.owner(), method, args=(rref, self.name, number, *self.report(part)), timeout=limit)
@@ -131,19 +131,19 @@ class Trainer(batch_parameter_server.Trainer):
         self.load(replies)
 
     def report(self, part: Sequence[str]) -> tuple[Named, Named]:
-        """Gradients and buffers of one shard, by name, on the CPU."""
+        """Make the report for one shard: its gradients and buffers by name, on the CPU."""
         grads = {name: p.grad.cpu() for name, p in self.model.named_parameters() if name in part and p.grad is not None}
         return grads, {name: buffer.cpu() for name, buffer in self.model.named_buffers() if name in part}
 
     def load(self, replies: Sequence[torch.futures.Future[Named]]) -> None:
-        """Wait for all shards before any tensor changes: a model must not be of two rounds."""
+        """Wait for all shards before changing any tensor, so that the model never mixes two rounds."""
         shards = [reply_of(rref.owner_name(), reply) for rref, reply in zip(self.shard_rrefs, replies, strict=True)]
         tensors = {name: tensor for shard in shards for name, tensor in shard.items()}
         self.model.load_state_dict(tensors)
 
 
 def reply_of(server: str, reply: torch.futures.Future[Named]) -> Named:
-    """What a server answered. Raises RoundFailed, with the server's name."""
+    """Wait for a server's answer. Raises RoundFailed, with the server's name."""
     try:
         return reply.wait()
     except Exception as error:
@@ -151,7 +151,7 @@ def reply_of(server: str, reply: torch.futures.Future[Named]) -> Named:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error says, without the layers that RPC and futures put around a `RoundFailed`."""
+    """Turn an error into text, without the layers that RPC and futures put around a `RoundFailed`."""
     text = cause_of(error)
     inner = text.rpartition(RoundFailed.__name__)[2]
     return inner[2:-2] if inner.startswith(("('", '("')) else inner.removeprefix(": ")
@@ -161,7 +161,7 @@ def reason_of(error: Exception) -> str:
 
 
 def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> list[torch.Tensor]:
-    """Runs on a trainer, called by ``ps1``."""
+    """Runs on a trainer; ``ps1`` calls it."""
     return Trainer(case, name, shard_rrefs).train()
 
 
@@ -169,9 +169,9 @@ def run_first_ps(case: Case) -> Trace:
     """Runs on ``ps1``: make all shards, train, and put every server's part of the trace together.
 
     Raises:
-        RoundFailed: a trainer or a server was lost or is missing, or failed. Says which, as soon as it is known.
+        RoundFailed: a trainer or a server failed, was lost or is missing. Says which, as soon as it is known.
     """
-    # The own one without a call: if that failed, local_value() would wait for it forever.
+    # The own shard is made without a call, because local_value() would wait forever for a call that failed.
     own = ParameterServerShard(case, 0)
     with closing(own.round):
         shard_rrefs = {"ps1": RRef(own)}
@@ -197,12 +197,12 @@ def train(case: Case, own: ParameterServerShard, shard_rrefs: list[RRef[Any]]) -
     }
     own.round.note_ends(futures)
     try:
-        # ps1's own round ends the wait, too: if every trainer is silent, nobody else says so.
+        # ps1's own round can end the wait, too: if every trainer is silent, only ps1 notices it.
         return gather(
             futures,
             partial(end_rounds, shard_rrefs),
             failed=own.round.failed,
-            cause_seconds=LAST_WORD_SECONDS,  # a trainer may know better who is silent
+            cause_seconds=LAST_WORD_SECONDS,  # a trainer may know better which server is silent
             stay=FAREWELL_SECONDS,
             cause=reason_of,
         )
@@ -211,10 +211,10 @@ def train(case: Case, own: ParameterServerShard, shard_rrefs: list[RRef[Any]]) -
 
 
 def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
-    """End the wait of every trainer at every server that can still be reached."""
+    """End the wait of every trainer at every server that still answers."""
     told = []
     for rref in shard_rrefs:
-        with suppress(Exception):  # a server that is gone: the reason says so
+        with suppress(Exception):  # if this server is gone, the reason says so
             told.append(rpc.rpc_async(rref.owner(), fail, args=(rref, reason), timeout=FAREWELL_SECONDS))
     for future in told:
         with suppress(Exception):
@@ -222,7 +222,7 @@ def end_rounds(shard_rrefs: Sequence[RRef[Any]], reason: str) -> None:
 
 
 def fail(shard_rref: RRef[Any], reason: str) -> None:
-    """Runs on each server."""
+    """Runs on each server: end its round with ``reason``."""
     shard_rref.local_value().round.fail(reason)
 
 
@@ -235,8 +235,8 @@ class Case(batch_parameter_server.Case):
     """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
 
     steps: int = number(3, "rounds: updates of the model", at_least=1)
-    servers: int = number(2, "servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
-    trainers: int = number(3, "trainers, and reports to a round", at_least=1, at_most=255, scales=True)
+    servers: int = number(2, "number of servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
+    trainers: int = number(3, "number of trainers, and of reports to a round", at_least=1, at_most=255, scales=True)
     batch_size: int = number(4, "images of a trainer's batch", at_least=2, at_most=65536)
     accumulation: str = choice("rank", help="in which order a round's gradients are added")
 
@@ -254,5 +254,5 @@ def server_names(case: Case) -> list[str]:
 
 
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """Train plainly, as one server that holds all parameters would. Knows nothing of shards."""
+    """The twin: train as one server that holds all parameters would. It knows nothing of shards."""
     return batch_parameter_server.train_locally(case, replay)

@@ -22,7 +22,8 @@ from reference.training.rng import generator
 REORDERED = 16
 
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-# The most pieces of a sum; the most elements of all terms of a sum that is added one term after the other.
+# The most pieces of a sum. A sum is added one term after the other only if its terms have at most `_IN_TURN` elements
+# and one of the dtypes `_IN_NUMPY`.
 _PIECES, _IN_TURN = 8, 2**24
 _IN_NUMPY = {torch.float16, torch.float32, torch.float64}
 _SHORTER = {torch.float64: torch.float32}  # the next shorter dtype; bfloat16 for all others

@@ -181,8 +181,9 @@ class Barrier(Generic[T]):
                 else:  # all have reported, and the last one is still completing the round
                     self._due += self.timeout
         if self.failure is not None:
-            self._future.set_result(self.failure)
+            # First the wait in `gather`: a participant that hears of the failure fails too, and is not its reason.
             self.failed.set_result(Failure(str(self.failure), self._silent))
+            self._future.set_result(self.failure)
 
 
 def _result_or_raise(pick: Callable[[T], Any] | None, future: torch.futures.Future[T | RoundFailed]) -> Any:

@@ -18,7 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _NATURAL,
         "max(e / a if",
         "max(e / a / 100 if",
-        (f"{_OF_NATURAL}::test_an_error_100_times_larger_is_not",),
+        (f"{_OF_NATURAL}::test_an_error_100_times_larger_is_outside_the_bound",),
         "a bound that was raised until everything passed",
     ),
     Mutant(
@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _NATURAL,
         "    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])",
         "    return (allowed[0] or max(two, rounding * size[0])), (allowed[1] or max(largest, rounding * size[1]))",
-        (f"{_OF_NATURAL}::test_known_ratios",),
+        (f"{_OF_NATURAL}::test_ratios_are_those_computed_by_hand",),
         "the first twin alone sets the bound, however lucky it was",
     ),
     Mutant(
@@ -50,7 +50,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _NATURAL,
         "    rounding = torch.finfo(tensor.dtype).eps\n",
         "    rounding = 0.0\n",
-        (f"{_OF_NATURAL}::test_known_ratios",),
+        (f"{_OF_NATURAL}::test_ratios_are_those_computed_by_hand",),
         "a tensor that all twins happen to get exactly allows no rounding",
     ),
     Mutant(
@@ -164,7 +164,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "ends-without-actions",
         "reference/reinforce.py",
-        '    # In "ends" too: two runs that act otherwise are not two roundings of one result.\n    recorder.put(',
+        '    # Recorded in "ends", too: runs with different actions are not two roundings of one result.\n'
+        "    recorder.put(",
         '    recorder.case.record == "every" and recorder.put(',
         (
             "tests/reference/test_rounding.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",
@@ -235,7 +236,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _NATURAL,
         "        if self.holds and self.hidden.rough:",
         "        if self.holds and self.hidden.unjudged:",
-        (f"{_OF_NATURAL}::test_what_is_seen_only_roughly_is_named",),
+        (f"{_OF_NATURAL}::test_what_is_checked_only_roughly_is_named",),
         "a verdict does not say in which tensors errors of a hundredth pass",
     ),
     Mutant(
@@ -243,7 +244,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _NOTICED,
         "    one = {name: _part(allowed[name][1], scale)",
         "    one = {name: _part(allowed[name][0], scale * math.sqrt(truth[name].numel()))",
-        (f"{_OF_NATURAL}::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",),
+        (f"{_OF_NATURAL}::test_one_element_of_many_is_checked_roughly_where_rounding_hits_one_alone",),
         "one element of many, of which the bound says nothing, is not named",
     ),
     Mutant(

@@ -56,7 +56,7 @@ MUTANTS = (
         _LIVENESS,
         "                self.failures[name] = error",
         "                self.results[name] = cause_of(error)",
-        (f"{_OF_LIVENESS}::TestGather::test_tells_of_the_first_failure_and_raises_it",),
+        (f"{_OF_LIVENESS}::TestGather::test_gather_tells_of_the_first_failure_and_raises_it",),
         "a participant's error is taken for its result",
         hangs=True,
     ),
@@ -73,7 +73,7 @@ MUTANTS = (
         _LIVENESS,
         "        return [name for name in late if name not in waiting]",
         "        return [*running]",
-        (f"{_OF_LIVENESS}::test_who_waits_for_others_is_not_silent",),
+        (f"{_OF_LIVENESS}::test_a_participant_that_waits_for_others_is_not_silent",),
         "who is silent is named together with who is not",
     ),
     Mutant(
@@ -81,7 +81,7 @@ MUTANTS = (
         _LIVENESS,
         "            on_failure(failure.reason)",
         "            del on_failure",
-        (f"{_OF_LIVENESS}::TestGather::test_tells_of_the_first_failure_and_raises_it",),
+        (f"{_OF_LIVENESS}::TestGather::test_gather_tells_of_the_first_failure_and_raises_it",),
         "a participant has failed, and the others go on waiting for it",
     ),
     Mutant(
@@ -89,7 +89,7 @@ MUTANTS = (
         _LIVENESS,
         "        self.wait(stay, lambda",
         "        self.wait(0, lambda",
-        (f"{_OF_LIVENESS}::TestGather::test_stays_until_the_others_have_heard_and_names_all_who_failed",),
+        (f"{_OF_LIVENESS}::TestGather::test_gather_stays_until_the_others_have_heard_and_names_all_who_failed",),
         "a server that fails is gone before its answers are",
     ),
     Mutant(
@@ -97,7 +97,7 @@ MUTANTS = (
         _LIVENESS,
         "lambda: not self.running.keys() - failure.silent)",
         "lambda: not self.running)",
-        (f"{_OF_LIVENESS}::TestGather::test_does_not_stay_for_those_who_are_silent",),
+        (f"{_OF_LIVENESS}::TestGather::test_gather_does_not_stay_for_silent_participants",),
         "a failure is raised late, because answers of the silent are waited for",
     ),
     Mutant(
@@ -107,6 +107,16 @@ MUTANTS = (
         'if "WorkerInfo(On" not in line',
         ("tests/reference/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),
         "an error that came over RPC says on which role it was raised, and not what it was",
+    ),
+    Mutant(
+        "a-round-fails-before-its-failure-is-known",
+        _BARRIER,
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))\n"
+        "            self._future.set_result(self.failure)",
+        "            self._future.set_result(self.failure)\n"
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))",
+        (f"{_OF_BARRIER}::TestGather::test_a_failed_round_is_known_before_a_participant_hears_of_it",),
+        "a participant that has heard of a failure is taken for its reason",
     ),
     Mutant(
         "strangers-join",
@@ -145,7 +155,9 @@ MUTANTS = (
         _BARRIER,
         "            raise self.failure\n        if name",
         "            pass\n        if name",
-        (f"{_OF_BARRIER}::TestFailure::test_ends_every_wait_and_refuses_later_reports_with_its_first_reason",),
+        (
+            f"{_OF_BARRIER}::TestFailure::test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason",
+        ),
         "a report after a failure waits for a round that never completes",
     ),
     Mutant(
@@ -153,7 +165,9 @@ MUTANTS = (
         _BARRIER,
         "        if self.failure is None:\n            self.failure =",
         "        if True:\n            self.failure =",
-        (f"{_OF_BARRIER}::TestFailure::test_ends_every_wait_and_refuses_later_reports_with_its_first_reason",),
+        (
+            f"{_OF_BARRIER}::TestFailure::test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason",
+        ),
         "what a failure has caused is taken for its reason",
     ),
     Mutant(
@@ -193,7 +207,7 @@ MUTANTS = (
         _BARRIER,
         "            self._changed.notify()\n        return self.failure",
         "            self._future.set_result(self.failure)\n        return self.failure",
-        (f"{_OF_BARRIER}::TestFailure::test_may_be_told_under_a_lock_that_the_waiting_take",),
+        (f"{_OF_BARRIER}::TestFailure::test_a_failure_may_be_told_under_a_lock_that_the_waiting_take",),
         "replies are made under the lock of whoever tells of a failure",
     ),
     Mutant(

@@ -278,7 +278,7 @@ _OF_WORDS = (
         "reference/cli/verify_command.py",
         "    if options.long and not long:",
         "    if options.long and not names:",
-        ("tests/reference/test_cli.py::test_bad_input",),
+        ("tests/reference/test_cli.py::test_bad_input_is_one_line_with_status_2",),
         "`verify --long` of tutorials without a long run is the short one",
     ),
 )
@@ -353,7 +353,7 @@ _OF_PAGES = (
         "faults/script/script.py",
         "DEADLINE, LATER = 300.0, 30.0",
         "DEADLINE, LATER = 30.0, 30.0",
-        ("tests/project/test_documented.py::test_limits_that_are_not_given",),
+        ("tests/project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",),
         "a program of the user's own is ended ten times too soon",
     ),
     Mutant(

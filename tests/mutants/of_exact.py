@@ -204,7 +204,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "reference/cli/run_command.py",
         "    prove(case)\n    return _run_rank",
         "    return _run_rank",
-        ("tests/reference/test_cli.py::test_bad_input",),
+        ("tests/reference/test_cli.py::test_bad_input_is_one_line_with_status_2",),
         "an exact case that is none is trained and saved",
     ),
     Mutant(
@@ -318,7 +318,7 @@ MUTANTS: tuple[Mutant, ...] = (
             (
                 "up-to-two-millions",
                 ": 2 * 10**6",
-                "test_millions_of_elements",
+                "test_millions_of_elements_are_measured_fast",
                 "what lies behind the second million is not looked at",
             ),
             (

@@ -86,7 +86,7 @@ MUTANTS = (
         "reference/trace/ulp.py",
         "    return np.where(bits & top, below, bits | top)",
         "    return bits & ~top",
-        ("tests/reference/test_ulp.py::test_known_distances",),
+        ("tests/reference/test_ulp.py::test_distances_are_those_computed_by_hand",),
         "numbers of opposite sign have no distance",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS = (
         "        for name in values:\n            if name not in known:",
         "        values = {name: value for name, value in values.items() if name in known}\n"
         "        for name in values:\n            if name not in known:",
-        ("tests/reference/test_case.py::test_json_refused",),
+        ("tests/reference/test_case.py::test_bad_json_is_refused",),
         "a misspelt field is dropped without a word",
     ),
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS = (
         _CASE,
         "        if type(value) is not wanted:",
         "        if not isinstance(value, wanted):",
-        ("tests/reference/test_case.py::test_refused",),
+        ("tests/reference/test_case.py::test_bad_values_are_refused",),
         "True is taken for the number 1",
     ),
     Mutant(

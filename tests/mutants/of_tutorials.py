@@ -9,7 +9,7 @@ _BATCH, _UPDATE, _SHARD = (
     "reference/training/gradients.py",
     "reference/rpc/shard.py",
 )
-_QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal"
+_QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal_to_its_twin"
 _MEAN = "tests/reference/test_rank_order_mean.py"
 _OF_BATCH = "tests/reference/test_batch_parameter_server.py"
 _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
@@ -68,7 +68,7 @@ MUTANTS = (
         _BATCH,
         "            m = rpc.rpc_sync(\n                self.ps_rref.owner(),",
         "            rpc.rpc_sync(\n                self.ps_rref.owner(),",
-        ("tests/project/test_promises.py::test_healthy[batch_parameter_server]",),
+        ("tests/project/test_promises.py::test_a_healthy_run_is_equal[batch_parameter_server]",),
         "a trainer goes on with the model that it had",
     ),
     Mutant(
@@ -163,7 +163,9 @@ MUTANTS = (
         "reference/rpc/barrier.py",
         "failed=self.failed, stay=stay)",
         "failed=self.failed)",
-        ("tests/reference/test_barrier.py::TestDead::test_a_trainer_and_the_servers_last_answer_is_late",),
+        (
+            "tests/reference/test_barrier.py::TestDead::test_a_dead_trainer_is_named_even_if_the_servers_last_answer_is_late",
+        ),
         "a server ends by its error before the others have heard it",
     ),
     Mutant(
@@ -173,7 +175,7 @@ MUTANTS = (
         "args=(self.ps_rref, self.name, None, *report_of(m))",
         (
             "tests/reference/test_barrier.py::TestDoubled"
-            "::test_as_the_last_of_a_round_the_second_is_refused_by_its_number_and_the_bits_are_the_twins[1]",
+            "::test_a_second_report_after_its_round_is_refused_by_its_number_and_changes_no_bit[1]",
         ),
         "a report that arrives again after its round counts for the next one",
     ),
@@ -209,7 +211,7 @@ MUTANTS = (
         "reference/parameter_server.py",
         "                parameter.copy_(rref.to_here(timeout=limit))",
         "                rref.to_here(timeout=limit)",
-        ("tests/project/test_promises.py::test_healthy[parameter_server]",),
+        ("tests/project/test_promises.py::test_a_healthy_run_is_equal[parameter_server]",),
         "a worker trains the weights that it began with, as published (S1.14)",
     ),
     Mutant(
@@ -225,7 +227,7 @@ MUTANTS = (
         "reference/rpc/worker_calls.py",
         "                self._changed.wait(left)",
         "                self._changed.wait()",
-        ("tests/project/test_promises.py::test_who_is_silent_ends_nobodys_patience_but_the_cases",),
+        ("tests/project/test_promises.py::test_a_silent_worker_is_given_up_only_after_the_cases_timeout",),
         "a server that waits for a dead worker without a limit",
     ),
     Mutant(
@@ -266,7 +268,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "                turn.clear()\n    return recorder.trace()",
         "                turn.clear()\n    dist_autograd._new_context()\n    return recorder.trace()",
-        ("tests/project/test_promises.py::test_healthy[dist_autograd]",),
+        ("tests/project/test_promises.py::test_a_healthy_run_is_equal[dist_autograd]",),
         "an autograd context that nobody releases",
     ),
     Mutant(
@@ -274,7 +276,7 @@ MUTANTS = (
         "reference/dist_autograd.py",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values()), lr",
         "DistributedOptimizer(optim.SGD, list(self.parameters.values())[:1], lr",
-        ("tests/reference/test_dist_autograd.py::test_exact",),
+        ("tests/reference/test_dist_autograd.py::test_exact_gradients_equal_the_twins_bits",),
         "the optimizer knows one of two parameters",
     ),
     Mutant(
@@ -298,7 +300,7 @@ MUTANTS = (
         "reference/rpc/parameter_chain.py",
         "        self.links = {name: link.view_as(link) for name, link in self.links.items()}",
         "        self.links = dict(self.links)",
-        ("tests/reference/test_parameter_chain.py::test_bits_of_a_plain_backward_pass",),
+        ("tests/reference/test_parameter_chain.py::test_the_chain_has_the_bits_of_a_plain_backward_pass",),
         "gradients of micro-batches add up in the order in which threads are done",
     ),
     Mutant(
@@ -322,7 +324,7 @@ MUTANTS = (
         "reference/training/cartpole.py",
         "rewards[step] + gamma * following",
         "rewards[step] + following",
-        ("tests/reference/test_cartpole.py::test_returns_by_hand",),
+        ("tests/reference/test_cartpole.py::test_returns_are_those_computed_by_hand",),
         "returns without their discount, in the tutorial and its twin alike",
     ),
     Mutant(
@@ -334,7 +336,7 @@ MUTANTS = (
         "            if terminated or truncated:\n"
         "                break\n"
         "            self._ask(Agent.report_reward, agent_rref, float(reward))",
-        ("tests/project/test_promises.py::test_healthy[reinforce]", f"{_QUICK}[reinforce]"),
+        ("tests/project/test_promises.py::test_a_healthy_run_is_equal[reinforce]", f"{_QUICK}[reinforce]"),
         "the last step's reward is not reported",
     ),
     Mutant(

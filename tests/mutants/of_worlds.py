@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _SUPERVISOR, _ROLE = "reference/world/supervisor.py", "reference/world/role.py"
 _GRACE, _OF_GRACE = "reference/world/grace.py", "tests/reference/test_grace.py"
 _WORLD, _EARLY = "tests/reference/test_world.py", "tests/reference/test_startup_errors.py"
-_ENDS = f"{_WORLD}::test_ends_are_told_apart_and_survivors_hear_of_them"
+_ENDS = f"{_WORLD}::test_every_end_has_its_outcome_and_survivors_hear_of_it"
 _NAMESPACES, _ISOLATION = "reference/system/network_namespace.py", "tests/reference/test_isolation.py"
 _COMMANDS = f"{_ISOLATION}::test_the_commands_of_tutorials_isolate_every_world"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
@@ -18,7 +18,7 @@ MUTANTS = (
         "reference/world/role_handle.py",
         "            self.kill()\n            return",
         "            return",
-        (f"{_WORLD}::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",),
+        (f"{_WORLD}::test_a_role_that_writes_no_stacks_is_overdue_and_killed",),
         "a role that does not answer at its deadline is left alone",
         hangs=True,
     ),
@@ -43,7 +43,7 @@ MUTANTS = (
         "reference/world/role_handle.py",
         "            os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started",
         "            pass",
-        (f"{_WORLD}::TestNothingIsLeft::test_of_what_a_role_itself_had_started",),
+        (f"{_WORLD}::TestNothingIsLeft::test_nothing_is_left_of_what_a_role_had_started",),
         "what a role has started outlives it",
     ),
     Mutant(
@@ -51,7 +51,7 @@ MUTANTS = (
         _SUPERVISOR,
         "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
         "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
-        (f"{_WORLD}::test_survivor_was_in_shutdown_when_it_heard",),
+        (f"{_WORLD}::test_a_survivor_in_the_shutdown_hears_of_a_death",),
         "who waits in the shutdown is not told of a death",
     ),
     Mutant(
@@ -59,7 +59,7 @@ MUTANTS = (
         "reference/world/role_handle.py",
         "            self.outcome = Overdue(self._read_stacks(), self._why)",
         '            self.outcome = Overdue("", self._why)',
-        (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
+        (f"{_WORLD}::test_an_overdue_role_leaves_the_stacks_of_all_threads",),
         "an overdue role does not say where it was",
     ),
     Mutant(
@@ -67,7 +67,7 @@ MUTANTS = (
         _ROLE,
         "all_threads=True, chain=True",
         "all_threads=False, chain=True",
-        (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
+        (f"{_WORLD}::test_an_overdue_role_leaves_the_stacks_of_all_threads",),
         "an overdue role says where its main thread was, not where the others were",
     ),
     Mutant(
@@ -75,7 +75,7 @@ MUTANTS = (
         "reference/world/role_handle.py",
         "            os.kill(self.pid, signal.SIGCONT)  # a stopped process handles no other signal before this one",
         "            pass",
-        (f"{_WORLD}::test_overdue_while_stopped",),
+        (f"{_WORLD}::test_a_stopped_role_is_overdue_with_stacks",),
         "a stopped role cannot write its stacks",
     ),
     Mutant(
@@ -107,7 +107,7 @@ MUTANTS = (
         _SUPERVISOR,
         "        culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]",
         "        culprits = list(late)",
-        (f"{_WORLD}::test_overdue_with_the_stacks_of_all_threads",),
+        (f"{_WORLD}::test_an_overdue_role_leaves_the_stacks_of_all_threads",),
         "who only waits for an overdue role is overdue too",
     ),
     Mutant(
@@ -115,7 +115,7 @@ MUTANTS = (
         "reference/world/link.py",
         "prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)",
         "prctl(_PR_SET_PDEATHSIG, 0)",
-        (f"{_WORLD}::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",),
+        (f"{_WORLD}::TestNothingIsLeft::test_no_stopped_role_is_left_when_the_launching_process_is_killed",),
         "a stopped role goes on when its launcher is gone",
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS = (
         "reference/world/world.py",
         "    if not keep:\n        temporary_folders.remove",
         "    if not keep and not place.exists():\n        temporary_folders.remove",
-        (f"{_WORLD}::TestNothingIsLeft::test_after_leaving_without_waiting",),
+        (f"{_WORLD}::TestNothingIsLeft::test_nothing_is_left_after_leaving_without_waiting",),
         "a world's temporary folder stays",
     ),
     Mutant(
@@ -155,7 +155,7 @@ MUTANTS = (
         "reference/rpc/timeouts.py",
         "        rpc._set_rpc_timeout(before)  # type: ignore[attr-defined]",
         "        rpc._set_rpc_timeout(seconds)  # type: ignore[attr-defined]",
-        ("tests/reference/test_timeouts.py::test_the_limit_holds_inside_the_block",),
+        ("tests/reference/test_timeouts.py::test_the_timeout_holds_only_inside_the_block",),
         "one run's limit stays for the next",
     ),
     Mutant(
@@ -163,7 +163,7 @@ MUTANTS = (
         "reference/world/shutdown_barrier.py",
         "            first = bool(self.missing) and self.lost is None",
         "            first = self.lost is None",
-        ("tests/reference/test_shutdown_barrier.py::test_a_loss_after_the_last_has_finished_is_none",),
+        ("tests/reference/test_shutdown_barrier.py::test_a_loss_after_the_last_rank_has_finished_does_not_count",),
         "an end after everybody has finished is taken for a loss",
     ),
     Mutant(
@@ -187,7 +187,7 @@ MUTANTS = (
         _GRACE,
         "        if any(role not in late for role in joining):",
         "        if not roles:",
-        (f"{_OF_GRACE}::test_who_waits_in_its_start_and_answers_is_not_stuck",),
+        (f"{_OF_GRACE}::test_a_starting_role_that_answers_is_not_stuck",),
         "a role that waits for another's name in torch's start is taken for one that is stuck there",
     ),
     Mutant(
@@ -195,7 +195,7 @@ MUTANTS = (
         _GRACE,
         "    if role.phase is Phase.JOINING and all(other.phase is not Phase.STARTING for other in roles):",
         "    if role.phase in (Phase.STARTING, Phase.JOINING):",
-        (f"{_OF_GRACE}::test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up",),
+        (f"{_OF_GRACE}::test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other",),
         "a role that takes its time before it starts RPC is given up",
     ),
     Mutant(
@@ -387,7 +387,7 @@ MUTANTS = (
         "reference/world/launcher.py",
         '"isolated": bool(paths)}',
         '"isolated": isolated}',
-        (f"{_ISOLATION}::test_where_it_is_not_allowed_the_world_is_like_any_other",),
+        (f"{_ISOLATION}::test_where_isolation_is_not_allowed_the_world_is_like_any_other",),
         "a world says that it is isolated where the kernel has refused that",
     ),
     Mutant(
@@ -403,7 +403,7 @@ MUTANTS = (
         _NAMESPACES,
         "    except PermissionError:",
         "    except BlockingIOError:",
-        (f"{_ISOLATION}::test_who_has_no_privilege_makes_a_network_as_its_own_user",),
+        (f"{_ISOLATION}::test_a_user_without_privileges_makes_a_network_as_itself",),
         "users other than root get no network of their own, although the kernel would give it in a user namespace",
     ),
     Mutant(
@@ -411,7 +411,7 @@ MUTANTS = (
         _NAMESPACES,
         '        _write("/proc/self/uid_map", f"{user} {user} 1")',
         '        _write("/proc/self/uid_map", f"1 {user} 1")',
-        (f"{_ISOLATION}::test_who_has_no_privilege_stays_who_it_is",),
+        (f"{_ISOLATION}::test_a_user_without_privileges_keeps_its_user_id",),
         "in a user namespace a role has another user id than its launcher",
     ),
     Mutant(

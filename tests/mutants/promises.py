@@ -17,7 +17,7 @@ CHECKS = tuple(check.name for check in judge(Run("none", Plan(), Timeline((), {}
 
 # Each kind of property: the tests that state it.
 PROPERTIES = {
-    "bits equal to the twin": r"test_equals_its_twin|test_mlp_equals_its_twin|test_it_runs_equal",
+    "bits equal to the twin": r"test_equals_its_twin|test_mlp_equals_its_twin|test_it_runs_equal_to_its_twin",
     "exact sums in every order": r"test_exact|test_rank_gives_the_bits",
     "a recorded order can be replayed": r"test_arrival_gives_the_bits|test_several_workers_equal_the_replay",
     "natural cases within their bound": r"test_rounding\.py",

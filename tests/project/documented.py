@@ -1,11 +1,11 @@
 """Every promise of README, the manuals and the command lines' help, and the tests that would notice if it were broken.
 
-A promise is a text that stands in its document, word for word. `test_documented.py` fails where it does not stand there
-any more, or where a test is gone: whoever changes a promise changes this table. Figures that were measured are not in
-it, nor what torch does (docs/behaviours.md and docs/errata.md name their tests themselves), nor the verdicts of the
-tutorials under each kind of fault (docs/matrix.md is printed from what its test runs).
+A promise is a text that stands in its document, word for word. `test_documented.py` fails if it is not there any more,
+or if a test is gone; so a change of a promise needs a change of this table. The table has no measured figures, nothing
+about torch (docs/behaviours.md and docs/errata.md name their tests themselves), and no verdicts of the tutorials under
+each kind of fault (docs/matrix.md is printed from what its test runs).
 
-A document is a file, or a command whose help it is.
+A document is a file, or a command, which stands for its help.
 """
 
 from __future__ import annotations

@@ -85,15 +85,15 @@ _RUN = {
     "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)": (
         "reference/test_cli.py::test_options_make_the_case",
         "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
-        "reference/test_shutdown_barrier.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
+        "reference/test_shutdown_barrier.py::test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline",
     ),
 }
 
 _PICTURE = {
     "--picture FILE save the table's picture there (default: NAME.png, which is replaced only after asking)": (
         "reference/test_timing.py::test_an_earlier_picture_is_replaced_only_if_the_user_says_so",
-        "reference/test_timing.py::test_the_table_and_the_picture",
-        "reference/test_timing.py::test_refused_before_anything_starts",
+        "reference/test_timing.py::test_a_finished_table_is_printed_and_drawn",
+        "reference/test_timing.py::test_bad_options_of_a_table_start_nothing",
     ),
 }
 
@@ -118,11 +118,11 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "--deadline X seconds until the command is killed (default: 300, or more where the bound is later)": (
             "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
-            "project/test_documented.py::test_limits_that_are_not_given",
+            "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         ),
         "--bound X seconds from the first fault to the end of a program that fails": (
             "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
-            "project/test_documented.py::test_limits_that_are_not_given",
+            "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         ),
     },
     "python -m faults sweep rnn --help": {
@@ -167,21 +167,21 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started; "
         "130: interrupted.": (
-            "reference/test_cli.py::test_bad_input",
+            "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
             "reference/test_cli.py::test_a_failed_run_says_who_failed_and_how",
             "reference/test_cli.py::test_verify_says_what_is_wrong",
-            "reference/test_cli.py::test_ctrl_c_is_no_traceback",
+            "reference/test_cli.py::test_ctrl_c_prints_no_traceback",
             "faults/test_exit_statuses.py::test_python_m_reference_gives_the_status_of_its_command",
         ),
     },
     "python -m reference run pipeline --help": {
         **_RUN,
         "--splits N,N,… time each of these numbers of micro-batches, as a table": (
-            "reference/test_timing.py::test_splits",
+            "reference/test_timing.py::test_the_table_has_one_row_per_number_of_splits",
         ),
         "--small with --splits: 16 images of 64 by 64": (
-            "reference/test_timing.py::test_splits",
-            "reference/test_timing.py::test_refused_before_anything_starts",
+            "reference/test_timing.py::test_the_table_has_one_row_per_number_of_splits",
+            "reference/test_timing.py::test_bad_options_of_a_table_start_nothing",
         ),
         **_PICTURE,
     },
@@ -189,11 +189,11 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         **_RUN,
         **_PICTURE,
         "--compare-batching time both modes with 1, 2, … observers, as a table": (
-            "reference/test_timing.py::test_both_modes_from_one_observer_on",
+            "reference/test_timing.py::test_the_table_has_both_modes_from_one_observer_on",
         ),
         "--max-observers N with --compare-batching: the most observers (default: 10)": (
-            "reference/test_timing.py::test_both_modes_from_one_observer_on",
-            "reference/test_timing.py::test_refused_before_anything_starts",
+            "reference/test_timing.py::test_the_table_has_both_modes_from_one_observer_on",
+            "reference/test_timing.py::test_bad_options_of_a_table_start_nothing",
         ),
     },
     "python -m reference verify --help": {
@@ -202,7 +202,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "--long verify also runs that take minutes and must reach a goal": (
             "reference/test_cli.py::test_long_adds_rows_that_have_a_goal",
-            "reference/test_cli.py::test_bad_input",
+            "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         ),
     },
 }

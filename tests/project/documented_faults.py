@@ -122,7 +122,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "faults/test_script.py::test_spawned_processes_run_under_a_plan",
     ),
     "With `--healthy` its calls are written down": ("faults/test_script.py::test_spawned_processes_run_under_a_plan",),
-    "A run in which nobody started RPC is `unknown`": (
+    "A run in which no process started RPC is `unknown`": (
         "faults/test_exit_statuses.py::test_a_run_without_rpc_is_unknown",
         "faults/test_exit_statuses.py::test_a_role_that_never_came_up_counts_as_no_rpc",
         "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
@@ -188,7 +188,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_script.py::test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code",
         "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
     ),
-    "Where nobody shuts down for all, or only with `graceful=False`, an end in order is enough": (
+    "If no role shuts down for all, or only with `graceful=False`, an end in order is enough": (
         "faults/test_script_outcomes.py::test_without_a_shutdown_of_all_any_orderly_end_is_enough",
     ),
     "An error in a `finally` block that ends by `os._exit(0)` or `sys.exit(0)` is judged. In an `except` block it": (
@@ -227,7 +227,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_records_the_processes_it_ends",
         _STARTED,
     ),
-    "So is a `KeyboardInterrupt` that a role raises although nobody has sent it SIGINT": (
+    "So is a `KeyboardInterrupt` that a role raises although no SIGINT was sent to it": (
         "faults/test_exit_record.py::test_an_interrupt_is_told_unless_somebody_has_sent_it",
         _STARTED,
     ),
@@ -238,7 +238,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "| the role ended without a word | killed by a signal: by the plan, or `wrong` |": (
         "faults/test_script.py::test_an_unplanned_kill_of_a_role_is_reported",
     ),
-    "If nobody can tell whether that other is excused, both are `unknown`": (
+    "If the ledgers do not tell whether that other is excused, both are `unknown`": (
         "faults/test_checks.py::TestErrors::test_a_role_ended_after_an_undecided_failure_is_undecided_too",
     ),
     "If an error was being handled then, that error is judged": (
@@ -293,7 +293,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "`TypeError`, `KeyError`, `ZeroDivisionError`, `ImportError` and their like) is `wrong` all the same": (
         "faults/test_checks.py::TestErrors::test_a_launchers_own_mistake_is_wrong_though_a_role_has_failed",
     ),
-    "and a role still runs 2 s later, nobody waits for its end, and the run is `unknown`": (
+    "and a role still runs 2 s later, the run does not wait for its end, and is `unknown`": (
         "faults/test_checks.py::TestEnds::test_a_role_that_outlives_a_command_that_was_killed_is_unknown",
     ),
     "What goes wrong by itself in an `except` block (an `AttributeError` of `None`, an `assert`) is a mistake": (
@@ -559,11 +559,11 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_runs.py::test_a_role_that_nobody_plays_is_refused_before_anything_starts",
         _BAD,
     ),
-    "there such a fault is `not fired`, if anybody starts RPC": (
+    "there such a fault is `not fired`, if any role starts RPC": (
         "faults/test_checks.py::TestFired::test_without_a_start_of_rpc_firing_is_unknown",
         "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
     ),
-    "A late reply that nobody waits for any more is not given once RPC has shut down": (
+    "A late reply that no caller waits for any more is not given once RPC has shut down": (
         "faults/test_calls.py::TestShutdown::test_shutdown_survives_a_reply_that_is_still_delayed",
         "faults/test_delayed_replies.py::test_closing_answers_at_once_or_never",
     ),
@@ -629,7 +629,7 @@ _PROCESSES: dict[str, tuple[str, ...]] = {
         "faults/test_guardian.py::test_the_guardian_continues_the_process_when_the_firing_one_ends",
         "faults/test_processes.py::test_a_paused_role_goes_on_when_the_role_that_fired_is_killed",
     ),
-    "Should somebody kill the guardian itself, leaving the scope continues the role": (
+    "If the guardian itself is killed, leaving the scope continues the role": (
         "faults/test_processes.py::test_leaving_continues_a_role_even_if_the_guardian_was_killed",
     ),
 }

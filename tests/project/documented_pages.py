@@ -90,24 +90,24 @@ _PYTEST: dict[str, tuple[str, ...]] = {
 }
 
 _CLUSTERS: dict[str, tuple[str, ...]] = {
-    "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_on_two_hosts",),
+    "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_tutorials_run_on_two_hosts",),
     "Rank 0 plays the first role, rank 1 the second": (
         "reference/test_world.py::TestCalls::test_ranks_follow_the_order_of_the_names",
-        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
     ),
     "Together they must be as many as the roles": (
-        "reference/test_cli.py::test_a_wrong_number_of_processes",
-        "reference/test_cli.py::test_torchrun_with_a_wrong_number_of_processes",
-        "reference/test_cli.py::test_under_torchrun_a_case_that_cannot_fit",
+        "reference/test_cli.py::test_a_wrong_number_of_processes_is_refused",
+        "reference/test_cli.py::test_torchrun_with_a_wrong_number_of_processes_is_refused",
+        "reference/test_cli.py::test_under_torchrun_a_case_that_cannot_fit_is_refused",
     ),
     "a tutorial with any number of trainers, workers or observers takes as many as fit": (
         "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
     ),
     "the file is written on the machine of the role that returns the trace": (
-        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
     ),
     "| each rank's RPC agent (TensorPipe) | one, chosen by the kernel | that towards `MASTER_ADDR` |": (
-        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
         "reference/test_clusters.py::test_the_hosts_are_two",
     ),
     "the one whose address this machine would use to talk to `MASTER_ADDR`": (
@@ -122,7 +122,7 @@ _CLUSTERS: dict[str, tuple[str, ...]] = {
     ),
     "both exit with status 1": ("reference/test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",),
     "A rank that only waits for the shutdown ends after `--deadline` seconds": (
-        "reference/test_shutdown_barrier.py::test_one_that_is_not_done_is_waited_for_until_the_deadline",
+        "reference/test_shutdown_barrier.py::test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline",
     ),
 }
 
@@ -134,7 +134,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
     "Other users of the same machine can connect to loopback, so they can run code as you in a role": (
         "reference/test_isolation.py::test_a_stranger_who_finds_a_roles_port_runs_code_in_it",
     ),
-    "Connecting from outside is refused, whoever tries": (
+    "Connecting from outside is refused to every user": (
         "reference/test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
         "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
     ),
@@ -160,19 +160,19 @@ _SECURITY: dict[str, tuple[str, ...]] = {
     "or for all of them `faults_isolated = true` in the ini file": (
         "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
     ),
-    "the roles are in the namespaces that the faults hurt": (
+    "the roles are in the namespaces that the faults hit": (
         "reference/test_isolation.py::test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world",
     ),
     "together with a user namespace, in which a role keeps its user and group": (
-        "reference/test_isolation.py::test_who_has_no_privilege_makes_a_network_as_its_own_user",
+        "reference/test_isolation.py::test_a_user_without_privileges_makes_a_network_as_itself",
         "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
     ),
     "There all worlds start as before": (
-        "reference/test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
-        "reference/test_isolation.py::test_a_kernel_that_forbids_it_says_why",
+        "reference/test_isolation.py::test_where_isolation_is_not_allowed_the_world_is_like_any_other",
+        "reference/test_isolation.py::test_a_kernel_that_forbids_isolation_says_why",
     ),
     "`REFERENCE_ISOLATED=0` in the environment turns isolation off": (
-        "reference/test_isolation.py::test_where_it_is_not_allowed_the_world_is_like_any_other",
+        "reference/test_isolation.py::test_where_isolation_is_not_allowed_the_world_is_like_any_other",
     ),
     "in a user namespace the role ends with an error that says so": (
         "reference/test_isolation.py::test_a_script_with_threads_cannot_be_isolated_without_privileges",
@@ -189,13 +189,13 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "reference/test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",
     ),
     "meets over RPC (`rpc/rpc_store.py`) and opens no store of its own": (
-        "reference/test_rpc_store.py::test_the_store",
+        "reference/test_rpc_store.py::test_every_method_of_the_store_works_over_rpc",
     ),
     "RPC itself keeps to loopback when all ranks are on one machine": (
-        "reference/test_network_interface.py::test_a_loopback_master_means_that_all_are_here",
+        "reference/test_network_interface.py::test_a_loopback_master_is_on_the_loopback_interface",
     ),
     "otherwise it listens on one interface, the one that leads to `MASTER_ADDR`": (
-        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
     ),
     "Reading one runs no code and imports only this package's own tutorials": (
         "reference/test_trace.py::test_load_refuses_an_unknown_tutorial",
@@ -205,11 +205,11 @@ _SECURITY: dict[str, tuple[str, ...]] = {
 
 _DESIGN: dict[str, tuple[str, ...]] = {
     "an unknown or impossible field is refused in one line": (
-        "reference/test_case.py::test_refused",
-        "reference/test_case.py::test_json_refused",
+        "reference/test_case.py::test_bad_values_are_refused",
+        "reference/test_case.py::test_bad_json_is_refused",
     ),
     "A frozen dataclass, plain data, JSON both ways": (
-        "reference/test_case.py::test_frozen",
+        "reference/test_case.py::test_a_case_cannot_be_changed",
         "reference/test_case.py::test_json_round_trip",
     ),
     "defaults are the tutorial's own numbers": (
@@ -252,7 +252,7 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "faults/test_processes.py::test_a_pause_stops_another_role_for_its_seconds",
         "faults/test_guardian.py::test_the_guardian_continues_the_process_when_its_orders_end",
     ),
-    "Exactly one role returns the trace": ("reference/test_small_cases.py::test_it_runs_equal",),
+    "Exactly one role returns the trace": ("reference/test_small_cases.py::test_it_runs_equal_to_its_twin",),
     "stands in `reference/__init__.py` and in `verify.CASES`": (
         "reference/test_case.py::test_every_tutorial_is_verified",
     ),
@@ -287,24 +287,24 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "reference/test_start.py::test_roles_start_with_the_tutorials_of_their_launcher",
     ),
     "by itself when its pipe to the launcher closes or the launcher's pid is gone": (
-        f"{_LEFT}::test_when_the_launching_process_is_killed",
-        f"{_LEFT}::test_by_a_forkserver_that_is_killed",
+        f"{_LEFT}::test_nothing_is_left_when_the_launching_process_is_killed",
+        f"{_LEFT}::test_nothing_is_left_by_a_forkserver_that_is_killed",
     ),
     "they end as `Raised(PeerLost)` within milliseconds": (
-        "reference/test_world.py::test_survivor_was_in_shutdown_when_it_heard",
+        "reference/test_world.py::test_a_survivor_in_the_shutdown_hears_of_a_death",
         "reference/test_world.py::test_a_world_without_its_dead_ends_long_before_its_deadline",
         "reference/test_world.py::test_a_death_is_seen_within_50_ms",
     ),
     "writes all stacks, without needing the GIL, and then ends the process": (
-        "reference/test_world.py::test_overdue_while_holding_the_gil",
-        "reference/test_world.py::test_overdue_with_the_stacks_of_all_threads",
+        "reference/test_world.py::test_a_role_that_holds_the_gil_is_overdue_with_stacks",
+        "reference/test_world.py::test_an_overdue_role_leaves_the_stacks_of_all_threads",
     ),
     "One that does not even do that within 2 s is killed": (
-        "reference/test_world.py::test_overdue_and_killed_where_it_does_not_even_say_where_it_is",
-        "reference/test_world.py::test_overdue_while_stopped",
+        "reference/test_world.py::test_a_role_that_writes_no_stacks_is_overdue_and_killed",
+        "reference/test_world.py::test_a_stopped_role_is_overdue_with_stacks",
     ),
     "`wait()` therefore ends at the latest 6 s after the deadline": (
-        "reference/test_world.py::test_overdue_while_stopped",
+        "reference/test_world.py::test_a_stopped_role_is_overdue_with_stacks",
         "reference/test_world.py::test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once",
     ),
     "The order of accumulation is part of the case: `rank`, or `arrival` with the order in the trace": (
@@ -321,7 +321,7 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "reference/test_parameter_server.py::test_record_ends_keeps_both_ends_and_every_loss",
     ),
     "an error of an import, a set-up or a limit of the gate proves nothing": (
-        "project/test_mutants.py::test_every_verdict",
+        "project/test_mutants.py::test_only_a_failing_body_or_leak_check_kills_a_mutant",
     ),
     "The killers have to pass on the healthy code first": (
         "project/test_mutants.py::test_healthy_killers_have_to_pass",
@@ -331,8 +331,8 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "project/test_mutants.py::test_every_check_is_a_promise",
     ),
     "is stale, and `tests/project/test_mutants.py` fails": (
-        "project/test_mutants.py::test_it_can_be_planted",
-        "project/test_mutants.py::TestStale::test_what_cannot_be_planted",
+        "project/test_mutants.py::test_every_mutant_can_be_planted",
+        "project/test_mutants.py::TestStale::test_a_stale_text_cannot_be_planted",
     ),
 }
 
@@ -341,15 +341,15 @@ _BENCHMARKS: dict[str, tuple[str, ...]] = {
         "reference/test_pipeline.py::test_resnet50_equals_its_twin",
     ),
     "the order of sums is fixed by a chain of aliases (`parameter_chain.py`)": (
-        "reference/test_parameter_chain.py::test_bits_of_a_plain_backward_pass",
-        "reference/test_parameter_chain.py::test_without_it_threads_decide_bits",
+        "reference/test_parameter_chain.py::test_the_chain_has_the_bits_of_a_plain_backward_pass",
+        "reference/test_parameter_chain.py::test_without_the_chain_threads_decide_bits",
     ),
     "the row fails if the running reward does not reach the environment's published threshold": (
         "reference/test_reinforce.py::test_the_goal_is_the_environments_threshold",
         "reference/test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
     ),
     "nothing is replaced": ("faults/test_hook.py::test_an_empty_plan_replaces_nothing",),
-    "2,037 examples through idle worlds": ("properties/test_examples.py::test_two_thousand",),
+    "2,037 examples through idle worlds": ("properties/test_examples.py::test_there_are_two_thousand_examples_in_all",),
 }
 
 # Who uses a page of theirs may rely on: the tests that each line of it names are there, and show what it says.

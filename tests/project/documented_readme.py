@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 README: dict[str, tuple[str, ...]] = {
-    "Both need Python 3.11 or newer": ("project/test_documented.py::test_the_python_that_is_needed",),
+    "Both need Python 3.11 or newer": ("project/test_documented.py::test_the_needed_python_is_the_documented_one",),
     "and exit status 0 only if every line holds": (
-        "reference/test_cli.py::test_one_bad_row_is_enough",
+        "reference/test_cli.py::test_one_bad_row_fails_verify_even_before_a_good_one",
         "faults/test_exit_statuses.py::test_python_m_reference_gives_the_status_of_its_command",
     ),
     "The first ends with": (
@@ -31,33 +31,33 @@ README: dict[str, tuple[str, ...]] = {
     "python -m reference verify parameter_server": ("reference/test_cli.py::test_a_real_verify_is_equal",),
     "also: reinforce reaches CartPole's threshold": (
         "reference/test_cli.py::test_long_adds_rows_that_have_a_goal",
-        "reference/test_cli.py::test_bad_input",
+        "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         "reference/test_reinforce.py::test_the_goal_is_the_environments_threshold",
         "reference/test_reinforce.py::test_a_long_run_that_misses_its_goal_does_not_hold",
     ),
     "the tutorial's table of times, and pipeline.png": (
-        "reference/test_timing.py::test_splits",
-        "reference/test_timing.py::test_the_table_and_the_picture",
+        "reference/test_timing.py::test_the_table_has_one_row_per_number_of_splits",
+        "reference/test_timing.py::test_a_finished_table_is_printed_and_drawn",
     ),
     "its table, and batch_reinforce.png": (
-        "reference/test_timing.py::test_both_modes_from_one_observer_on",
-        "reference/test_timing.py::test_the_table_and_the_picture",
+        "reference/test_timing.py::test_the_table_has_both_modes_from_one_observer_on",
+        "reference/test_timing.py::test_a_finished_table_is_printed_and_drawn",
     ),
     "torchrun --nproc-per-node 3 -m reference run batch_parameter_server": (
         "reference/test_cli.py::test_torchrun_plays_one_role_a_process",
         "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
     ),
     "Exit status 0: done and right; 1: it failed or differs; 2: bad input, in one line, and no process was started": (
-        "reference/test_cli.py::test_bad_input",
+        "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         "reference/test_cli.py::test_unknown_words_are_named",
         "reference/test_cli.py::test_what_was_wanted_is_named",
-        "reference/test_cli.py::test_an_impossible_deadline",
-        "reference/test_cli.py::test_a_file_that_cannot_be_written",
-        "reference/test_cli.py::test_a_wrong_number_of_processes",
+        "reference/test_cli.py::test_an_impossible_deadline_is_refused",
+        "reference/test_cli.py::test_a_file_that_cannot_be_written_is_refused",
+        "reference/test_cli.py::test_a_wrong_number_of_processes_is_refused",
         "reference/test_cli.py::test_a_failed_run_says_who_failed_and_how",
         "reference/test_cli.py::test_a_real_verify_with_a_wrong_twin_is_wrong",
         "reference/test_cli.py::test_verify_says_what_is_wrong",
-        "reference/test_timing.py::test_refused_before_anything_starts",
+        "reference/test_timing.py::test_bad_options_of_a_table_start_nothing",
         "reference/test_timing.py::test_a_run_that_fails_ends_the_table",
         "faults/test_exit_statuses.py::test_python_m_reference_gives_the_status_of_its_command",
         "faults/test_exit_statuses.py::test_a_verdict_that_cannot_be_printed_is_no_pass",
@@ -67,9 +67,9 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_interrupts.py::test_a_start_that_is_interrupted_leaves_nothing",
     ),
     "Options are written whole, and once.": (
-        "reference/test_cli.py::test_ctrl_c_is_no_traceback",
+        "reference/test_cli.py::test_ctrl_c_prints_no_traceback",
         "faults/test_exit_statuses.py::test_python_m_reference_gives_the_status_of_its_command",
-        "reference/test_cli.py::test_bad_input",
+        "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         "reference/test_cli.py::test_unknown_words_are_named",
     ),
     "the calls of a healthy run, which faults can hit": (
@@ -87,7 +87,7 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "`equal` and `within bound` pass": (
         "reference/test_numpy_forms.py::test_a_numpy_form_is_within_the_bound_for_many_seeds",
-        "reference/test_clusters.py::test_on_two_hosts",
+        "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
         "reference/test_trace.py::test_the_header_names_the_tutorial_and_the_case",
         "reference/test_trace.py::test_a_foreign_case_is_loaded_by_its_type",
         "reference/test_trace.py::test_compare_notices_every_bit",
@@ -131,30 +131,30 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "# bits equal in 103 tensors": ("project/test_documented.py::test_the_python_of_the_readme",),
     '# {"ps": Returned(...), "worker1": Returned(...)}': ("project/test_documented.py::test_the_python_of_the_readme",),
-    "`launch` starts one process per role": ("reference/test_world.py::test_returned",),
+    "`launch` starts one process per role": ("reference/test_world.py::test_a_role_that_returns_gives_its_value",),
     "`Returned`, `Raised`, `Killed`, `Exited`, or `Overdue` with the stacks of all threads": (
-        "reference/test_world.py::test_ends_are_told_apart_and_survivors_hear_of_them",
-        "reference/test_world.py::test_raised_says_type_message_and_remote_traceback",
-        "reference/test_world.py::test_overdue_with_the_stacks_of_all_threads",
-        "reference/test_outcome.py::test_other_ends",
+        "reference/test_world.py::test_every_end_has_its_outcome_and_survivors_hear_of_it",
+        "reference/test_world.py::test_a_role_that_raises_gives_type_message_and_remote_traceback",
+        "reference/test_world.py::test_an_overdue_role_leaves_the_stacks_of_all_threads",
+        "reference/test_outcome.py::test_every_other_outcome_says_how_the_role_ended",
     ),
     "until the next launching process of the same user removes them": (
-        "reference/test_world.py::TestNothingIsLeft::test_of_the_folders_of_a_killed_process_when_the_next_one_launches",
+        "reference/test_world.py::TestNothingIsLeft::test_a_killed_process_leaves_no_folder_once_the_next_one_launches",
         "reference/test_temporary_folders.py::test_the_folder_of_a_process_that_was_killed_is_removed_by_the_next",
     ),
     "No process is left behind, even if the launching process is killed": (
-        "reference/test_world.py::TestNothingIsLeft::test_after_an_exception_in_the_block",
-        "reference/test_world.py::TestNothingIsLeft::test_after_leaving_without_waiting",
-        "reference/test_world.py::TestNothingIsLeft::test_of_what_a_role_itself_had_started",
-        "reference/test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_killed",
-        "reference/test_world.py::TestNothingIsLeft::test_of_a_stopped_role_when_the_launching_process_is_killed",
-        "reference/test_world.py::TestNothingIsLeft::test_when_the_launching_process_is_interrupted",
-        "reference/test_world.py::TestNothingIsLeft::test_by_a_forkserver_that_is_killed",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_after_an_exception_in_the_block",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_after_leaving_without_waiting",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_of_what_a_role_had_started",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_when_the_launching_process_is_killed",
+        "reference/test_world.py::TestNothingIsLeft::test_no_stopped_role_is_left_when_the_launching_process_is_killed",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_when_the_launching_process_is_interrupted",
+        "reference/test_world.py::TestNothingIsLeft::test_nothing_is_left_by_a_forkserver_that_is_killed",
     ),
     "10 s after another role has ended, if all the others have ended or can only wait": (
         "reference/test_grace.py::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",
         "reference/test_grace.py::test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended",
-        "project/test_documented.py::test_limits_that_are_not_given",
+        "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
     ),
     "So is a role that is stuck in the start of RPC, because threads or memory are short": (
         "reference/test_grace.py::test_a_world_that_is_short_of_threads_ends",
@@ -163,24 +163,24 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "a role that still answers there has 60 s": (
         "reference/test_grace.py::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",
-        "project/test_documented.py::test_limits_that_are_not_given",
+        "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
     ),
     "while another role still plays, while no role has ended, or while a debugger holds the role": (
-        "reference/test_world.py::test_overdue_while_stopped",
+        "reference/test_world.py::test_a_stopped_role_is_overdue_with_stacks",
         "reference/test_grace.py::test_a_stopped_role_is_left_alone_while_others_may_go_on",
         "reference/test_grace.py::test_a_role_that_a_debugger_has_is_not_given_up",
     ),
     "60 s for `launch`, an hour for `python -m reference run`": (
-        "project/test_documented.py::test_limits_that_are_not_given",
+        "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         "reference/test_cli.py::test_steps_in_between_are_recorded_if_they_are_saved",
     ),
     '`world.call("a", function, *args)` and `world.run(roles)` give them work': (
-        "reference/test_world.py::TestCalls::test_values_and_arguments",
+        "reference/test_world.py::TestCalls::test_calls_pass_arguments_and_return_values",
         "reference/test_world.py::TestCalls::test_run_plays_all_at_once",
     ),
     "until the world's own deadline (60 s unless you say otherwise)": (
         "project/test_documented.py::test_idle_roles_end_at_their_worlds_deadline",
-        "project/test_documented.py::test_limits_that_are_not_given",
+        "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
     ),
     '`trace.save("x.safetensors")` writes a trace': (
         "reference/test_trace.py::test_files_keep_every_bit",
@@ -200,9 +200,9 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "plants some 690 bugs": ("project/test_documented.py::test_as_many_mutants_as_the_readme_says",),
     "a test has to notice each bug, and the report says which one did": (
-        "project/test_mutants.py::test_it_can_be_planted",
-        "project/test_mutants.py::test_a_killer_exists",
-        "project/test_mutants.py::test_every_verdict",
+        "project/test_mutants.py::test_every_mutant_can_be_planted",
+        "project/test_mutants.py::test_every_killer_exists",
+        "project/test_mutants.py::test_only_a_failing_body_or_leak_check_kills_a_mutant",
     ),
     "ten rounds in random order with random seeds, and how many of a thousand tests failed": (
         "project/test_soak.py::test_the_seed_decides_order_and_examples",
@@ -224,7 +224,7 @@ README: dict[str, tuple[str, ...]] = {
         "project/test_documented.py::test_the_oldest_versions_are_those_that_are_allowed",
     ),
     "`tox run -e ci`, which is all of these but the last four, and `-e lint` and `-e verify`": (
-        "project/test_documented.py::test_what_ci_runs",
+        "project/test_documented.py::test_ci_runs_what_the_pages_say",
     ),
     "Tests on hosts or networks of their own need root; without root they are skipped, and say why": (
         "project/test_documented.py::test_tests_of_networks_say_why_they_are_skipped",
@@ -246,7 +246,7 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "tensor by tensor, in the 2-norm and by the largest element": (
         "reference/test_rounding.py::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",
-        "reference/test_rounding.py::test_known_ratios",
+        "reference/test_rounding.py::test_ratios_are_those_computed_by_hand",
     ),
     "`returned` | every role returned, and there is no twin": (
         "faults/test_script_outcomes.py::test_a_role_that_misses_a_shutdown_of_all_has_vanished",
@@ -276,8 +276,8 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_rounding.py::test_a_run_that_ends_with_what_rounding_has_decided_is_undecided",
     ),
     "names the tensors in which one element may be off by 1 % of the tensor's scale": (
-        "reference/test_rounding.py::test_what_is_seen_only_roughly_is_named",
-        "reference/test_rounding.py::test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone",
+        "reference/test_rounding.py::test_what_is_checked_only_roughly_is_named",
+        "reference/test_rounding.py::test_one_element_of_many_is_checked_roughly_where_rounding_hits_one_alone",
     ),
     "have a network of their own, which nobody outside reaches": (
         "reference/test_isolation.py::test_the_commands_of_tutorials_isolate_every_world",

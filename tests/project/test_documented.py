@@ -1,4 +1,4 @@
-"""Promises: each still stands in its document and has tests, and those that no other test would notice are tried."""
+"""Promises: each stands in its document and has tests; those that no other test covers are tried here."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NAMED = sorted({test for promises in DOCUMENTED.values() for tests in promises.v
 
 @cache
 def text_of(document: str) -> str:
-    """A file, or what a command's help prints; in one line, so that a promise may run over several."""
+    """The text of a file or of a command's help, in one line, because a promise may run over several lines."""
     if not document.startswith("python -m "):
         return " ".join((ROOT / document).read_text().split())
     package, *arguments = shlex.split(document)[2:]
@@ -97,7 +97,7 @@ def test_every_page_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("document", [each for each in DOCUMENTED if each.startswith("python -m ")])
 def test_every_option_is_in_the_table(document: str) -> None:
-    """But for the fields of a case, whose help `test_cli` holds against the case."""
+    """Except for the fields of a case, whose help `test_cli` compares with the case."""
     name = document.split()[4] if len(document.split()) > 4 else ""
     case = set[str]()
     if name in TUTORIALS:
@@ -110,7 +110,7 @@ def test_every_option_is_in_the_table(document: str) -> None:
 
 
 def test_the_tests_that_pages_name_are_there() -> None:
-    """Also those that no promise of the table names: behaviours of torch, and errata."""
+    """Including tests that no promise of the table names: of torch's behaviours, and of errata."""
     named = {
         (page, test)
         for page in PAGES
@@ -128,11 +128,11 @@ def test_the_tests_that_pages_name_are_there() -> None:
     assert missing == []
 
 
-# Examples: what a page shows is accepted, and does what stands beside it.
+# Examples on pages: each is accepted, and does what the page says.
 
 
 class Started(BaseException):
-    """What a command would have started."""
+    """Raised in place of starting something."""
 
 
 def started(*arguments: object, **options: object) -> None:
@@ -140,14 +140,14 @@ def started(*arguments: object, **options: object) -> None:
 
 
 def blocks(page: str) -> Iterator[str]:
-    """The lines of a page's examples; those that go on behind a backslash are one."""
+    """The lines of a page's examples; lines that continue after a backslash are one."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
     for block in re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         yield from block.splitlines()
 
 
 def commands(page: str) -> Iterator[tuple[str, list[str]]]:
-    """(package, arguments) of every command line of ours."""
+    """(package, arguments) of every command line of this project."""
     for line in blocks(page):
         if "$" not in line and re.match(r"(python -m|torchrun .* -m) (faults|reference)\b", line):
             words = shlex.split(line, comments=True)
@@ -176,7 +176,7 @@ def test_documented_commands_start(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Up to their first process: nothing of it is refused."""
+    """They run up to their first process, and nothing is refused."""
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py"):
         (tmp_path / name).touch()
@@ -199,7 +199,7 @@ def test_documented_commands_start(
 
 
 def test_documented_plans_are_plans() -> None:
-    """To paste: one fault a line, in README and the manuals."""
+    """Plans in README and the manuals can be pasted, one fault per line."""
     found = [
         (page, line.strip())
         for page in PAGES
@@ -269,13 +269,13 @@ def _quick_start_says(folder: Path, command: str, quoted: str, status: int) -> N
 # Promises that had no test.
 
 
-def test_the_python_that_is_needed() -> None:
+def test_the_needed_python_is_the_documented_one() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["requires-python"] == ">=3.11"
 
 
 def test_the_oldest_versions_are_those_that_are_allowed() -> None:
-    """`2.3` stands for the first release that begins so."""
+    """`2.3` means the first release that begins with that."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     allowed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     lines = (ROOT / "lowest.txt").read_text().splitlines()
@@ -294,8 +294,8 @@ def test_the_readme_names_every_tutorial() -> None:
         assert re.search(rf"^{name} .* equal$", readme, re.MULTILINE)
 
 
-def test_limits_that_are_not_given() -> None:
-    """A world's minute, and a script's five."""
+def test_limits_that_are_not_given_have_the_documented_defaults() -> None:
+    """A world has one minute, and a script five."""
     assert inspect.signature(launch).parameters["deadline"].default == 60
     assert inspect.signature(launch).parameters["grace"].default == 10
     assert grace.ANSWERING * 10 == 60
@@ -305,7 +305,7 @@ def test_limits_that_are_not_given() -> None:
 
 
 def test_sizes_are_small_unless_given() -> None:
-    """And roles wait for each other for three seconds."""
+    """Roles wait for each other for three seconds."""
     subject, _ = tutorial_of("run", "", ["batch_parameter_server"])
     assert subject.timeout == 3
     assert list(subject.roles) == ["ps", "trainer1", "trainer2"]
@@ -373,7 +373,7 @@ def test_a_soak_makes_a_hundred_times_the_examples() -> None:
     assert examples["soak"] == 100 * examples["default"]
 
 
-def test_what_ci_runs() -> None:
+def test_ci_runs_what_the_pages_say() -> None:
     assert "tox run -e ci\n" in (ROOT / ".ci" / "run").read_text()
     environments = ConfigParser(interpolation=None)
     environments.read(ROOT / "tox.ini")
@@ -388,7 +388,7 @@ def test_what_ci_runs() -> None:
 
 
 def test_tests_of_networks_say_why_they_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And fail where they must run."""
+    """They fail where they must run."""
     monkeypatch.setattr(network, "missing", lambda: "no nft here")
     monkeypatch.delenv("REFERENCE_REQUIRE_HOSTS", raising=False)
     with pytest.raises(pytest.skip.Exception, match="needs a network: no nft here"):

@@ -1,4 +1,4 @@
-"""Which room may import which: everything flows one way, tutorials know nothing of faults and faults of no tutorial."""
+"""Imports between rooms go one way: tutorials import nothing of faults, and faults no tutorial."""
 
 from __future__ import annotations
 
@@ -169,11 +169,11 @@ def test_all_forms_of_import_are_seen(source: str, wanted: set[str]) -> None:
         ("*", "faults", False),
     ],
 )
-def test_what_lies_within_a_package(name: str, package: str, hit: bool) -> None:
+def test_a_module_lies_within_its_package_only(name: str, package: str, hit: bool) -> None:
     assert within({name}, package) == ({name} if hit else set())
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_modules_of_both_packages_are_found() -> None:
     assert {f"{module.replace('.', '/')}.py" for module in MODULES} <= set(map(str, files("reference")))
     assert Path("faults/__init__.py") in files("faults")
     assert Path("tests/project/test_imports.py") in files("tests")
@@ -191,7 +191,7 @@ def test_faults_name_no_tutorial(file: Path) -> None:
 
 @pytest.mark.parametrize("room", list(ROOMS))
 def test_an_import_against_the_flow_is_seen(room: str) -> None:
-    """Planted in that room: the imports of every other room that its files must not have."""
+    """Plant in that room each import that its files must not have."""
     for other in set(ROOMS) - known(room):
         module = next(each for each in ALL if room_of(each) == other)
         package, _, name = module.rpartition(".")
@@ -208,7 +208,7 @@ def test_every_file_lies_in_a_room() -> None:
     "room", ["reference.system", "faults.plan", "faults.tracebacks", "faults.ledger", "faults.verdict"]
 )
 def test_rooms_that_only_read_and_judge_import_no_torch(room: str) -> None:
-    """Whoever reads a plan or a run's folder does not wait for torch."""
+    """Reading a plan or a run's folder must not wait for torch."""
     modules = sorted(each for each in ALL if room_of(each) == room and each != "reference.system.preload_first")
     program = f"import sys, {', '.join(modules)}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"

@@ -1,9 +1,10 @@
-"""Mutants: each can still be planted, its killers exist, and the gate tells what was noticed from what was not."""
+"""Mutants: each can be planted, its killers exist, and the gate tells killed mutants from surviving ones."""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_it_can_be_planted(mutant: Mutant) -> None:
+def test_every_mutant_can_be_planted(mutant: Mutant) -> None:
     texts = {file: (ROOT / file).read_text() for file, _, _ in mutant.places}
     for place, (file, _, new) in enumerate(mutant.places):
         assert file.startswith(("reference/", "faults/", "torch_rpc_reference_"))
@@ -36,7 +37,7 @@ def test_it_can_be_planted(mutant: Mutant) -> None:
     assert mutant.models
 
 
-def test_there_are_enough_and_each_has_its_name() -> None:
+def test_there_are_enough_mutants_and_each_has_its_own_name() -> None:
     assert len(MUTANTS) >= 50
     assert [name for name, count in Counter(each.name for each in MUTANTS).items() if count > 1] == []
 
@@ -47,8 +48,8 @@ def parsed(file: str) -> ast.Module:
 
 
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
-def test_a_killer_exists(test: str) -> None:
-    """By its name; a parameter that is none ends pytest with status 4, and the gate's healthy run with it."""
+def test_every_killer_exists(test: str) -> None:
+    """A killer that pytest does not find ends it with status 4, and with it the gate's healthy run."""
     file, *names = test.partition("[")[0].split("::")
     scope: ast.Module | ast.ClassDef = parsed(file)
     for name in names:
@@ -56,9 +57,15 @@ def test_a_killer_exists(test: str) -> None:
 
 
 def test_every_check_is_a_promise() -> None:
-    """By the name with which its failure is printed."""
+    """Each check's failure is printed with the name that the promise has."""
     assert len(promises.CHECKS) == len(set(promises.CHECKS)) == len(CHECKS)
     assert {"record", "ends", "bound", "trace", "errors", "left", "fired", "effect"} == set(promises.CHECKS)
+
+
+@pytest.mark.parametrize("kind", promises.PROPERTIES)
+def test_every_property_has_killers(kind: str) -> None:
+    """Otherwise a test was renamed, and the gate would say so after its last mutant only."""
+    assert any(re.search(promises.PROPERTIES[kind], test) for mutant in MUTANTS for test in mutant.killers)
 
 
 def test_a_promise_that_kills_none_is_named() -> None:
@@ -85,7 +92,7 @@ class TestStale:
             ("def f(x):\n    return x\n", "return  x  # as ever", "changes nothing"),
         ],
     )
-    def test_what_cannot_be_planted(self, text: str, new: str, said: str) -> None:
+    def test_a_stale_text_cannot_be_planted(self, text: str, new: str, said: str) -> None:
         with pytest.raises(Stale, match=said):
             mutant("stale", "return x", new).planted(text)
 
@@ -100,7 +107,7 @@ class TestStale:
         with pytest.raises(Stale, match=r"shared: the text to replace occurs 0 times in twin\.py"):
             twin.plant(tmp_path)
 
-    def test_no_such_file(self, tmp_path: Path) -> None:
+    def test_a_mutant_of_a_missing_file_is_stale(self, tmp_path: Path) -> None:
         with pytest.raises(Stale, match=r"stale: there is no sums\.py"):
             mutant("stale", "return x", "return y").plant(tmp_path)
 
@@ -203,7 +210,7 @@ def test_leaves_a_process():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny one, in a checkout of its own."""
+    """A tiny project, in a checkout of its own."""
     root = tmp_path_factory.mktemp("project")
     (root / "sums.py").write_text(SUMS)
     (root / "test_sums.py").write_text(TESTS)
@@ -213,7 +220,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_what_a_copy_has(project: Path) -> None:
+def test_a_copy_has_all_tracked_files_and_is_removed(project: Path) -> None:
     assert sorted(files_of(project)) == [".gitignore", "sums.py", "test_sums.py"]
     with copied(project) as place:
         assert (place / "sums.py").read_text() == SUMS
@@ -222,7 +229,7 @@ def test_what_a_copy_has(project: Path) -> None:
 
 
 def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
-    """Though it has the size and the time of the one before: the bytecode of the two copies is one file."""
+    """Even if size and time of the file stay the same. The two copies share one file of bytecode."""
     add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -242,14 +249,14 @@ def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
             assert (result(place), result(original)) == ("-1\n", "3\n")
 
 
-def test_without_git(tmp_path: Path) -> None:
+def test_a_folder_without_git_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckout, match="is no checkout of git"):
         files_of(tmp_path)
 
 
 @pytest.mark.long
-def test_every_verdict(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in the body or in what is left; everything else proves nothing."""
+def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant counts as killed only if a test fails in its body or in its leak check."""
     monkeypatch.setattr(trial, "TEST_SECONDS", 3)
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     minus = ("return a + b", "return a - b")

@@ -1,4 +1,4 @@
-"""What must always hold, of real tutorials: each check of a run on one that would break it, were something wrong."""
+"""Properties of real tutorials under faults: each check of a run, on a tutorial that would break it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from reference.verify import quick
 UPDATE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 APPLY = "reference.parameter_server:ParameterServer.apply_gradients"
 
-# Within which survivors end, although they would wait for a peer as long as the case's timeout (seconds).
+# Seconds within which survivors end, and the case's timeout, for which they would wait for a peer.
 SOON, TIMEOUT = 4.0, 8.0
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
-    """The start of the forkserver is within no deadline: it takes seconds where much else runs."""
+    """Start the forkserver before any deadline: it takes seconds on a busy machine."""
     warm_up()
 
 
@@ -45,8 +45,8 @@ def judged(
 @pytest.mark.parametrize(
     "name", ["parameter_server", "batch_parameter_server", "dist_autograd", "reinforce", "batch_reinforce", "pipeline"]
 )
-def test_healthy(name: str, tmp_path: Path) -> None:
-    """And nothing is left: no RRef, context, process or shared memory."""
+def test_a_healthy_run_is_equal(name: str, tmp_path: Path) -> None:
+    """Nothing is left: no RRef, context, process or shared memory."""
     judgement = judged(name, "seed=0", tmp_path)
     assert judgement.verdict == "equal", str(judgement)
 
@@ -76,12 +76,12 @@ def test_what_loses_nothing_changes_nothing(name: str, plan: str, tmp_path: Path
     ids=["crash", "raise", "observer"],
 )
 def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> None:
-    """Long before anybody's patience ends."""
+    """They end long before any role's timeout."""
     judgement = judged(name, plan, tmp_path, bound=SOON)
     assert judgement.verdict == "clean error", str(judgement)
 
 
-def test_who_is_silent_ends_nobodys_patience_but_the_cases(tmp_path: Path) -> None:
+def test_a_silent_worker_is_given_up_only_after_the_cases_timeout(tmp_path: Path) -> None:
     """A worker that dies asynchronously is missed after the case's timeout, which a busy machine must not use up
     before the death."""
     plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"

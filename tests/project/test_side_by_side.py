@@ -1,4 +1,4 @@
-"""Commands side by side: what they print, their priority, and the exit status of all."""
+"""Commands side by side: their output, their priority, and the common exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_each_prints_in_its_turn_and_all_have_succeeded(capfd: pytest.CaptureFix
     assert printed[-1].startswith("all of them together: ")
 
 
-def test_they_run_at_once(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_commands_run_at_once(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Each waits for the other."""
     pipe = str(tmp_path / "pipe")
     os.mkfifo(pipe)
@@ -43,7 +43,7 @@ def test_they_run_at_once(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_one_that_fails_is_enough(failing: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_one_command_that_fails_fails_them_all(failing: int, capfd: pytest.CaptureFixture[str]) -> None:
     commands = [python("pass"), python("pass")]
     commands[failing] = python("import sys; print('no', file=sys.stderr); sys.exit(3)")
     assert main(commands) == 1
@@ -58,7 +58,7 @@ def test_the_others_leave_the_first_its_time(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().out.splitlines()[:2] == [str(own), str(min(19, own + NICER))]
 
 
-def test_whoever_ends_it_ends_all() -> None:
+def test_ending_it_ends_all_commands() -> None:
     endless = python("import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(1000)")
     command = [sys.executable, "-m", "tests.side_by_side", endless, "python -c 'import time; time.sleep(1000)'"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""The soak over a small suite: order and examples are the seed's, and whatever goes wrong is counted and named."""
+"""The soak over a small suite: the seed decides order and examples, and every failure is counted and named."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def said(suite: Path) -> list[str]:
-    """What the tests of the last round said, in the order in which they ran."""
+    """The output of the last round's tests, in the order in which they ran."""
     lines = (suite / "said").read_text().splitlines()
     (suite / "said").unlink()
     return lines

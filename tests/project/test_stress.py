@@ -1,4 +1,4 @@
-"""Many worlds, many kills: what is left is found, and a launcher leaves nothing."""
+"""Many worlds and many kills: leftovers are found, and a launcher leaves nothing."""
 
 from __future__ import annotations
 

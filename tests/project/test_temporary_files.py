@@ -1,4 +1,4 @@
-"""What tests start leaves nothing where temporary files go: torchrun keeps logs, `mp.spawn` a file for each failure."""
+"""Processes of tests leave no temporary files, although torchrun keeps logs, and `mp.spawn` a file per failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_what_tests_start_has_a_folder_of_its_own() -> None:
     ids=["spawn", "torchrun"],
 )
 def test_torch_leaves_its_files_there(text: str, how: list[str], status: int, left: str, tmp_path: Path) -> None:
-    """If it does no more, that folder can go."""
+    """If torch no longer does this, the tests' own folder is not needed."""
     folder = Path(os.environ["TMPDIR"])
     before = set(folder.iterdir())
     (tmp_path / "program.py").write_text(text)

@@ -1,4 +1,4 @@
-"""Where tests go: the parts of one file stay together, those of a long one are dealt out by tutorial."""
+"""How tests go to workers: a file's tests stay together, those of a long file are spread by tutorial."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ ROOT = Path(__file__).parents[2]
             "tests/matrix/test_matrix.py::test_each_cell_has_its_expected_verdict[rnn-Delay-reply]",
             "tests/matrix/test_matrix.py[rnn",
         ),
-        ("tests/reference/test_clusters.py::test_on_two_hosts[rnn]", "tests/reference/test_clusters.py[rnn"),
+        (
+            "tests/reference/test_clusters.py::test_tutorials_run_on_two_hosts[rnn]",
+            "tests/reference/test_clusters.py[rnn",
+        ),
         ("tests/matrix/test_matrix.py::TestTheTable::test_the_page", "tests/matrix/test_matrix.py["),
     ],
 )
-def test_scope(test: str, wanted: str) -> None:
+def test_a_tests_scope_is_its_file_or_its_parameter(test: str, wanted: str) -> None:
     assert scope(test) == wanted
 
 
@@ -49,7 +52,7 @@ REPORT = """<testsuites><testsuite>
 
 
 def test_what_is_recorded_is_a_sum_over_each_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one second or more, longest first."""
+    """Only scopes of one second or more are recorded, longest first."""
     monkeypatch.setattr(xdist_order, "SECONDS", tmp_path / "seconds.txt")
     (tmp_path / "report.xml").write_text(REPORT)
     main([str(tmp_path / "report.xml"), str(tmp_path / "report.xml")])
@@ -68,7 +71,7 @@ def test_what_takes_longest_comes_first_and_what_is_not_recorded_last() -> None:
 
 @pytest.mark.long
 def test_two_workers_take_whole_files(pytester: pytest.Pytester) -> None:
-    """And the longest first, whatever their names."""
+    """The longest file comes first, whatever the names."""
     (pytester.path / "tests").mkdir()
     for folder in ("project", "support"):
         (pytester.path / "tests" / folder).mkdir()

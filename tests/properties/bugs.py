@@ -26,13 +26,13 @@ def forget_to_divide(role: str) -> None:
 
 
 def lose_a_gradient(role: str) -> None:
-    """Of all trainers but the first."""
+    """The server loses the gradients of all trainers except the first."""
     right: Any = batch.accumulate
     batch.accumulate = lambda model, grads, first: right(model, grads, first=True) if first else None
 
 
 def hand_out_stale_parameters(role: str) -> None:
-    """The model of before the round."""
+    """The server replies with the model from before the round."""
     right: Any = batch.BatchUpdateParameterServer.update
 
     def wrong(self: Any) -> Any:
@@ -49,7 +49,7 @@ def keep_no_momentum(role: str) -> None:
 
 
 def load_all_but_the_last_shard(role: str) -> None:
-    """Its tensors stay those of the beginning."""
+    """The last shard's tensors stay those of the start."""
     right: Any = sharded.Trainer.load
 
     def wrong(self: Any, replies: Any) -> None:
@@ -61,7 +61,7 @@ def load_all_but_the_last_shard(role: str) -> None:
 
 
 def pull_only_once(role: str) -> None:
-    """A worker goes on with its first weights."""
+    """A worker keeps its first weights."""
     right: Any = single.Worker.pull
 
     def wrong(self: Any) -> None:
@@ -75,7 +75,7 @@ def pull_only_once(role: str) -> None:
 
 
 def record_another_order(role: str) -> None:
-    """Of events: as if workers came by turns."""
+    """The trace has the order of workers in turn."""
     right: Any = single.ParameterServer.wait_for_workers
 
     def wrong(self: Any) -> Any:
@@ -88,7 +88,7 @@ def record_another_order(role: str) -> None:
 
 
 def lose_a_micro_batch(role: str) -> None:
-    """All but the first train nothing."""
+    """Only the first micro-batch is trained on."""
     right: Any = ParameterChain.__call__
 
     def wrong(self: Any, x: torch.Tensor) -> torch.Tensor:
@@ -100,13 +100,13 @@ def lose_a_micro_batch(role: str) -> None:
 
 
 def forget_the_second_shard(role: str) -> None:
-    """The optimizer hears of the first one's parameters only."""
+    """The optimizer gets only the first shard's parameters."""
     right: Any = DistResNet50.parameter_rrefs
     DistResNet50.parameter_rrefs = lambda self: right(self)[: len(right(self)) // 2]  # type: ignore[method-assign]
 
 
 def step_twice(role: str) -> None:
-    """With the same gradients."""
+    """The optimizer steps twice with the same gradients."""
 
     class Twice(reference.dist_autograd.DistributedOptimizer):
         def step(self, context_id: int) -> None:
@@ -117,7 +117,7 @@ def step_twice(role: str) -> None:
 
 
 def sum_replicas(role: str) -> None:
-    """Of the table, and of the dense part where DDP adds in rank order."""
+    """The gradients of the table, and of the dense part in rank order, are summed and not averaged."""
     right: Any = rank_order_mean.mean
 
     def wrong(gradients: Any) -> Any:
@@ -127,7 +127,7 @@ def sum_replicas(role: str) -> None:
 
 
 def lose_a_table_gradient(role: str) -> None:
-    """The last trainer's, on ``ps``."""
+    """``ps`` loses the last trainer's gradient of the table."""
     right: Any = reference.hybrid_ddp.mean
     if role == "ps":
         reference.hybrid_ddp.mean = lambda gradients: right(gradients[:-1] or gradients)
@@ -151,13 +151,13 @@ EXACT = [
 
 
 def swap_arrivals(role: str) -> None:
-    """The trace says that the last came first."""
+    """The trace says that the last trainer came first."""
     right: Any = batch.record_arrivals
     batch.record_arrivals = lambda recorder, round_, order: right(recorder, round_, order[::-1])
 
 
 def add_in_order_of_arrival(role: str) -> None:
-    """Whatever the case says."""
+    """The server adds in order of arrival, whatever the case says."""
     batch.BatchUpdateParameterServer.order = lambda self: self.round.joined  # type: ignore[method-assign]
 
 
@@ -183,7 +183,7 @@ NATURAL = [
     ("pipeline", lose_a_micro_batch),
 ]
 
-# Only another order than the usual one shows them.
+# Bugs that show only in another order than the usual one.
 REORDERED = [
     ("batch_parameter_server", add_in_order_of_arrival),
     ("sharded_parameter_server", add_in_order_of_arrival),
@@ -192,7 +192,7 @@ REORDERED = [
 
 
 def apply_again(role: str) -> None:
-    """A server that takes an update that is sent again for another one."""
+    """The server applies an update again if it arrives twice."""
     right: Any = single.WorkerCalls.count
 
     def wrong(self: Any, kind: int, worker: str, number: int) -> bool:

@@ -26,7 +26,7 @@ from reference.trace import Case
 
 Cases = st.SearchStrategy[Case]
 
-# The most of each that a case has: who runs them all in one world needs so many roles.
+# The most roles of one kind in a case; a world that runs all cases needs as many.
 MOST = 4
 SERVERS = 3
 
@@ -39,7 +39,7 @@ _MOMENTUM = st.sampled_from((0.0, 0.9, 0.5))
 
 
 def _of(kind: type[Case], **fields: Any) -> Cases:
-    """Values that are no strategies stand for themselves."""
+    """Make cases from fields, which are strategies or plain values."""
     strategies = {n: v if isinstance(v, st.SearchStrategy) else st.just(v) for n, v in fields.items()}
     return st.builds(kind, seed=_SEED, timeout=st.just(20.0), **strategies)
 
@@ -53,7 +53,7 @@ def _images(smallest: int) -> dict[str, Any]:
     }
 
 
-# What is exact with one trainer or two, or four: a mean over three is not.
+# Numbers of trainers whose mean is exact; a mean over three is not.
 _TWOS = st.sampled_from((1, 2, MOST))
 _ROUNDS = {"steps": st.integers(1, 2), "batch_size": st.integers(2, 4), **_images(4)}
 _EXACT_ROUNDS = {"model": "mlp", **_ROUNDS, **_EXACT, "trainers": _TWOS, "lr": _EXACT_LR}

@@ -1,7 +1,7 @@
 """Each loss, gradient and update as one flat sum over products of its factors, in a drawn order, in NumPy.
 
-A correct program may compute it so, by one `einsum`. How far down a factor that is a sum itself is written out is drawn
-too: at the furthest to data, parameters and the masks of ReLUs.
+A correct program may compute it so, by one `einsum`. It is drawn how far down a factor that is itself a sum is written
+out: at the furthest to data, parameters and the masks of ReLUs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Flat:
         self.draws = np.random.default_rng(seed)
 
     def terms(self, kept: str, *factors: Factor) -> Array:
-        """Of the sum over all letters but ``kept``: one product a row, its factors in any order."""
+        """The terms of the sum over all letters except ``kept``: one product per row, its factors in any order."""
         chosen = [factors[place] for place in self.draws.permutation(len(factors))]
         summed = "".join(sorted({letter for letters, _ in factors for letter in letters} - set(kept)))
         spelled = ",".join(letters for letters, _ in chosen)
@@ -34,7 +34,7 @@ class Flat:
         return found.reshape(-1, *found.shape[len(summed) :])
 
     def added(self, *rows: Array) -> Array:
-        """One row after the other."""
+        """Add one row after the other."""
         every, way = np.concatenate(rows), self.draws.integers(3)
         every = np.sort(every, axis=0)[:: way * 2 - 1] if way < 2 else every[self.draws.permutation(len(every))]
         return np.asarray(np.cumsum(every, axis=0)[-1])
@@ -73,7 +73,7 @@ class Layers:
         return self.flat.added(*(self.flat.terms("", end, *each) for each in self.outputs(len(self.layers) - 1)))
 
     def gradients(self) -> list[Array]:
-        """Of bias, weight, bias, weight, ...: the terms of each."""
+        """The terms of the gradients of bias, weight, bias, weight, ..."""
         chain: list[Factor] = [("", np.array(self.scale)), (f"n{self.letters[-1]}", self.slope)]
         found: list[Array] = []
         for place in reversed(range(len(self.layers))):
@@ -85,9 +85,9 @@ class Layers:
 
 
 def linear(case: Any, trace: Trace, names: Sequence[str], each: Sequence[Iterator[Any]], seed: int) -> Iterator[str]:
-    """The names of what comes out otherwise than in ``trace``: trainers ``names``, their batches, SGD with momentum.
+    """Names of tensors that differ from ``trace``, for trainers ``names``, their batches, and SGD with momentum.
 
-    Every step starts from the parameters that the trace has, since those are numbers for everybody.
+    Every step starts from the trace's parameters, because these are recorded numbers in every program.
     """
     flat, tensors = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}
     keys = [name.removeprefix("initial/") for name in tensors if name.startswith("initial/")]
@@ -124,7 +124,7 @@ def halves(case: Any, trace: Trace, seed: int = 0) -> list[str]:
 
 
 def server(case: Any, trace: Trace, seed: int = 0) -> list[str]:
-    """Without staleness, workers by turns."""
+    """The parameter server without staleness, with workers in turn."""
     flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, []
     names = parameter_server.worker_names(case)
     each = [parameter_server.batches(case, name) for name in names]
@@ -145,7 +145,7 @@ def server(case: Any, trace: Trace, seed: int = 0) -> list[str]:
 
 
 def contexts(case: Any, trace: Trace, seed: int = 0) -> list[str]:
-    """Of (a + b)², the squares and products of a and b."""
+    """Contexts of distributed autograd: (a + b)² as squares and products of a and b."""
     flat, tensors, found = Flat(seed), {name: tensor.numpy() for name, tensor in trace.tensors.items()}, []
     before = [tensors[f"initial/{owner}"] for owner in dist_autograd.OWNERS]
     for step in range(case.steps):

@@ -1,4 +1,4 @@
-"""Hostile input: bytes and values that no writer of ours makes, as strategies; and what an error may look like."""
+"""Hostile input as strategies: bytes and values that no writer of this project makes; and the form of an error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from faults.plan import plan
 from faults.strategies import plans
 from reference.system.printable import LINE
 
-# What has broken readers: control sequences, halves of surrogate pairs, more digits than Python reads, deep nesting.
+# Text that breaks readers: control sequences, halves of surrogate pairs, more digits than Python reads, deep nesting.
 TOKENS = (
     *(b"\0", b"\x1b[31m", b"\\ud800", b"\\u0000", b"\xed\xa0\x80", b"\xff", "\u202e".encode(), "\u2028".encode()),
     *(b"9" * 5000, b"[" * 2000, b'{"a":' * 2000, b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1", b"0", b"1e3"),
@@ -26,13 +26,13 @@ ROLES = ["shop", "till1", "till2"]
 
 
 def is_one_line(text: str) -> bool:
-    """Whether a terminal shows it as one line of bounded length."""
+    """Whether a terminal shows ``text`` as one line of bounded length."""
     return text.isprintable() and len(text) <= LINE
 
 
 @st.composite
 def mutated(draw: st.DrawFn, contents: st.SearchStrategy[bytes]) -> bytes:
-    """Content with some bytes replaced, removed, repeated, or by a token."""
+    """Content in which some bytes are replaced, removed or repeated, or replaced by a token."""
     content = draw(contents)
     for _ in range(draw(st.integers(0, 4))):
         begin = draw(st.integers(0, len(content)))
@@ -58,7 +58,7 @@ def odd_values() -> st.SearchStrategy[Any]:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Each place in a JSON value: what holds it, and its key or number."""
+    """Each place in a JSON value: its container, and its key or index."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inner:
         yield value, key
@@ -67,7 +67,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def changed(draw: st.DrawFn, values: st.SearchStrategy[Any]) -> Any:
-    """A JSON value in which some values are others, or gone, or new."""
+    """A JSON value in which some values are changed, removed or new."""
     value = copy.deepcopy(draw(values))
     for _ in range(draw(st.integers(0, 3))):
         places = list(_places(value))
@@ -95,7 +95,7 @@ def healthy_plans() -> st.SearchStrategy[plan.Plan]:
 
 
 def texts(contents: st.SearchStrategy[bytes]) -> st.SearchStrategy[str]:
-    """As Python reads the words of a command line, where bytes that are no text become halves of surrogate pairs."""
+    """Words of a command line as Python reads them: bytes that are no text become halves of surrogate pairs."""
     return contents.map(lambda content: content.decode("utf-8", "surrogateescape"))
 
 
@@ -106,7 +106,7 @@ def trace_file(header: Mapping[str, Any] | bytes, data: bytes = b"") -> bytes:
 
 
 def one_tensor(name: str = "0000/x", dtype: str = "F32", shape: tuple[int, ...] = (1,), **header: str) -> bytes:
-    """A trace file of one tensor of noughts; ``header``: what else its header says, by default of `rpc_basics`."""
+    """A trace file of one tensor of zeros; ``header``: further entries of its header, by default of `rpc_basics`."""
     widths = {"F64": 8, "I64": 8, "U64": 8, "C64": 8, "F32": 4, "F16": 2}
     size = widths.get(dtype, 1)
     for each in shape:

@@ -1,4 +1,4 @@
-"""The same program with its sums in another order: of matrix products, and of sums along dimensions."""
+"""Run a program with its sums in another order: matrix products, and sums along dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tensor = torch.Tensor
 
 
 class Permuted(TorchDispatchMode):
-    """Within it every sum is taken term by term, in an order drawn from ``seed``."""
+    """In this block every sum is added term by term, in an order drawn from ``seed``."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Permuted(TorchDispatchMode):
         return self.added(terms)
 
     def added(self, terms: Tensor) -> Tensor:
-        """Along the first dimension, one after the other."""
+        """Add along the first dimension, one term after the other."""
         total = torch.zeros(terms.shape[1:], dtype=terms.dtype)
         for place in torch.randperm(terms.shape[0], generator=self.draws).tolist():
             total = total + terms[place]

@@ -27,10 +27,10 @@ from tests.properties import cases
 from tests.support import roles_idle
 from tests.support.runs import against_twin, run_in
 
-# Examples that are promised, by test.
+# The promised number of examples, by test.
 PROMISED: Counter[str] = Counter()
 
-# And in the profile `soak`.
+# The promised number of examples in the profile `soak`.
 SOAKED: Counter[str] = Counter()
 
 # Seconds of a test, and of a world, in the default profile.
@@ -45,9 +45,9 @@ def scale() -> float:
 def examples(
     count: int, *, soak: int | None = None, **strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A property, like ``@given``, of ``count`` examples in the default profile; fewer that ran to their end fail.
+    """Make a property, like ``@given``, with ``count`` examples in the default profile; it fails if fewer ran.
 
-    ``soak``: how many in that profile; by default a hundred times as many.
+    ``soak``: the number of examples in that profile; by default a hundred times as many.
     """
     many = 100 * count if soak is None else soak
     wanted = max(1, round(many * scale() / 100)) if scale() > 1 else max(1, round(count * scale()))
@@ -69,7 +69,7 @@ class _Ran:
         self.wanted, self.count = wanted, 0
 
     def counting(self, test: Callable[..., None]) -> Callable[..., None]:
-        """``test``, which counts each example."""
+        """Make ``test`` count each example."""
 
         @functools.wraps(test)
         def counted(*args: Any, **kwargs: Any) -> None:
@@ -79,7 +79,7 @@ class _Ran:
         return counted
 
     def whole(self, explored: Callable[..., None]) -> Callable[..., None]:
-        """``explored``, which fails if too few examples ran."""
+        """Make ``explored`` fail if too few examples ran."""
 
         @functools.wraps(explored)
         def complete(*args: Any, **kwargs: Any) -> None:
@@ -94,7 +94,7 @@ def _numbered(name: str, count: int) -> list[str]:
     return [f"{name}{index}" for index in range(1, count + 1)]
 
 
-# Everybody that a case of `tests.properties.cases` can need.
+# The roles that a case of `tests.properties.cases` can need, by tutorial.
 ROLE_NAMES: Mapping[str, list[str]] = {
     "parameter_server": ["ps", *_numbered("worker", cases.MOST)],
     "batch_parameter_server": ["ps", *_numbered("trainer", cases.MOST)],
@@ -118,7 +118,7 @@ def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iter
 
 
 def on(name: str) -> pytest.MarkDecorator:
-    """A test whose fixture ``world`` is an idle world of this tutorial."""
+    """Mark a test whose fixture ``world`` is an idle world of this tutorial."""
     return pytest.mark.parametrize("world", [name], indirect=True)
 
 

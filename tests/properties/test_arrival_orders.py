@@ -52,7 +52,7 @@ def world() -> Iterator[World]:
         yield idle
 
 
-def test_all_of_them() -> None:
+def test_all_orders_of_arrival_are_tried() -> None:
     assert len(ORDERS) == len(set(ORDERS)) == 1 + 2 + 6 + 24
 
 
@@ -61,7 +61,7 @@ def names(order: tuple[int, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order)))
-def test_rank(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
+def test_in_rank_order_no_order_of_arrival_decides_bits(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
     """The bits of one twin that knows of no order."""
     trace, timeline = run_under(world, case_of(len(order), "rank"), plan_of(order), tmp_path)
     assert executed(timeline) == ([names(order)] * STEPS if len(order) > 1 else [])
@@ -69,7 +69,7 @@ def test_rank(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(map(str, order)))
-def test_arrival(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
+def test_in_order_of_arrival_the_replay_has_the_bits(world: World, order: tuple[int, ...], tmp_path: Path) -> None:
     """The order is what the trace says, and its twin's bits are those of that order."""
     trace, timeline = run_under(world, case_of(len(order), "arrival"), plan_of(order), tmp_path)
     assert executed(timeline) == ([names(order)] * STEPS if len(order) > 1 else [])

@@ -16,7 +16,7 @@ from tests.properties import (
 FILES = [test_gradients_exact, test_gradients_natural, test_gradients_under_plans, test_gradients_under_loss]
 
 
-def test_two_thousand() -> None:
+def test_there_are_two_thousand_examples_in_all() -> None:
     promised = {name: n for name, n in properties.PROMISED.items() if name.startswith(tuple(f.__name__ for f in FILES))}
     assert sum(promised.values()) >= 2000
     assert len(promised) == 33

@@ -17,7 +17,7 @@ from reference.system.atomic_file import place_of, whole
 from tests.support.disk import files_of
 
 ROOT = Path(__file__).parents[2]
-# What bounds every other user, in a process of root's.
+# Starts a process of root's without the capabilities by which root may read and write any file.
 AS_A_USER = [] if os.geteuid() else ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
 ASKS = "import sys; from reference.system.atomic_file import place_of; place_of(sys.argv[1])"
 
@@ -43,7 +43,7 @@ def test_a_new_file_has_what_the_umask_leaves(mask: int, tmp_path: Path, umask: 
     umask(mask)
     with whole(tmp_path / "t") as scratch:
         scratch.unlink()
-        scratch.touch(mode=0o600)  # as a writer that makes it anew
+        scratch.touch(mode=0o600)  # a writer may replace the file by a new one
     assert (mode(tmp_path / "t"), [*tmp_path.iterdir()]) == (0o666 & ~mask, [tmp_path / "t"])
 
 
@@ -74,7 +74,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("permissions", [0o444, 0o644], ids=["read-only", "writable"])
 def test_a_file_that_its_user_may_not_write_is_not_replaced(permissions: int, tmp_path: Path) -> None:
-    """Although the folder may be written, which is all that it takes to replace it."""
+    """The user may write to the folder, which would be enough to replace the file."""
     (tmp_path / "t").touch()
     (tmp_path / "t").chmod(permissions)
     command = [*AS_A_USER, sys.executable, "-c", ASKS, str(tmp_path / "t")]
@@ -83,7 +83,7 @@ def test_a_file_that_its_user_may_not_write_is_not_replaced(permissions: int, tm
 
 
 def test_what_the_kernel_does_not_let_anybody_write_is_not_replaced(tmp_path: Path) -> None:
-    """Here a program that runs; as it does with others' links in everybody's folder."""
+    """The file is a running program; the kernel treats other users' links in a shared folder the same way."""
     program = shutil.copy(shutil.which("sleep") or "sleep", tmp_path / "t")
     with subprocess.Popen([program, "100"]) as process:
         try:

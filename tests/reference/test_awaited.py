@@ -1,4 +1,4 @@
-"""An object that calls wait for."""
+"""An `Awaited` object: calls wait for it, and a wait in vain says for what."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Played:
     timeline: Timeline
 
     def calls(self, trainer: str) -> list[Event]:
-        """How this trainer's reports ended, one a round."""
+        """How this trainer's reports ended, one per round."""
         ends = self.timeline.of("ok", "fail", "info")
         return [each for each in ends if each.role == trainer and each.details["site"] == SITE]
 
@@ -66,7 +66,7 @@ class Played:
         return max(each.time for each in calls if each.details["nth"] == nth)
 
     def effective(self) -> float:
-        """When the one fault was seen to hurt: a delay at its end, a pause at its beginning."""
+        """When the one fault took effect: a delay at its end, a pause at its beginning."""
         (found,) = self.timeline.of("effective")
         return found.time
 
@@ -92,14 +92,14 @@ class Played:
         assert ps.message.startswith(text), ps.message
 
     def assert_others_heard(self, nth: int, text: str, others: Sequence[str] = OTHERS) -> None:
-        """Their reports of that round failed with this text, and those before did not."""
+        """The other trainers' reports of that round failed with this text, and earlier reports did not fail."""
         for name in others:
             assert [each.event for each in self.calls(name)] == ["ok"] * (nth - 1) + ["fail"], name
             assert "RoundFailed" in self.error(name, nth)
             assert text in self.error(name, nth)
 
     def assert_when_due(self, nth: int, others: Sequence[str] = OTHERS) -> None:
-        """They heard `LIMIT` after the round had begun: after the last report of the one before had been sent."""
+        """The trainers heard `LIMIT` after the round had begun, when the last report of the round before was sent."""
         for name in others:
             if nth > 1:
                 assert self.ended(name, nth) - self.begun(nth - 1) >= LIMIT, name
@@ -107,7 +107,7 @@ class Played:
 
 
 def played(folder: Path, plan: str, **changes: Any) -> Played:
-    """A run of the tutorial: its server ends when everybody has its answers."""
+    """Run the tutorial; its server ends when all trainers have their answers."""
     case = replace(CASE, **changes)
     with (
         scope(Plan.parse(plan), folder, record=True) as arguments,
@@ -117,7 +117,7 @@ def played(folder: Path, plan: str, **changes: Any) -> Played:
     return Played(outcomes, ledger.read(folder))
 
 
-def test_healthy(tmp_path: Path) -> None:
+def test_a_healthy_run_equals_its_twin(tmp_path: Path) -> None:
     """The control."""
     run = played(tmp_path, "seed=0")
     run.assert_equal()
@@ -125,21 +125,21 @@ def test_healthy(tmp_path: Path) -> None:
 
 
 class TestLate:
-    def test_within_the_limit_the_others_wait_for_it_and_the_bits_are_the_twins(self, tmp_path: Path) -> None:
+    def test_a_report_late_within_the_timeout_changes_no_bit(self, tmp_path: Path) -> None:
         run = played(tmp_path, f"Delay site={SITE} role=trainer2 nth=2 side=request seconds=0.4")
         run.assert_equal()
         assert run.fired() == 1
         for name in NAMES:
             assert run.ended(name, 1) < run.effective() < run.ended(name, 2)
 
-    def test_its_late_reply_holds_up_only_the_next_round(self, tmp_path: Path) -> None:
+    def test_a_late_reply_holds_up_only_the_next_round(self, tmp_path: Path) -> None:
         run = played(tmp_path, f"Delay site={SITE} role=trainer2 nth=2 side=reply seconds=0.6")
         run.assert_equal()
         assert run.fired() == 1
         for name in OTHERS:
             assert run.ended(name, 2) < run.effective() < run.ended(name, 3)
 
-    def test_beyond_the_limit_it_is_named_to_the_others(self, tmp_path: Path) -> None:
+    def test_a_trainer_late_beyond_the_timeout_is_named_to_the_others(self, tmp_path: Path) -> None:
         plan = f"Delay site={SITE} role=trainer2 nth=2 side=request seconds={1.5 * LIMIT}"
         run = played(tmp_path, plan, timeout=LIMIT)
         text = f"round 1: nothing for {LIMIT} s from trainer2"
@@ -148,7 +148,7 @@ class TestLate:
         run.assert_when_due(2)
         assert run.fired() == 1
 
-    def test_a_pause_within_the_limit_changes_no_bit(self, tmp_path: Path) -> None:
+    def test_a_pause_within_the_timeout_changes_no_bit(self, tmp_path: Path) -> None:
         run = played(tmp_path, "Pause role=trainer2 at=step:1@trainer2 seconds=0.4")
         run.assert_equal()
         assert run.fired() == 1
@@ -156,7 +156,7 @@ class TestLate:
         for name in OTHERS:
             assert run.ended(name, 1) < run.effective() + 0.4 <= run.ended(name, 2)
 
-    def test_a_pause_beyond_the_limit(self, tmp_path: Path) -> None:
+    def test_a_pause_beyond_the_timeout_is_named(self, tmp_path: Path) -> None:
         run = played(tmp_path, f"Pause role=trainer2 at=step:1@trainer2 seconds={2 * LIMIT}", timeout=LIMIT)
         text = f"round 1: nothing for {LIMIT} s from trainer2"
         run.assert_failed(text)
@@ -175,7 +175,7 @@ class TestSilent:
         assert run.fired() == 1
 
     def test_a_lost_reply_is_named_in_the_next_round(self, tmp_path: Path) -> None:
-        """Its report counted: the round in which it was made is complete for the others."""
+        """Its report counted, so the round in which it was made is complete for the other trainers."""
         run = played(tmp_path, f"Drop site={SITE} role=trainer2 nth=1 side=reply", timeout=LIMIT)
         text = f"round 1: nothing for {LIMIT} s from trainer2"
         run.assert_failed(text)
@@ -198,14 +198,14 @@ class TestDoubled:
         return played(folder, plan, **changes)
 
     @pytest.mark.parametrize("nth", [1, 3])
-    def test_within_its_round_the_second_is_refused_and_the_bits_are_the_twins(self, tmp_path: Path, nth: int) -> None:
+    def test_a_second_report_in_its_round_is_refused_and_changes_no_bit(self, tmp_path: Path, nth: int) -> None:
         run = self.doubled(tmp_path, "trainer2,trainer1,trainer3", nth)
         run.assert_equal()
         (refused,) = run.timeline.of("refused")
         assert refused.details["error"] == f"RoundFailed: round {nth - 1}: trainer2 reports twice"
 
     @pytest.mark.parametrize("nth", [1, 3])
-    def test_as_the_last_of_a_round_the_second_is_refused_by_its_number_and_the_bits_are_the_twins(
+    def test_a_second_report_after_its_round_is_refused_by_its_number_and_changes_no_bit(
         self, tmp_path: Path, nth: int
     ) -> None:
         """Without the number it would count for the next round."""
@@ -217,14 +217,14 @@ class TestDoubled:
 
 
 class TestDead:
-    """Named as soon as its connection ends, long before the limit of 20 s."""
+    """A dead role is named as soon as its connection ends, long before the limit of 20 s."""
 
     @pytest.mark.parametrize(
         ("moment", "nth"),
         [("step:1@trainer2", 2), (f"call:{SITE}#1@trainer2", 1), (f"call:{SITE}#3@trainer2", 3)],
         ids=["after a round", "before its first report", "before its last report"],
     )
-    def test_a_trainer(self, tmp_path: Path, moment: str, nth: int) -> None:
+    def test_a_dead_trainer_is_named(self, tmp_path: Path, moment: str, nth: int) -> None:
         run = played(tmp_path, f"Crash role=trainer2 at={moment}")
         text = f"round {nth - 1}: trainer2 failed: "
         run.assert_failed(text)
@@ -233,7 +233,7 @@ class TestDead:
         (fired,) = run.timeline.of("fired")
         assert max(run.ended(name, nth) for name in OTHERS) - fired.time < SLACK
 
-    def test_a_trainer_and_the_servers_last_answer_is_late(self, tmp_path: Path) -> None:
+    def test_a_dead_trainer_is_named_even_if_the_servers_last_answer_is_late(self, tmp_path: Path) -> None:
         """The server's role ends by its error, but not before the others have heard it."""
         plan = f"Crash role=trainer2 at=step:1@trainer2; Delay site={SITE} role=trainer1 nth=2 side=reply seconds=0.6"
         run = played(tmp_path, plan)
@@ -241,8 +241,8 @@ class TestDead:
         run.assert_others_heard(2, "round 1: trainer2 failed: ")
         assert run.fired() == 2
 
-    def test_the_server(self, tmp_path: Path) -> None:
-        """Killed by the second report, in the middle of a round: no trainer waits for the limit of it."""
+    def test_a_dead_server_is_named(self, tmp_path: Path) -> None:
+        """The second report kills the server in the middle of a round; no trainer waits until the round's limit."""
         run = played(
             tmp_path,
             f"Order site={SITE} roles=trainer1,trainer3,trainer2 nth=2 seconds=10; "

@@ -1,4 +1,4 @@
-"""The batch-updating parameter server: against its twin in every order, and with trainers that fail it."""
+"""The batch-updating parameter server: its twin in every order of arrival, and trainers that fail."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TestOrders:
         assert against_twin(trace).equal
 
     def test_the_order_of_arrival_does_decide_bits(self, orderly: World) -> None:
-        """Or the tests above could not fail."""
+        """Otherwise the tests above could not fail."""
         case = replace(SMALL, accumulation="arrival")
         traces = [run_ordered(orderly, case, order) for order in ORDERS]
         gradients = {tuple(trace.tensors["0000/gradient/5.weight"].flatten().tolist()) for trace in traces}
@@ -81,7 +81,7 @@ class TestOrders:
 
 
 @pytest.mark.parametrize("accumulation", ["rank", "arrival"])
-def test_exact(accumulation: str) -> None:
+def test_exact_cases_equal_their_twins(accumulation: str) -> None:
     trace = run(replace(EXACT, accumulation=accumulation))
     assert against_twin(trace).equal
 
@@ -115,7 +115,7 @@ def test_equals_its_twin(model: str, trainers: int, dtype: str) -> None:
 
 
 def plain_training(case: Case) -> nn.Module:
-    """Written anew: the mean of the trainers' losses, one backward pass, torch's plain SGD."""
+    """An independent program: the mean of the trainers' losses, one backward pass, torch's plain SGD."""
     model = initial_model(case)
     optimizer = torch.optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=False, foreach=False)
     trainers = [Trainer(case, name) for name in trainer_names(case)]
@@ -134,13 +134,13 @@ def test_exact_case_is_plain_training_on_the_mean_loss() -> None:
 
 
 def plain_trace(case: Case, replay: Trace | None = None) -> Trace:
-    """What plain training comes to."""
+    """The trace of plain training."""
     last = f"{case.steps - 1:04d}/parameter"
     return Trace(case, {f"{last}/{name}": p.detach() for name, p in plain_training(case).named_parameters()})
 
 
 def test_natural_case_is_plain_training_up_to_rounding() -> None:
-    """Against the plain program in float64; in float32 and several orders it tells what rounding does."""
+    """Compare with the plain program in float64; in float32 and several orders it shows what rounding does."""
     plain, ours = plain_trace(SMALL), run(SMALL)
     mine = Trace(SMALL, {name: ours.tensors[name] for name in plain.tensors})
     bound = rounding_bound(mine, *twins_for(plain, mine, plain_trace))
@@ -155,7 +155,7 @@ def test_resnet50_equals_its_twin() -> None:
     assert sum(tensor.numel() for name, tensor in trace.tensors.items() if name.startswith("initial")) == 23569502
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(replace(SMALL, steps=40, record="ends")).losses()
     assert losses[-1] < losses[0] * 0.8
 
@@ -173,7 +173,7 @@ def test_record_ends_keeps_the_last_buffers_and_parameters() -> None:
 
 
 def evaluated(case: Case) -> tuple[int, float]:
-    """Runs on ps: what its own model has seen after training."""
+    """Runs on ps: the batch norm statistics of its own model after training."""
     servers, init = [], BatchUpdateParameterServer.__init__
 
     def noting(self: BatchUpdateParameterServer, case: Case) -> None:
@@ -225,7 +225,7 @@ def test_replies_are_snapshots() -> None:
 
 
 def test_the_first_model_is_a_copy() -> None:
-    """Erratum S2.5 again: what `get_model` answers is sent while others may already update."""
+    """Erratum S2.5 again: the answer of `get_model` is sent while other trainers may already update."""
     server = BatchUpdateParameterServer(replace(SMALL, trainers=1))
     try:
         first = server.get_model()
@@ -259,7 +259,7 @@ def test_a_reply_is_a_snapshot_even_if_the_next_report_is_very_early() -> None:
 
 
 def locked_while_reporting(case: Case) -> list[bool]:
-    """Runs on ps: is the lock held where a report touches the server?"""
+    """Runs on ps: whether the lock is held where a report changes the server."""
     server = BatchUpdateParameterServer(case)
     held: list[bool] = []
     for name in ("accumulate", "update"):
@@ -283,7 +283,7 @@ def test_a_report_is_worked_on_under_the_lock() -> None:
 
 
 class Announcing(list[str]):
-    """Who has joined a round, which can be waited for."""
+    """A barrier that lets a test wait until a trainer has joined a round."""
 
     def __init__(self) -> None:
         self.came = threading.Semaphore(0)
@@ -303,7 +303,7 @@ def announcing(server: BatchUpdateParameterServer) -> Announcing:
 
 
 def lock_is_free_in_callbacks(case: Case) -> list[bool]:
-    """Runs on ps: is the lock free while the replies of a round are made?"""
+    """Runs on ps: whether the lock is free while the replies of a round are made."""
     server = BatchUpdateParameterServer(case)
     seen: list[bool] = []
     rref = RRef(server)
@@ -317,13 +317,13 @@ def lock_is_free_in_callbacks(case: Case) -> list[bool]:
 
 
 def test_replies_are_made_outside_the_lock() -> None:
-    """Erratum S2.3, S2.4: in the published form the lock is held, and a callback that takes it hangs."""
+    """Errata S2.3 and S2.4: the published server holds the lock, and a callback that takes it hangs."""
     with launch(["ps"]) as world:
         assert world.call("ps", lock_is_free_in_callbacks, SMALL) == [False]
 
 
 def bad_reports(case: Case, kind: str) -> list[str]:
-    """Runs on ps: what each trainer's call ends with when trainer2's, the last to come, is bad."""
+    """Runs on ps: how each trainer's call ends if trainer2's, which comes last, is bad."""
     server = BatchUpdateParameterServer(case)
     came = announcing(server)
     rref = RRef(server)
@@ -363,7 +363,7 @@ def _end(future: torch.futures.Future[Any]) -> str:
     ],
 )
 def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) -> None:
-    """Erratum S2.6: in the published form the others wait until the RPC timeout. DelayedReplies reports fail too."""
+    """Erratum S2.6: with the published server the others wait until the RPC timeout. Late reports fail, too."""
     with launch(["ps"]) as world:
         ends = world.call("ps", bad_reports, SMALL, kind, deadline=15)
     assert len(ends) == 4
@@ -373,7 +373,7 @@ def test_a_failing_last_arrival_ends_every_wait_at_once(kind: str, text: str) ->
 
 
 def twice_and_unknown(case: Case) -> list[str]:
-    """Runs on ps: a report by somebody unknown, and one that comes twice; then the round is completed."""
+    """Runs on ps: a report of an unknown trainer, and one that comes twice; then the round is completed."""
     server = BatchUpdateParameterServer(case)
     came = announcing(server)
     rref = RRef(server)
@@ -396,7 +396,7 @@ def test_strangers_and_doubled_reports_are_refused_and_harm_nobody() -> None:
 
 
 def after_the_last(case: Case) -> list[str]:
-    """Runs on ps: all rounds, and then the first report of somebody who trains a second time."""
+    """Runs on ps: all rounds, and then the first report of a trainer that trains a second time."""
     server = BatchUpdateParameterServer(case)
     rref = RRef(server)
     for number in range(case.steps):
@@ -408,7 +408,7 @@ def after_the_last(case: Case) -> list[str]:
 
 
 def test_a_report_after_the_last_round_is_refused() -> None:
-    """Two copies of each trainer, interleaved, would else come to a trace that is no training of any kind."""
+    """Otherwise two interleaved copies of each trainer would produce a trace that is no training at all."""
     with launch(["ps"]) as world:
         end, *arrived = world.call("ps", after_the_last, replace(SMALL, steps=2))
     assert "trainer1 reports after the last of 2 rounds" in end
@@ -417,7 +417,7 @@ def test_a_report_after_the_last_round_is_refused() -> None:
 
 @dataclass(frozen=True)
 class Doomed:
-    """A ``before``: one trainer ends itself, or stops, when it is about to send its second report."""
+    """A ``before``: one trainer kills or stops itself when it is about to send its second report."""
 
     trainer: str
     signal: int
@@ -437,7 +437,7 @@ class Doomed:
 
 
 def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
-    """How ps ends, which says who was lost."""
+    """How ps ends, whose error names the lost trainer."""
     return end_of("ps", roles(case), limit=limit, before=Doomed(trainer, signal.SIGSTOP))
 
 
@@ -450,20 +450,20 @@ def test_a_killed_trainer_is_named_at_once() -> None:
 
 
 def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
-    """Erratum S2.7: in the published form the others wait until the RPC timeout, and learn no name."""
+    """Erratum S2.7: with the published server the others wait until the RPC timeout, and learn no name."""
     ps = end_with_a_stopped(replace(SMALL, timeout=1.5), "trainer2", limit=6)
     assert isinstance(ps, Raised)
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer2")
 
 
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
-    """Nobody else is there whose call could end with the round."""
+    """There is no other trainer whose call could end with the round."""
     ps = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=15)
     assert isinstance(ps, Raised)
     assert (ps.type, ps.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
 
 
-def test_a_world_of_other_trainers_than_the_case_says() -> None:
+def test_a_trainer_missing_from_the_world_is_named() -> None:
     with launch(["ps", "trainer1"]) as world:
         outcomes = world.run({name: role for name, role in roles(SMALL).items() if name in ("ps", "trainer1")})
     assert isinstance(outcomes["ps"], Raised)
@@ -487,7 +487,7 @@ def test_arrival_order_needs_a_replay() -> None:
         ({"trainers": 3}, "trainers must be a power of two in exact arithmetic, got 3"),
     ],
 )
-def test_impossible_exact_cases(changes: dict[str, Any], message: str) -> None:
+def test_impossible_exact_cases_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         replace(EXACT, **changes)
     assert str(caught.value) == f"batch_parameter_server: {message}"
@@ -500,7 +500,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_cuda() -> None:
+def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal
 

@@ -35,7 +35,7 @@ STATE = np.zeros(4, dtype=np.float32)
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])
 @pytest.mark.parametrize("batch", [True, False])
 def test_equals_its_twin(batch: bool, observers: int) -> None:
-    """Twice: observers come in another order each time, and that decides nothing."""
+    """It runs twice: observers come in another order each time, and that decides nothing."""
     case = replace(SMALL, batch=batch, observers=observers)
     first, second = run(case), run(case)
     assert against_twin(first).equal
@@ -46,13 +46,13 @@ def test_equals_its_twin(batch: bool, observers: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [True, False])
-def test_another_environment_in_float64(batch: bool) -> None:
+def test_another_environment_in_float64_equals_its_twin(batch: bool) -> None:
     case = replace(SMALL, batch=batch, env="Acrobot-v1", dtype="float64", gamma=0.9)
     assert against_twin(run(case)).equal
 
 
 def both_modes(observers: int, **arguments: Any) -> NaturalBound:
-    """The unbatched run, dropout off, held against the batched twins: names and layouts are the same."""
+    """Compare the unbatched run, with dropout off, with the batched twins: names and layouts are the same."""
     case = replace(SMALL, observers=observers, dropout=0.0, batch=False, n_steps=20)
     unbatched = run(case, **arguments)
     return bound_of(unbatched, replace(case, batch=True))
@@ -90,14 +90,14 @@ def test_the_published_broadcast_is_seen() -> None:
 
 
 def test_dropout_masks_do_not_depend_on_the_mode() -> None:
-    """With a generator an observer, both modes agree even with dropout (S2.29: they do not, with one for all)."""
+    """With one generator per observer both modes agree even with dropout; with one for all they do not (S2.29)."""
     case = replace(SMALL, observers=3, batch=False)
     bound = bound_of(run(case), replace(case, batch=True))
     assert bound.holds, bound.worst
 
 
 @pytest.mark.long
-def test_it_learns() -> None:
+def test_training_raises_the_reward() -> None:
     case = Case(steps=30, n_steps=300, dropout=0.0, record="ends")
     rewards = [twin(case).tensors[f"{episode:04d}/reward/running"].item() for episode in (4, 29)]
     assert rewards[1] > 3 * rewards[0]
@@ -148,7 +148,7 @@ def test_a_failing_policy_ends_every_wait_without_batching() -> None:
 
 @dataclass(frozen=True)
 class Doomed:
-    """A ``before``: observer2 ends itself, or stops, in its sixth step."""
+    """A ``before``: observer2 kills or stops itself in its sixth step."""
 
     signal: int
 
@@ -206,7 +206,7 @@ def _end(future: torch.futures.Future[Any]) -> str:
 
 
 class Came(list[str]):
-    """Who has come in a step, which can be waited for."""
+    """Lets a test wait until an observer has come in a step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,7 +242,7 @@ def test_a_second_call_in_one_step_is_refused_and_harms_nobody() -> None:
 
 
 def failed_and_after() -> list[str]:
-    """Runs on agent: one that waits when the episode fails, and one that comes later."""
+    """Runs on agent: an observer that waits when the episode fails, and one that comes later."""
     agent, came = ready_agent()
     first = ask(agent, 0)
     assert came.changed.acquire(timeout=10)
@@ -259,7 +259,7 @@ def test_a_failure_ends_waits_and_refuses_later_calls_with_its_first_reason() ->
 
 
 def lock_in_callbacks() -> list[bool]:
-    """Runs on agent: is the lock held while replies are made?"""
+    """Runs on agent: whether the lock is held while replies are made."""
     agent, _ = ready_agent()
     seen: list[bool] = []
     agent.steps._future.then(lambda future: seen.append(agent.lock.locked()))
@@ -283,7 +283,7 @@ def test_an_episode_may_take_longer_than_the_rpc_timeout() -> None:
     assert reports[0] - start > 1.5
 
 
-def test_a_world_without_one_of_the_observers() -> None:
+def test_a_missing_observer_is_named() -> None:
     with launch(["agent", "observer1"]) as world:
         outcome = world.run({"agent": roles(SMALL)["agent"]})["agent"]
     assert isinstance(outcome, Raised)
@@ -313,7 +313,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
         ({"env": "Pendulum-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value).startswith(f"batch_reinforce: {message}")
@@ -339,7 +339,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class SlowEnvironments:
-    """What runs in each role before RPC starts; seconds by role and step."""
+    """A ``before``, which makes environments slow: seconds by role and step."""
 
     seconds: Mapping[str, Mapping[int, float]]
 

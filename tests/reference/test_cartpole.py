@@ -1,4 +1,4 @@
-"""What both agents have: returns, actions from draws, and which environments there are."""
+"""CartPole for both agents: returns, actions from draws, and usable environments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reference.training.cartpole import (
 )
 
 
-def test_returns_by_hand() -> None:
+def test_returns_are_those_computed_by_hand() -> None:
     assert discounted([1.0, 2.0, 4.0], 0.5) == [3.0, 4.0, 4.0]
     assert discounted([1.0] * 4, 1.0) == [4.0, 3.0, 2.0, 1.0]
     assert discounted([], 0.5) == []
@@ -37,7 +37,9 @@ def test_returns_by_hand() -> None:
         ([0.5, 0.25, 0.0], 0.9, 1),  # rounding may leave the sum below 1; never an action of probability 0
     ],
 )
-def test_an_action_from_a_draw(probabilities: list[float], uniform: float, action: int) -> None:
+def test_a_draw_chooses_the_action_by_cumulated_probabilities(
+    probabilities: list[float], uniform: float, action: int
+) -> None:
     assert pick(probabilities, uniform) == action
 
 
@@ -50,7 +52,7 @@ def test_actions_come_as_often_as_their_probabilities_say() -> None:
 
 
 @pytest.mark.parametrize("probabilities", [[math.nan, math.nan], [0.5, math.nan], [0.0, 0.0]])
-def test_no_action_from_a_broken_policy(probabilities: list[float]) -> None:
+def test_a_policy_of_nan_chooses_no_action(probabilities: list[float]) -> None:
     """Erratum S2.33 begins with such a policy."""
     with pytest.raises(ValueError, match=r"^no action can be chosen with probabilities \["):
         pick(probabilities, 0.75)
@@ -76,7 +78,7 @@ def test_dropout_drops_as_often_as_it_says_and_keeps_the_mean() -> None:
     assert abs(mask.eq(0).double().mean().item() - 0.6) < 5 * math.sqrt(0.24 / mask.numel())
 
 
-def test_no_dropout_no_factors() -> None:
+def test_without_dropout_there_are_no_factors() -> None:
     assert ObserverRng(0, "observer1", 0.0, torch.float32).episode(3).dropout_mask is None
 
 
@@ -90,7 +92,7 @@ def test_start_states_differ_by_observer() -> None:
     assert starts[0] == starts[2]
 
 
-def test_sizes_of_environments() -> None:
+def test_environments_have_their_known_sizes() -> None:
     assert sizes_of("CartPole-v1") == (4, 2)
     assert sizes_of("Acrobot-v1") == (6, 3)
 
@@ -105,7 +107,7 @@ def test_sizes_of_environments() -> None:
         ("FrozenLake-v1", r"^its states are Discrete"),
     ],
 )
-def test_environments_that_cannot_be_used(name: str, reason: str) -> None:
+def test_environments_that_cannot_be_used_are_refused(name: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as caught:
         sizes_of(name)
     assert "\n" not in str(caught.value)

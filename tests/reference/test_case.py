@@ -1,4 +1,4 @@
-"""Cases: what is accepted, what is refused and in which words, and the JSON that carries them."""
+"""Cases: accepted and refused values, the words of a refusal, and the JSON form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reference.verify.verify import CASES, case_of
 # The machine may be shared: how long an example takes says nothing.
 unhurried = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
-# What makes exact arithmetic possible, where a tutorial has such a field.
+# The values that exact arithmetic needs, if a tutorial has such a field.
 EXACT = {"dtype": "float64", "model": "mlp", "lr": 0.125, "momentum": 0.5, "trainers": 4, "steps": 4}
 
 
@@ -94,7 +94,7 @@ def field_values(draw: st.DrawFn, kind: type[Case]) -> dict[str, Any]:
 @unhurried
 @given(data=st.data())
 def test_json_round_trip(kind: type[Case], data: st.DataObject) -> None:
-    """Value for value and type for type; and the JSON has nothing but the fields."""
+    """Every value and its type come back, and the JSON has only the fields."""
     values = data.draw(field_values(kind))
     try:
         case = kind(**values)
@@ -138,7 +138,7 @@ def test_json_may_leave_fields_out() -> None:
         ('{"word": "pink"}', "test_case: word must be 'red' or 'green' or 'blue', got 'pink'"),
     ],
 )
-def test_json_refused(text: str, message: str) -> None:
+def test_bad_json_is_refused(text: str, message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Sample.from_json(text)
     assert str(caught.value) == message
@@ -172,7 +172,7 @@ def test_json_refused(text: str, message: str) -> None:
         ({"timeout": 0.0}, "timeout must be at least 0.001, got 0.0"),
     ],
 )
-def test_refused(values: dict[str, Any], message: str) -> None:
+def test_bad_values_are_refused(values: dict[str, Any], message: str) -> None:
     assert refusal(Sample, values) == f"test_case: {message}"
 
 
@@ -215,7 +215,7 @@ def test_an_integer_is_a_float_where_one_is_wanted() -> None:
     assert (type(case.timeout), case.timeout) == (float, 7.0)
 
 
-def test_frozen() -> None:
+def test_a_case_cannot_be_changed() -> None:
     case = Sample()
     with pytest.raises(FrozenInstanceError, match=r"^cannot assign to field 'size'$"):
         case.size = 4  # type: ignore[misc]
@@ -323,13 +323,13 @@ def test_a_tutorial_without_exact_arithmetic_says_so() -> None:
         CASE_TYPES["rnn"].exact()
 
 
-# What says only where or how fast a case runs; every other field decides what comes out.
+# Fields that decide only where or how fast a case runs; every other field decides the result.
 ELSEWHERE = {
     "parameter_server": {"device"},
     "batch_parameter_server": {"device"},
     "sharded_parameter_server": {"device"},
     "pipeline": {"device", "transfer", "rpc_threads"},
-    "rnn": {"text"},  # the name of a file whose bytes text_sha256 says
+    "rnn": {"text"},  # the name of a file, whose bytes `text_sha256` decides
 }
 
 
@@ -352,11 +352,11 @@ def test_cases_of_different_tutorials_have_different_results() -> None:
 
 @settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1074, 1023).map(lambda e: math.ldexp(1.0, e)))
-def test_power_of_two(value: float) -> None:
-    """Against exact fractions: one bit in the numerator, and the denominator of a float is a power of two."""
+def test_powers_of_two_and_zero_are_recognised(value: float) -> None:
+    """Compare with exact fractions: one bit in the numerator, and a float's denominator is a power of two."""
     assert power_of_two(value) == (abs(Fraction(value).numerator).bit_count() <= 1)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
-def test_no_power_of_two(value: float) -> None:
+def test_other_numbers_are_no_powers_of_two(value: float) -> None:
     assert power_of_two(value) is False

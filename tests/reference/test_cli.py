@@ -40,7 +40,7 @@ def _not_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing may be started."""
+    """Fail if a process is started."""
 
     def started(*arguments: object, **options: object) -> None:
         pytest.fail(f"started {arguments}")
@@ -51,13 +51,13 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def case_of_role(role: Any) -> Case:
-    """The case that a role is given: tutorials hand their roles over by `functools.partial`."""
+    """The case in a role's function, which tutorials make by `functools.partial`."""
     found: Case = next(each for each in (*role.args, *role.keywords.values()) if isinstance(each, Case))
     return found
 
 
 class FakeWorld:
-    """Stands for a world whose roles have all ended with ``outcomes``."""
+    """Replaces a world, whose roles have all ended with ``outcomes``."""
 
     def __init__(self, outcomes: Mapping[str, Outcome], logs: Mapping[str, str] | None = None) -> None:
         self.outcomes = dict(outcomes)
@@ -84,7 +84,7 @@ class FakeWorld:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
-    """A world in which parameter_server went well."""
+    """A world in which parameter_server succeeded."""
     trace = train_locally(parameter_server.Case(steps=2))
     fake = FakeWorld({"ps": Returned(trace), "worker1": Returned()})
     for module in (run_command, reference.verify.verify):
@@ -93,7 +93,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
 
 
 def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The single line on standard error of a call that ends with status 2."""
+    """Call the command, which must end with status 2, and return its single line on standard error."""
     status = main(arguments)
     captured = capsys.readouterr()
     assert (status, captured.out) == (2, "")
@@ -154,7 +154,7 @@ def one_line(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> st
         ("verify --long rnn pipeline", "--long adds no run of rnn, pipeline, wanted reinforce among the names"),
     ],
 )
-def test_bad_input(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_with_status_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit status 2, exactly this one line, no process."""
     assert one_line(arguments.split(), capsys) == message
 
@@ -211,21 +211,21 @@ def test_what_was_wanted_is_named(
 
 
 @pytest.mark.usefixtures("no_process")
-def test_one_line_even_if_the_word_has_two(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_line_even_if_the_bad_word_has_two(capsys: pytest.CaptureFixture[str]) -> None:
     one_line(["list", "two\nlines"], capsys)
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_seed_of_400_digits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seed_of_400_digits_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert one_line(["run", "rpc_basics", "--seed", "1" * 400], capsys).startswith("rpc_basics: seed must be at most ")
 
 
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.parametrize("deadline", ["0", "-1", "nan"])
-def test_an_impossible_deadline(
+def test_an_impossible_deadline_is_refused(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused by the real launch, before its first process."""
+    """The real `launch` refuses it before its first process."""
     monkeypatch.setattr(run_command, "launch", reference.world.launch)
     monkeypatch.setattr("reference.world.launcher.start", reference.verify.verify.launch)
     line = one_line(["run", "rpc_basics", "--deadline", deadline], capsys)
@@ -233,7 +233,7 @@ def test_an_impossible_deadline(
 
 
 @pytest.mark.parametrize("deadline", ["inf", "1e300"])
-def test_a_deadline_beyond_the_clock(
+def test_a_deadline_beyond_the_clock_is_refused(
     deadline: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No processes for a number that the supervisor's wait cannot take."""
@@ -248,7 +248,7 @@ def test_a_deadline_beyond_the_clock(
 @pytest.mark.usefixtures("no_process")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="here cuda is a device like any other")
 @pytest.mark.parametrize("name", ["parameter_server", "batch_parameter_server"])
-def test_a_device_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_device_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = one_line(["run", name, "--device", "cuda"], capsys)
     assert line == "device 'cuda' is not available on this machine, wanted 'cpu'"
 
@@ -263,7 +263,7 @@ def test_a_device_that_is_not_there(name: str, capsys: pytest.CaptureFixture[str
         ("file/trace", "Not a directory"),
     ],
 )
-def test_a_file_that_cannot_be_written(
+def test_a_file_that_cannot_be_written_is_refused(
     path: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -273,7 +273,7 @@ def test_a_file_that_cannot_be_written(
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
 
 
-def test_a_disk_that_is_full_is_said_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save = tmp_path / "t"
@@ -285,10 +285,10 @@ def test_a_disk_that_is_full_is_said_in_one_line(
 
 
 @pytest.mark.parametrize("length", [250, 256])
-def test_a_name_that_is_too_long(
+def test_a_file_name_that_is_too_long_is_refused_before_the_run(
     length: int, world: FakeWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the file system (255 bytes), or with what the scratch file adds: saved, or refused before the run."""
+    """The file system takes 255 bytes, and the scratch file's name is longer: it is saved or refused."""
     save = tmp_path / ("x" * length)
     status = main(["run", "parameter_server", "--steps", "2", "--save", str(save)])
     saved = [path.name for path in tmp_path.iterdir()]
@@ -307,7 +307,7 @@ def test_a_name_that_is_too_long(
     ids=["no torchrun", "4 processes"],
 )
 @pytest.mark.usefixtures("no_process")
-def test_a_wrong_number_of_processes(
+def test_a_wrong_number_of_processes_is_refused(
     environment: dict[str, str],
     message: str,
     capsys: pytest.CaptureFixture[str],
@@ -319,7 +319,9 @@ def test_a_wrong_number_of_processes(
 
 
 @pytest.mark.usefixtures("no_process")
-def test_a_world_size_that_is_no_number(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_size_that_is_no_number_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "two", "LOCAL_WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
     assert "'two'" in one_line(["run", "parameter_server"], capsys)
@@ -354,7 +356,7 @@ def test_run_help_names_every_tutorial(capsys: pytest.CaptureFixture[str]) -> No
 def test_help_of_a_tutorial_names_every_field(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what it takes, its meaning and its default; and what the module says of itself."""
+    """Every field is listed with its values, meaning and default; and the module's docstring is shown."""
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as left:
         main(["run", name, "--help"])
@@ -448,7 +450,7 @@ def test_a_failed_run_saves_nothing(world: FakeWorld, tmp_path: Path, capsys: py
     assert capsys.readouterr().err == "parameter_server failed:\n  worker1 was killed by SIGSEGV\n"
 
 
-def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_prints_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -476,7 +478,7 @@ def test_a_real_run_saves_what_the_twin_computes(tmp_path: Path, capsys: pytest.
 
 
 def rows(output: str) -> list[list[str]]:
-    """The cells of the table's body; what was folded is put together again."""
+    """The cells of the table's body, with folded lines joined."""
     body: list[list[str]] = []
     for line in output.splitlines():
         if line.startswith("│"):
@@ -530,7 +532,7 @@ class RightWorld(FakeWorld):
 def test_verify_runs_every_case_of_every_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A row each, in order, also of a name that is given twice."""
+    """There is one row per case, in order, even if a name is given twice."""
     changes = ({}, {"steps": 2, "lr": 0.5}, {"staleness": 0, "arithmetic": "exact", "dtype": "float64", "lr": 0.25})
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", changes)  # type: ignore[misc]
     world = RightWorld({})
@@ -565,8 +567,10 @@ def test_verify_without_names_runs_everything(
     assert body[0][2:] == ["7", "1", "1.2", "the worst error is 0.50 of its bound, in x", "within bound"]
 
 
-def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also where a good one follows."""
+def test_one_bad_row_fails_verify_even_before_a_good_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last row is good, and the status is still 1."""
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({"steps": 2}, {}))  # type: ignore[misc]
 
     class HalfRight(RightWorld):
@@ -581,7 +585,7 @@ def test_one_bad_row_is_enough(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_a_trace_of_another_case_does_not_pass(
     world: FakeWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Here the world was asked for ten steps, and returns a right trace of two."""
+    """The world was asked for ten steps and returns a right trace of two."""
     monkeypatch.setitem(reference.verify.verify.CASES, "parameter_server", ({},))  # type: ignore[misc]
     assert main(["verify", "parameter_server"]) == 1
 
@@ -664,8 +668,8 @@ def test_torchrun_plays_one_role_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_torchrun_with_a_wrong_number_of_processes() -> None:
-    """Every rank that comes so far says the same line, before RPC starts; no traceback of ours."""
+def test_torchrun_with_a_wrong_number_of_processes_is_refused() -> None:
+    """Every rank that gets so far prints the same line before RPC starts, without a traceback."""
     done = torchrun(2, "run", "rref_dataflow")
     assert done.returncode != 0
     assert done.stdout == ""
@@ -719,7 +723,7 @@ def test_under_torchrun_the_case_fits_the_processes(
     ],
 )
 @pytest.mark.usefixtures("no_process")
-def test_under_torchrun_a_case_that_cannot_fit(
+def test_under_torchrun_a_case_that_cannot_fit_is_refused(
     size: str,
     options: list[str],
     message: str,

@@ -50,7 +50,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 
 def words(case: Case) -> list[str]:
-    """The command line that gives this case."""
+    """The command line for this case."""
     found = []
     for name, value in vars(case).items():
         option = f"--{name.replace('_', '-')}"
@@ -62,7 +62,7 @@ def words(case: Case) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This one, without what would choose interfaces or be taken for torchrun."""
+    """This process's environment, without variables that choose interfaces or look like torchrun's."""
     gone = (*VARIABLES, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     return {**{name: value for name, value in os.environ.items() if name not in gone}, **more}
 
@@ -83,7 +83,7 @@ def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: s
 
 
 def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int], str]:
-    """Both torchruns' exit statuses, -9 for one that takes too long, and what they said."""
+    """Both torchruns' exit statuses (-9 for one that takes too long) and outputs."""
     due, said = time.monotonic() + seconds, []
     for process in started:
         try:
@@ -95,8 +95,8 @@ def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
-    """Nobody names an interface; the trace has the twin's bits."""
+def test_tutorials_run_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
+    """No interface is named, and the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"
     statuses, said = ends(torchrun(hosts, case, "--save", str(save)), SECONDS)
     assert statuses == [0, 0], said
@@ -106,18 +106,18 @@ def test_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> No
 
 
 def test_the_hosts_are_two(hosts: tuple[Host, Host]) -> None:
-    """Each has its own network, and they reach each other: or the tests above would show nothing."""
+    """Each host has its own network and they reach each other; otherwise the tests above would show nothing."""
     names = "import socket; print(*sorted(name for _, name in socket.if_nameindex()))"
     own = "import pathlib; print(pathlib.Path('/proc/self/ns/net').readlink())"
     reach = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)"
     assert {host.python(names) for host in hosts} == {"lo veth0"}
     assert len({str(Path("/proc/self/ns/net").readlink()), *(host.python(own) for host in hosts)}) == 3
     port = hosts[0].free_port()
-    with pytest.raises(NoHosts, match="ConnectionRefused"):  # it answered: nobody listens
+    with pytest.raises(NoHosts, match="ConnectionRefused"):  # the host answered that nothing listens there
         hosts[1].python(reach, hosts[0].address, str(port))
 
 
-# Training that goes on until somebody is killed.
+# Training that goes on until a rank is killed.
 ENDLESS = quick("batch_parameter_server", trainers=3, steps=10**6, record="ends")
 
 
@@ -140,7 +140,7 @@ def training(hosts: tuple[Host, Host], **variables: str) -> Iterator[list[subpro
 
 
 def ranks_on(host: Host) -> dict[int, int]:
-    """Rank to process id, as seen from here."""
+    """Process ids by rank, as this process sees them."""
     network, found = Path(f"/proc/{host.pid}/ns/net").readlink(), {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError):

@@ -35,11 +35,11 @@ def test_tokens_number_the_bytes_there_are() -> None:
     assert corpus.tokens.tolist() == [2, 0, 1, 2]
 
 
-def test_all_256_bytes() -> None:
+def test_all_256_bytes_can_be_tokens() -> None:
     assert Corpus(bytes(range(256))).tokens.tolist() == list(range(256))
 
 
-def test_the_shipped_text() -> None:
+def test_the_shipped_text_is_long_enough_and_ascii() -> None:
     text = read_text()
     assert text.isascii()
     assert len(text) > 2000
@@ -47,7 +47,7 @@ def test_the_shipped_text() -> None:
 
 
 def test_an_installed_package_has_everything() -> None:
-    """Whatever lies in the package and is no module is named as its data."""
+    """Every file of the package that is no module is listed as package data."""
     root = Path(__file__).parents[2]
     named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["reference"]
     files = [path for path in (root / "reference").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
@@ -56,17 +56,17 @@ def test_an_installed_package_has_everything() -> None:
     assert "training/text.txt" in found
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_a_file_is_read_byte_by_byte(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"\x00\xff")
     assert read_text(str(tmp_path / "text")) == b"\x00\xff"
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "."])
-def test_no_plain_file(path: str) -> None:
+def test_what_is_no_plain_file_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"^a plain file of at most \d+ bytes$"):
         read_text(path)
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_the_systems_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_text(str(tmp_path / "none"))

@@ -28,13 +28,13 @@ def test_equals_its_twin(contexts: int, dtype: str) -> None:
     assert len(trace.tensors) == 2 + 5 * (contexts + 2 * contexts + 2)
 
 
-def test_exact() -> None:
+def test_exact_gradients_equal_the_twins_bits() -> None:
     trace = run(Case(arithmetic="exact", dtype="float64", lr=0.125))
     assert against_twin(trace).equal
     assert all(bool((16**5 * tensor).frac().eq(0).all()) for tensor in trace.tensors.values())
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(Case(steps=10)).losses()
     assert losses[-1] < losses[0] / 1000
 
@@ -112,7 +112,7 @@ def value_of_a_remote() -> torch.Tensor:
 
 
 def leave_as_worker2(role: str) -> None:
-    """A ``before``: the second owner never comes."""
+    """A ``before``: the second owner ends before RPC starts."""
     if role == "worker2":
         raise SystemExit(7)
 
@@ -131,7 +131,7 @@ def leave_as_worker2(role: str) -> None:
         ({"contexts": 0}, "dist_autograd: contexts must be at least 1, got 0"),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value) == message

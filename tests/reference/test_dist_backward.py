@@ -1,4 +1,4 @@
-"""A distributed backward pass that fails on another role: over only when nothing of it runs here any more."""
+"""A distributed backward pass that fails on another role ends only when no part of it runs here any more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT_SECONDS = 10.0
 begun: torch.futures.Future[None] = torch.futures.Future()
 # On b: the backward pass of `Doomed` is about to fail.
 failing: torch.futures.Future[None] = torch.futures.Future()
-# On a: what happened there, in its order.
+# On a: the events there, in their order.
 events: list[str] = []
 
 
@@ -62,7 +62,7 @@ def begin() -> None:
 
 
 def until_the_failure_is_known(_: torch.Tensor) -> None:
-    """Runs on a, in the thread of the pass, as a hook of DDP's would."""
+    """Runs on a, in the thread of the pass, as a hook of DDP does."""
     rpc.rpc_sync("c", begin)
     rpc.rpc_sync("b", once_failing, timeout=LIMIT_SECONDS)
     for _ in range(20):  # the failure comes before these answers
@@ -71,7 +71,7 @@ def until_the_failure_is_known(_: torch.Tensor) -> None:
 
 
 def made_elsewhere(leaf: torch.Tensor) -> torch.Tensor:
-    """By a new thread: the pass comes to it last, since torch goes by numbers, of which each thread begins anew."""
+    """Made by a new thread. The pass reaches it last: torch goes by numbers, which begin anew in each thread."""
     made: list[torch.Tensor] = []
     thread = threading.Thread(target=lambda: made.append(leaf.clone()))
     thread.start()
@@ -107,7 +107,7 @@ def three(idle_world: Callable[..., Idle]) -> Idle:
     return idle_world(["a", "b", "c"], options={"num_worker_threads": 1})
 
 
-def test_a_pass_that_ends(three: Idle) -> None:
+def test_a_pass_that_succeeds_has_its_gradients(three: Idle) -> None:
     for _ in range(3):
         assert three.call("a", run, False) == ([], 3.0)
 

@@ -1,4 +1,4 @@
-"""What an error says in one line, without the layers that RPC puts around it."""
+"""An error as one line, without the layers that RPC puts around it."""
 
 from __future__ import annotations
 

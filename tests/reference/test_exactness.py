@@ -1,4 +1,4 @@
-"""Exact cases are exact: each operation proved, and asked of other orders of the sums and of rational numbers."""
+"""Exact cases are exact: each operation is proved, and compared with other orders of sums and rational numbers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def rational_server(case: Any, initial: Any) -> dict[str, Any]:
 
 
 def rounded(case: Any) -> list[str]:
-    """The tensors of the batch server's twin that are not the rational numbers."""
+    """The tensors of the batch server's twin that differ from the rational numbers."""
     tensors = unproven(case).tensors
     initial = {name.partition("/")[2]: tensor for name, tensor in tensors.items() if name.startswith("initial/")}
     wanted = rational_server(case, initial)
@@ -142,7 +142,7 @@ def test_no_order_of_workers_has_a_larger_loss_than_is_proved(order: Any, seed: 
 
 
 def test_an_order_that_only_the_run_knows_is_asked_for() -> None:
-    """By turns the weights never leave 53 bits; where one worker runs ahead of the others they might."""
+    """With workers in turn the weights never leave 53 bits; if one worker runs ahead of the others they might."""
     large = Grid(0, 2.0**53)
     assert large.bits == 54
     case = parameter_server.Case.exact(workers=3, steps=2)
@@ -160,7 +160,7 @@ def test_arrival_order_is_proved_before_the_run() -> None:
 
 
 def test_a_loss_that_rounds_is_refused() -> None:
-    """All that the parameters come from is exact here, and so is each term of the loss."""
+    """Everything that decides the parameters is exact here, and so is each term of the loss."""
     with pytest.raises(NotExact, match=r"^dist_autograd: step 10: sum of \(3, 3\) needs 55 bits, and 53 are exact; "):
         prove(load("dist_autograd").Case.exact(lr=0.5, steps=20))
 
@@ -211,7 +211,7 @@ def test_a_grid_has_the_largest_unit_and_the_largest_size(numbers: list[float]) 
 @unhurried
 @given(st.integers(1, 6), st.data())
 def test_a_product_is_accepted_exactly_if_its_sums_fit(width: int, data: st.DataObject) -> None:
-    """Against fractions: an accepted one is the sum in every order, and a refused one has sums of 53 bits or more."""
+    """Compare with fractions: an accepted sum is the same in every order, a refused one has sums of 53 bits or more."""
     numbers = st.lists(binary(16, data.draw(st.sampled_from((2, 9, 20)))), min_size=width, max_size=width)
     left, right = data.draw(numbers), data.draw(numbers)
     terms = [Fraction(a) * Fraction(b) for a, b in zip(left, right, strict=True)]
@@ -255,7 +255,7 @@ def test_terms_of_a_product_that_cancel_count_with_their_sizes() -> None:
 
 
 def test_a_sum_that_goes_on_is_one_sum() -> None:
-    """What cancels in this order is large in another."""
+    """Terms that cancel in this order make large sums in another."""
     large, small = 2.0**53, 1.0
     with Exactly(), pytest.raises(NotExact, match="needs 55 bits"):
         _ = (tensor(large) - tensor(large)).view(1, 1).t().clone() + tensor(small)

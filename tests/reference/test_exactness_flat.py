@@ -1,4 +1,4 @@
-"""An exact case has one result however a program groups the factors of its sums, also if it adds all their products."""
+"""An exact case has one result however a program groups the factors of its sums, even as one sum of all products."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_choice_between_sums_goes_on() -> None:
 
 @pytest.mark.parametrize("how", [{"fused": True}, {"foreach": True}, {"foreach": False}], ids=str)
 def test_momentum_is_the_sum_of_all_gradients(how: dict[str, bool]) -> None:
-    """It is in no trace: who adds it up anew from all gradients has their sizes."""
+    """Momentum is in no trace, so a program may add it up anew from all gradients, and has their sizes."""
     weight = tensor(0.0).requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=1.0, momentum=1.0, **how)
     with Exactly():

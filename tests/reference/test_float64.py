@@ -37,7 +37,7 @@ ERROR = 1e-12
 
 
 class Watched(Reordered):
-    """Keeps the dtypes of what is rounded. Small integers, such as an optimizer's count of steps, are not."""
+    """Notes the dtypes of rounded numbers. Small integers, such as an optimizer's count of steps, are not rounded."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -120,7 +120,7 @@ def test_what_comes_from_outside_torchs_operators_is_not_rounded(name: str) -> N
 
 @pytest.mark.parametrize("name", SMALL)
 def test_an_error_of_1e_12_in_any_last_parameter_is_outside(name: str) -> None:
-    """And a run in another order is within."""
+    """A run in another order is within the bound."""
     module = load(name)
     train, case = module.train_locally, module.Case(dtype="float64", **SMALL[name])
     plain = train(case)

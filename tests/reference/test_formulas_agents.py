@@ -119,7 +119,7 @@ def plain_kernels(lstm: bool) -> Iterator[None]:
 
 
 def compare(tutorial: str, numbers: Mapping[str, Any]) -> Mapping[str, torch.Tensor]:
-    """Every tensor of the twin's trace, which is returned: its dtype, its shape and its bits, but for a zero's sign."""
+    """Compare every tensor of the twin's trace: dtype, shape and bits, except a zero's sign. Returns the trace."""
     twin, formula = load(tutorial), import_module(f"tests.formulas.{tutorial}")
     case = twin.Case(**numbers)
     with plain_kernels(lstm=tutorial == "rnn"):
@@ -142,7 +142,7 @@ def _marks(name: str) -> list[pytest.MarkDecorator]:
     [pytest.param(tutorial, name, marks=_marks(name)) for tutorial, cases in TABLE.items() for name in cases],
 )
 def test_a_twin_computes_the_formula(tutorial: str, name: str) -> None:
-    """In numbers: infinities would be equal whatever they come from."""
+    """All numbers are finite, because infinities would be equal whatever they come from."""
     trace = compare(tutorial, TABLE[tutorial][name])
     assert [tensor for tensor, values in trace.items() if not values.isfinite().all()] == []
 
@@ -214,7 +214,7 @@ def test_pipeline_computes_the_formula_whatever_the_case(numbers: dict[str, Any]
 
 
 def test_rnn_numbers_bytes_of_every_kind(tmp_path: Path) -> None:
-    """Neither characters nor lines: all 256, among them some that are no UTF-8, and ends of lines of either kind."""
+    """All 256 bytes are tokens, including some that are no UTF-8, and both kinds of line ends."""
     (tmp_path / "text").write_bytes("Ein Tor, größer als 2 €\r\n".encode() + bytes(range(255, -1, -1)))
     compare("rnn", {"text": str(tmp_path / "text"), "steps": 3, "sequence": 50, "nlayers": 1})
 
@@ -238,18 +238,18 @@ def values(tutorial: str) -> Iterator[tuple[str, set[Any]]]:
 
 @pytest.mark.parametrize("tutorial", TABLE)
 def test_every_option_has_two_values_in_the_table(tutorial: str) -> None:
-    """A new option without a row of its own is none that an oracle has looked at."""
+    """An option without a row of its own has been checked by no formula."""
     assert {option: found for option, found in values(tutorial) if len(found) < 2} == {}
 
 
 @pytest.mark.parametrize("tutorial", TABLE)
 def test_every_number_has_two_digits_in_some_row(tutorial: str) -> None:
-    """Of steps, roles and sizes: some name or index then begins with another's."""
+    """Steps, roles and sizes have two digits, so that some name or index begins with another's."""
     most = {option: max(found) for option, found in values(tutorial) if {type(each) for each in found} == {int}}
     assert {option: number for option, number in most.items() if number < 11} == {}
 
 
 @pytest.mark.parametrize("tutorial", TABLE)
 def test_some_rate_of_each_tutorial_is_above_one(tutorial: str) -> None:
-    """So numbers grow in some row: what is cut off, clipped, or not squared is noticed."""
+    """Then numbers grow in some row, and a number that is cut off, clipped or not squared is noticed."""
     assert max(dict(values(tutorial))["lr"]) > 1

@@ -42,7 +42,7 @@ def one_thread() -> Iterator[None]:
 
 
 def events(case: Any) -> Tensors:
-    """Make up what only a run can know, the order of its events; the case's seed decides it."""
+    """Make up the order of events, which only a run can know; the case's seed decides it."""
     chance = random.Random(case.seed)
     if isinstance(case, parameter_server.Case):
         turns = [worker for worker in range(case.workers) for _ in range(2 * case.steps)]
@@ -56,7 +56,7 @@ def events(case: Any) -> Tensors:
 
 
 def assert_formula(case: Case) -> Mapping[str, torch.Tensor]:
-    """Hold the twin's trace against the formula's: names, dtypes, shapes and numbers; and return it."""
+    """Compare the twin's trace with the formula's (names, dtypes, shapes and numbers), and return it."""
     given = events(case)
     got = load(case.tutorial()).train_locally(case, Trace(case, given)).tensors
     wanted = import_module(f"tests.formulas.{case.tutorial()}").trace(case, given)
@@ -140,7 +140,7 @@ TABLE = {name: replace(case, seed=seed) for seed, (name, case) in enumerate(_ROW
 
 @pytest.mark.parametrize("name", TABLE)
 def test_the_trace_is_the_formulas(name: str) -> None:
-    """In numbers: infinities would be equal whatever they come from."""
+    """All numbers are finite, because infinities would be equal whatever they come from."""
     trace = assert_formula(TABLE[name])
     assert [tensor for tensor, values in trace.items() if not values.isfinite().all()] == []
 
@@ -169,20 +169,20 @@ _KINDS = sorted({type(case) for case in TABLE.values()}, key=lambda kind: kind.t
 
 @pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.tutorial())
 def test_every_option_has_two_values_in_the_table(kind: type[Case]) -> None:
-    """A new option without a row of its own is none that a formula has looked at."""
+    """An option without a row of its own has been checked by no formula."""
     assert {name: found for name, found in values(kind, _ONE_VALUE) if len(found) < 2} == {}
 
 
 @pytest.mark.parametrize("kind", _KINDS, ids=lambda kind: kind.tutorial())
 def test_every_number_has_two_digits_in_some_row(kind: type[Case]) -> None:
-    """Of steps, roles and sizes: some name or index then begins with another's."""
+    """Steps, roles and sizes have two digits, so that some name or index begins with another's."""
     most = {name: max(found) for name, found in values(kind, _ONE_DIGIT) if {type(each) for each in found} == {int}}
     assert {name: number for name, number in most.items() if number < 11} == {}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in _KINDS if hasattr(kind, "lr")], ids=lambda kind: kind.tutorial())
 def test_some_rate_of_each_kind_is_above_one(kind: type[Case]) -> None:
-    """So numbers grow in some row: what is cut off, clipped, or not squared is noticed."""
+    """Then numbers grow in some row, and a number that is cut off, clipped or not squared is noticed."""
     assert max(dict(values(kind, {}))["lr"]) > 1
 
 
@@ -220,12 +220,12 @@ _ROUNDS = {
 
 
 @examples(10, case=_cases(rpc_basics.Case, size=st.integers(1, 20)))
-def test_rpc_basics(case: Case) -> None:
+def test_rpc_basics_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
 @examples(5, case=_cases(rref_dataflow.Case, side=st.integers(128, 140)))
-def test_rref_dataflow(case: Case) -> None:
+def test_rref_dataflow_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -234,7 +234,7 @@ def test_rref_dataflow(case: Case) -> None:
     case=_cases(dist_autograd.Case, side=st.integers(1, 6), contexts=st.integers(1, 4), **_TRAINED)
     | EXACT["dist_autograd"],
 )
-def test_dist_autograd(case: Case) -> None:
+def test_dist_autograd_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -251,7 +251,7 @@ def test_dist_autograd(case: Case) -> None:
     )
     | EXACT["parameter_server"],
 )
-def test_parameter_server(case: Case) -> None:
+def test_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -260,7 +260,7 @@ def test_parameter_server(case: Case) -> None:
     case=_cases(batch_parameter_server.Case, accumulation=st.sampled_from(("rank", "arrival")), **_ROUNDS)
     | EXACT["batch_parameter_server"],
 )
-def test_batch_parameter_server(case: Case) -> None:
+def test_batch_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -269,7 +269,7 @@ def test_batch_parameter_server(case: Case) -> None:
     case=_cases(sharded_parameter_server.Case, servers=st.integers(1, 4), **_ROUNDS)
     | EXACT["sharded_parameter_server"],
 )
-def test_sharded_parameter_server(case: Case) -> None:
+def test_sharded_parameter_server_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 
@@ -289,7 +289,7 @@ def test_sharded_parameter_server(case: Case) -> None:
     )
     | EXACT["hybrid_ddp"],
 )
-def test_hybrid_ddp(case: Case) -> None:
+def test_hybrid_ddp_computes_the_formula_whatever_the_case(case: Case) -> None:
     assert_formula(case)
 
 

@@ -22,7 +22,7 @@ from reference.world.grace import Grace
 from reference.world.phase import Phase
 from tests.support import roles_grace, roles_plain
 
-# Far beyond what any of these takes: an end that it makes says "overdue".
+# Far longer than any of these tests takes; a role that it ends is "overdue".
 DEADLINE = 20
 LOST = f"{PeerLost.__module__}.{PeerLost.__qualname__}"
 
@@ -39,7 +39,7 @@ def stacks(outcome: Outcome) -> str:
 
 
 def test_a_world_that_is_short_of_threads_ends() -> None:
-    """How each role ends is left to chance: where it cannot make a thread torch raises, aborts, or is stuck."""
+    """How each role ends is chance: if it can make no thread, torch raises, aborts or is stuck."""
     roles = dict.fromkeys("ab", roles_plain.nothing)
     outcomes = played(roles, before=roles_grace.be_short_of_threads, grace=2)
     assert not any(isinstance(outcome, Returned) for outcome in outcomes.values()), outcomes
@@ -65,7 +65,7 @@ def test_a_role_that_is_stuck_does_not_hear_of_a_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("forkserver")
-def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
+def test_a_starting_role_that_answers_is_not_stuck() -> None:
     roles = dict.fromkeys("ab", roles_plain.nothing)
     with launch(roles, before=roles_grace.a_waits_in_its_start, deadline=4, grace=1) as world:
         outcomes = world.wait()
@@ -73,7 +73,7 @@ def test_who_waits_in_its_start_and_answers_is_not_stuck() -> None:
 
 
 def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer() -> None:
-    """As in gloo's, where memory is so short that its connections are not made."""
+    """gloo's start does this if memory is so short that its connections are not made."""
     roles = dict.fromkeys("ab", roles_plain.nothing)
     outcomes = played(roles, before=roles_grace.waits_in_its_start, grace=0.2)
     assert {str(outcome) for outcome in outcomes.values()} == {
@@ -81,7 +81,7 @@ def test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answe
     }
 
 
-def test_who_has_not_begun_to_start_is_not_stuck_and_holds_nobody_up() -> None:
+def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other() -> None:
     before = partial(roles_grace.a_takes_its_time, 2)
     with launch(dict.fromkeys("ab", roles_plain.nothing), before=before, deadline=DEADLINE, grace=0.5) as world:
         assert world.wait() == {"a": Returned(None), "b": Returned(None)}
@@ -114,7 +114,7 @@ def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended() -> None:
 @pytest.mark.parametrize(
     ("roles", "rest"),
     [
-        ({"a": roles_grace.stop, "b": roles_plain.nothing}, "was overdue"),  # nobody has ended
+        ({"a": roles_grace.stop, "b": roles_plain.nothing}, "was overdue"),  # no role has ended
         (
             {"a": roles_grace.stop, "b": roles_grace.fail, "c": roles_grace.wait_for_ever},
             "was overdue",
@@ -157,7 +157,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_roles_that_were_held_up_with_their_launcher_have_time_to_answer(clock: SimpleNamespace) -> None:
-    """As in a container that was frozen."""
+    """Such as by a container that was frozen."""
     grace, role = Grace(10), Role("a", Phase.JOINING)
     assert grace.given_up([role], ended=False) == []
     assert grace.due() == 5

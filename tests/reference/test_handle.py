@@ -1,4 +1,4 @@
-"""Handles: as RRefs to an object of another process, without their messages."""
+"""Handles: references to an object of another process, without an RRef's messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference.world import launch
 
 
 class Counter:
-    """What a handle refers to."""
+    """An object that a handle refers to."""
 
     def __init__(self, start: int) -> None:
         self.value = start

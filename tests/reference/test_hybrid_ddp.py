@@ -35,7 +35,7 @@ EXACT = Case.exact(timeout=20)
 @pytest.mark.parametrize("trainers", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_equals_its_twin(trainers: int, dtype: str) -> None:
-    """In rank order: bits, however many trainers there are."""
+    """In rank order all bits are equal, for any number of trainers."""
     trace = run(replace(SMALL, trainers=trainers, dtype=dtype))
     assert against_twin(trace).equal
     assert len(trace.tensors) == (1 + 4 * trainers) + SMALL.steps * (2 + trainers * (1 + 2 * 4))
@@ -43,11 +43,11 @@ def test_equals_its_twin(trainers: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("trainers", [1, 2, 4])
 @pytest.mark.parametrize("accumulation", ["rank", "allreduce"])
-def test_exact(trainers: int, accumulation: str) -> None:
+def test_exact_cases_equal_their_twins(trainers: int, accumulation: str) -> None:
     assert against_twin(run(replace(EXACT, trainers=trainers, accumulation=accumulation))).equal
 
 
-def test_two_commute_in_allreduce_and_four_are_within_bound() -> None:
+def test_two_trainers_commute_in_allreduce_and_four_are_within_the_bound() -> None:
     case = replace(SMALL, accumulation="allreduce")
     assert against_twin(run(case)).equal
     difference, verdict = judge(run(replace(case, trainers=4)), train_locally)
@@ -55,7 +55,7 @@ def test_two_commute_in_allreduce_and_four_are_within_bound() -> None:
 
 
 def test_an_exact_case_that_is_too_large_is_refused() -> None:
-    """Of the fourth step on the products have too many digits; its sums over trainers alone would not show it."""
+    """From the fourth step on the products have too many digits; the sums over trainers alone would not show it."""
     with pytest.raises(
         NotExact, match=r"^step 2: addmm of \(4, 4\) and \(4, 8\) needs 61 bits, and 53 are exact; wanted "
     ):
@@ -69,7 +69,7 @@ def test_replicas_stay_equal() -> None:
             assert torch.equal(tensor, tensors[name.replace("trainer1", "trainer3")]), name
 
 
-def test_several_runs_in_one_world() -> None:
+def test_one_world_can_run_several_cases() -> None:
     """Each run makes its process group anew and leaves none; nobody listens beyond loopback."""
     with launch(["ps", *trainer_names(SMALL)]) as world:
         assert compare(run_in(world, SMALL), run_in(world, SMALL)).equal
@@ -79,7 +79,7 @@ def test_several_runs_in_one_world() -> None:
 
 
 def plain_training(case: Case) -> dict[str, torch.Tensor]:
-    """Written anew: one table, one dense part, one batch of all trainers' examples, torch's own mean loss."""
+    """An independent program: one table, one dense part, one batch of all trainers' examples, torch's mean loss."""
     initial = train_locally(replace(case, steps=1)).tensors
     weight = initial["initial/ps/weight"].requires_grad_()
     dense = nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
@@ -104,7 +104,7 @@ def test_it_is_plain_training_on_everybodys_examples(accumulation: str) -> None:
         torch.testing.assert_close(tensors[f"{case.steps - 1:04d}/parameter/{name}"], tensor, rtol=0, atol=1e-14)
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(Case(steps=200, lr=0.5, record="ends")).losses()
     assert sum(losses[-5:]) < sum(losses[:5]) * 0.75
 
@@ -167,7 +167,7 @@ def test_planted_bugs_are_caught(bug: Callable[[str], None], first: str) -> None
 
 
 def in_its_second_loss(happen: Callable[[], object]) -> None:
-    """Let ``happen`` happen in trainer2's second step, when the others wait for it in a collective."""
+    """Call ``happen`` in trainer2's second step, when the others wait for it in a collective."""
     right, calls = hybrid_ddp.loss_of, []
 
     def wrong(*args: Any) -> torch.Tensor:
@@ -201,7 +201,7 @@ def stop_trainer2(role: str) -> None:
 @pytest.mark.parametrize("trainers", [2, 3])
 @pytest.mark.parametrize(("fault", "cause"), [(raise_in_trainer2, "KeyError('planted')"), (kill_trainer2, "")])
 def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str, trainers: int) -> None:
-    """Well before any limit: the timeout is longer than the world's deadline."""
+    """They end well before any limit: the timeout is longer than the world's deadline."""
     outcomes = play(replace(SMALL, trainers=trainers, timeout=100), before=fault, deadline=60)
     ps = outcomes["ps"]
     assert isinstance(ps, Raised)
@@ -231,7 +231,7 @@ def one_more_step(case: Case) -> list[str]:
 
 
 def test_a_report_after_the_last_step_is_refused() -> None:
-    """Trainers that a doubled call lets train twice would else come to a trace of more steps than asked for."""
+    """Otherwise trainers that train twice after a doubled call would make a trace of more steps than asked for."""
     with launch(["ps"]) as world:
         *updated, refused, counted = world.call("ps", one_more_step, replace(SMALL, steps=2, trainers=1))
     assert updated == ["updated", "updated"]
@@ -259,7 +259,7 @@ def test_zeros_keep_their_sign(trainers: int) -> None:
     assert trainers > 1 or (zeros.signbit() & (zeros == 0)).any()
 
 
-def test_roles() -> None:
+def test_the_server_comes_before_the_trainers() -> None:
     assert list(roles(Case(trainers=3))) == ["ps", "trainer1", "trainer2", "trainer3"]
 
 
@@ -275,7 +275,7 @@ def test_roles() -> None:
         ({"trainers": 16}, "trainers must be at most 15, got 16"),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value) == f"hybrid_ddp: {message}"

@@ -23,12 +23,12 @@ ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class NotHandled(Exception):
-    """A signal is left to what would have ended this process."""
+    """A signal would have ended this process."""
 
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """What this process answers is as it was."""
+    """Restore this process's signal handlers after a test."""
 
     def not_handled(*_: object) -> None:
         raise NotHandled
@@ -47,7 +47,7 @@ def test_each_signal_interrupts_what_listens(number: signal.Signals) -> None:
 
 
 def test_several_signals_in_a_row_interrupt_once() -> None:
-    """What the first one has removed would stay in part."""
+    """A second interrupt would stop the cleanup after the first."""
     interrupts.listen()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
@@ -67,7 +67,7 @@ def test_a_later_signal_interrupts_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
-    """As `nohup` and a shell's background ask for it."""
+    """`nohup` and a shell's background rely on this."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     interrupts.listen()
@@ -85,7 +85,7 @@ def test_a_signal_waits_for_what_is_held() -> None:
 
 
 def test_a_signal_that_another_thread_takes_waits_for_what_is_held() -> None:
-    """As one of torch's or numpy's does, which has not blocked it."""
+    """A thread of torch or numpy may take it, because it has not blocked it."""
     interrupts.listen()
     now, seen = threading.Event(), list[str]()
     other = threading.Thread(target=lambda: now.wait(10) and signal.raise_signal(signal.SIGTERM))
@@ -107,7 +107,7 @@ def _hold(work: Callable[[], object], seen: list[str]) -> None:
 
 
 def test_what_is_started_while_signals_are_held_has_them_blocked() -> None:
-    """So that a terminal's Ctrl-C does not end it with a traceback before it can say that it ignores that."""
+    """Otherwise a terminal's Ctrl-C would end it with a traceback before it can ignore the signal."""
     command = [sys.executable, "-c", "import signal; print(*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))"]
     with held():
         held_process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -118,7 +118,7 @@ def test_what_is_started_while_signals_are_held_has_them_blocked() -> None:
 
 
 def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
-    """Also where it waits in C++, which no handler of Python's interrupts."""
+    """It ends even if it waits in C++, which no Python handler interrupts."""
     text = (
         "from reference.system import interrupts as i; i.leave_to_torchrun(); i.leave_at_once(); i.listen(); i.over();"
     )
@@ -136,13 +136,13 @@ def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[b
 
 
 def test_a_command_that_is_interrupted_in_an_exec_has_its_own_status(tmp_path: Path) -> None:
-    """As in the import of a dataclass."""
+    """The import of a dataclass does an `exec`."""
     done = command(tmp_path, "exec('raise KeyboardInterrupt')", stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (130, b"interrupted\n")
 
 
 def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_path: Path) -> None:
-    """As ``>&- 2>&-`` starts it."""
+    """``>&- 2>&-`` starts a command so."""
     main = "file = open('kept', 'w'); print(1); print(2, file=sys.stderr); os.write(1, b'text'); os.write(2, b'text')"
     done = command(tmp_path, main, cwd=tmp_path, preexec_fn=partial(os.closerange, 0, 3))
     assert (done.returncode, (tmp_path / "kept").read_text()) == (0, "")
@@ -187,7 +187,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Also where the whole process group has the signal, as of a terminal."""
+    """This holds even if the whole process group gets the signal, as from a terminal."""
     place = tmp_path_factory.mktemp("t")  # a socket's path is to be short
     variables = {**os.environ, "TMPDIR": str(place), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-m", package, *COMMANDS[package]]

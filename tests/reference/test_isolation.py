@@ -1,4 +1,4 @@
-"""Isolated worlds: who does not share their network reaches no role of them."""
+"""Isolated worlds: a process outside their network reaches none of their roles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def require() -> None:
 
 
 def test_a_stranger_who_finds_a_roles_port_runs_code_in_it() -> None:
-    """In a world that is not isolated: what the others here are protected from."""
+    """This world is not isolated: isolated ones are protected from this."""
     with launch(["a", "b"]) as world:
         assert not world.isolated
         assert world.call("a", name_of, "b") == "b"
@@ -63,7 +63,7 @@ def test_a_stranger_who_finds_a_roles_port_runs_code_in_it() -> None:
 
 
 def test_nobody_outside_reaches_a_role_of_an_isolated_world() -> None:
-    """Nor sees its port in the table of the machine. Who knows it all the same finds nobody there."""
+    """The machine's table does not show its port, and a process that knows the port reaches nothing there."""
     require()
     with launch(["a", "b"], isolated=True) as world:
         assert world.isolated
@@ -102,7 +102,7 @@ def test_isolated_worlds_of_one_process_share_a_network() -> None:
 
 
 def test_large_tensors_go_the_same_way_between_isolated_roles() -> None:
-    """From memory to memory, where the kernel allows that."""
+    """They go from memory to memory, if the kernel allows that."""
     require()
     sent = {}
     for isolated in (True, False):
@@ -121,8 +121,8 @@ def test_isolated_is_true_or_false(wanted: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_where_it_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says so."""
+def test_where_isolation_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`World.isolated` is False, and `Network.lacking` has the reason."""
     monkeypatch.setattr(isolated_network, "_made", None)
     monkeypatch.setenv(isolated_network.VARIABLE, "0")
     with launch(["a", "b"], isolated=True) as world:
@@ -133,7 +133,7 @@ def test_where_it_is_not_allowed_the_world_is_like_any_other(monkeypatch: pytest
 
 
 def test_a_role_that_cannot_enter_its_network_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not play outside instead."""
+    """It fails instead of playing outside."""
     with Path("/dev/null").open() as no_namespace:
         monkeypatch.setattr(isolated_network, "_made", isolated_network.Network((no_namespace.fileno(),)))
         with launch({"a": plays.network}, isolated=True) as world:
@@ -142,27 +142,27 @@ def test_a_role_that_cannot_enter_its_network_says_so(monkeypatch: pytest.Monkey
     assert outcome.message == CANNOT_ENTER
 
 
-# What a user may do who is not root, or root in most containers: nothing that takes CAP_SYS_ADMIN.
+# Runs a command without CAP_SYS_ADMIN, as ordinary users, and root in most containers, run it.
 UNPRIVILEGED = [] if os.geteuid() else ["setpriv", "--bounding-set", "-sys_admin"]
-# Where the administrator allows no namespaces.
+# Runs a command where the administrator allows no namespaces.
 NONE_ALLOWED = 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$@"'
 FORBIDDEN = ["unshare", "--user", "--map-root-user", "sh", "-c", NONE_ALLOWED, "sh"]
 
 
 def said(*before: str) -> str:
-    """What the script that makes the network prints in an environment of its own."""
+    """The output of the script that makes the network, in the given environment."""
     command = [*before, sys.executable, "-I", "-S", network_namespace.__file__]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=True)
     assert done.stderr == ""
     return done.stdout
 
 
-def test_who_has_no_privilege_makes_a_network_as_its_own_user() -> None:
+def test_a_user_without_privileges_makes_a_network_as_itself() -> None:
     require()
     assert said(*UNPRIVILEGED) == "user net\n"
 
 
-def test_who_has_no_privilege_stays_who_it_is() -> None:
+def test_a_user_without_privileges_keeps_its_user_id() -> None:
     require()
     program = """
 import os
@@ -175,7 +175,7 @@ print(network_namespace.make(), ids == (os.getuid(), os.getgid()))
     assert (done.stdout, done.stderr) == ("user net True\n", "")
 
 
-def test_a_kernel_that_forbids_it_says_why() -> None:
+def test_a_kernel_that_forbids_isolation_says_why() -> None:
     require()
     assert said(*FORBIDDEN) == "no No space left on device\n"
 
@@ -183,7 +183,7 @@ def test_a_kernel_that_forbids_it_says_why() -> None:
 @pytest.mark.long
 @pytest.mark.kills_launcher
 def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() -> None:
-    """The parent-death signal, also of one that is stopped, and the launcher's own signals go through."""
+    """The parent-death signal, even for a stopped role, and the launcher's own signals reach them."""
     require()
     with unprivileged() as (process, found):
         namespace, *ids = found["user"][:3]
@@ -209,7 +209,7 @@ def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
 
 @contextmanager
 def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A launching process without privileges, and what it says of its world."""
+    """Launch without privileges, and return the output about the world."""
     environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
     command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -268,7 +268,7 @@ def test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world(tmp_path:
 def test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what it keeps for that is no leak."""
+    """The descriptors that it keeps for this are no leak."""
     require()
     result = suites(pytester, monkeypatch)("isolated", "-o", "faults_isolated=true", "--faults-leaks=all")
     result.assert_outcomes(passed=4)

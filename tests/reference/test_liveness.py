@@ -18,7 +18,7 @@ def futures(*names: str) -> dict[str, Future[int]]:
     return {name: Future() for name in names}
 
 
-def test_results_in_the_order_of_the_futures() -> None:
+def test_results_come_in_the_order_of_the_futures() -> None:
     given = futures("a", "b", "c")
     for value, name in enumerate("cab"):
         given[name].set_result(value)
@@ -34,19 +34,19 @@ def test_a_failure_ends_the_wait_although_others_go_on() -> None:
     assert time.monotonic() - start < 30
 
 
-def test_silence_is_named() -> None:
+def test_a_silent_participant_is_named() -> None:
     given = futures("a", "b", "c")
     given["a"].set_result(1)
     with pytest.raises(ParticipantFailed, match=r"^nothing for 0\.2 s from b, c$"):
         Liveness("abc", 0.2).gather(given)
 
 
-def test_who_waits_for_others_is_not_silent() -> None:
+def test_a_participant_that_waits_for_others_is_not_silent() -> None:
     with pytest.raises(ParticipantFailed, match=r"^nothing for 0\.2 s from b$"):
         Liveness("ab", 0.2, waiting=lambda: {"a"}).gather(futures("a", "b"))
 
 
-def test_who_calls_is_not_silent() -> None:
+def test_a_participant_that_calls_is_not_silent() -> None:
     liveness = Liveness("ab", 3.0)
     liveness.last = {"a": 8.0, "b": 10.0}
     assert liveness.silent("ab", 10.9) == []
@@ -58,7 +58,7 @@ def test_who_calls_is_not_silent() -> None:
 
 
 def fails(future: Future[int], error: Exception) -> Callable[[str], None]:
-    """What a server does that hears of a failure: it ends another's wait. Notes the reason."""
+    """End another participant's wait, as a server does that hears of a failure, and note the reason."""
 
     def on_failure(reason: str) -> None:
         future.set_exception(error)
@@ -67,13 +67,13 @@ def fails(future: Future[int], error: Exception) -> Callable[[str], None]:
 
 
 class TestGather:
-    def test_gives_everybodys_result_in_the_order_of_the_futures(self) -> None:
+    def test_gather_returns_all_results_in_the_order_of_the_futures(self) -> None:
         given = futures("a", "b")
         given["b"].set_result(2)
         given["a"].set_result(1)
         assert list(gather(given, pytest.fail).items()) == [("a", 1), ("b", 2)]
 
-    def test_tells_of_the_first_failure_and_raises_it(self) -> None:
+    def test_gather_tells_of_the_first_failure_and_raises_it(self) -> None:
         given, told = futures("a", "b", "c"), list[str]()
         given["b"].set_exception(ValueError("no more"))
         with pytest.raises(ParticipantFailed, match=r"^b failed: no more$") as caught:
@@ -81,13 +81,13 @@ class TestGather:
         assert told == ["b failed: no more"]
         assert isinstance(caught.value.__cause__, ValueError)
 
-    def test_ends_when_somebody_else_notices_a_failure(self) -> None:
+    def test_gather_ends_when_a_failure_is_noticed_elsewhere(self) -> None:
         failed: Future[Failure] = Future()
         threading.Timer(0.05, failed.set_result, (Failure("round 1 is late"),)).start()
         with pytest.raises(ParticipantFailed, match=r"^round 1 is late$"):
             gather(futures("a"), failed=failed)
 
-    def test_stays_until_the_others_have_heard_and_names_all_who_failed(self) -> None:
+    def test_gather_stays_until_the_others_have_heard_and_names_all_who_failed(self) -> None:
         given = futures("a", "b", "c")
         given["b"].set_exception(ValueError("no more"))
         given["c"].set_result(3)
@@ -95,13 +95,13 @@ class TestGather:
         with pytest.raises(ParticipantFailed, match=r"^b failed: no more; a failed: not without b$"):
             gather(given, end_the_wait_of_a, stay=60)
 
-    def test_stays_no_longer_than_it_is_told_and_names_who_does_not_end(self) -> None:
+    def test_gather_stays_no_longer_than_it_is_told_and_names_who_does_not_end(self) -> None:
         given = futures("a", "b")
         given["b"].set_exception(ValueError("no more"))
         with pytest.raises(ParticipantFailed, match=r"^b failed: no more; nothing for 0\.1 s from a$"):
             gather(given, stay=0.1)
 
-    def test_does_not_stay_for_those_who_are_silent(self) -> None:
+    def test_gather_does_not_stay_for_silent_participants(self) -> None:
         failed: Future[Failure] = Future()
         failed.set_result(Failure("nothing for 1 s from a", silent=["a"]))
         start = time.monotonic()

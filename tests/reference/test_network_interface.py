@@ -1,4 +1,4 @@
-"""Which interface leads to the master."""
+"""The network interface that leads to the master."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reference.world.network_interface import VARIABLES, addresses, interface_to
 
 
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
-def test_a_loopback_master_means_that_all_are_here(master: str) -> None:
+def test_a_loopback_master_is_on_the_loopback_interface(master: str) -> None:
     assert interface_towards(master) == "lo"
 
 
@@ -33,7 +33,7 @@ def test_a_name_that_nobody_knows_tells_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_each_address_of_this_machine_is_its_own_interfaces() -> None:
-    """On the master's machine: the interface that has the master's address. Link-local ones need a scope."""
+    """On the master's machine the interface is the one with its address. Link-local addresses need a scope."""
     known = {address: name for name, address in addresses() if not address.startswith("fe80")}
     assert known["127.0.0.1"] == "lo"
     assert {address: interface_towards(address) for address in known} == known
@@ -65,11 +65,11 @@ def test_what_the_user_set_stays(given: dict[str, str], wanted: dict[str, str]) 
 @pytest.mark.parametrize(
     ("address", "wanted"), [("127.3.2.1", True), ("::1", True), ("10.0.0.1", False), ("localhost", False), ("", False)]
 )
-def test_is_loopback(address: str, wanted: bool) -> None:
+def test_loopback_addresses_are_recognised(address: str, wanted: bool) -> None:
     assert is_loopback(address) is wanted
 
 
 @pytest.mark.parametrize("master", ["a" * 70, "..", "a..b", "\udcff", "\x1b", ""], ids=range(6))
 def test_a_name_that_no_network_has_is_on_no_interface(master: str) -> None:
-    """Not an error of the codec that is to encode it."""
+    """The codec's error does not come through."""
     assert interface_towards(master) is None

@@ -64,7 +64,7 @@ def test_a_numpy_form_in_float64_is_within_the_bound() -> None:
 
 
 def test_workers_that_take_turns_otherwise_are_within_the_bound() -> None:
-    """Two of them, in the order that a trace holds: 1 pulls, 2 pulls and pushes twice as it likes."""
+    """Two workers in an order that a trace can hold: worker 2 pulls and pushes twice within worker 1's turn."""
     case = replace(SERVER, workers=2, steps=3, staleness=0)
     events = np.array([(0, 0), (0, 1), (1, 1), (0, 1), (1, 0), (1, 1), (0, 0), (0, 1), (1, 0), (1, 1), (0, 0), (1, 0)])
     start = initial(parameter_server.train_locally(replace(case, workers=1)))
@@ -107,7 +107,7 @@ def test_an_agents_numpy_form_is_within_the_bound(dtype: str, seed: int, form: d
 
 
 def test_a_variance_by_the_mean_of_squares_is_within_the_bound() -> None:
-    """Where it can be computed so: with a discount of 0.99 the deviation is as large as the mean."""
+    """It can be computed so here: with a discount of 0.99 the deviation is as large as the mean."""
     run = numpy_agent.train(replace(AGENT, gamma=0.99), normalized=numpy_agent.one_pass)
     difference, verdict = judge(run, reinforce.train_locally)
     assert verdict == "within bound", difference
@@ -127,7 +127,7 @@ SHORT = replace(SERVER, steps=4)
 
 
 class Stale(numpy_parameter_server.Worker):
-    """Never takes the weights of others, nor of its own updates."""
+    """A wrong worker: it never takes newer weights, neither other workers' nor its own."""
 
     def pull(self, weights: Any) -> None:
         super().pull(self.weights or weights)
@@ -166,7 +166,7 @@ WRONG: dict[str, Callable[[], Trace]] = {
         SHORT, numpy_parameter_server.train(replace(SHORT, seed=1), initial(server(SHORT))).tensors
     ),
 }
-# How far outside at least: a hundred times and more, whatever the seed.
+# The least error of a wrong form, in bounds: every seed gives a hundred or more.
 FAR = 100
 
 

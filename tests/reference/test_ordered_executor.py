@@ -1,4 +1,4 @@
-"""The executor: numbers in their order whatever the order of arrival, in one thread, and nobody waits in vain."""
+"""The ordered executor: work runs in the order of its numbers, in one thread, and no caller waits in vain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference.rpc.ordered_executor import OrderedExecutor, PredecessorFailed
 
 
 def admit(executor: OrderedExecutor, arrivals: Sequence[int], failing: int | None = None) -> list[int]:
-    """Which numbers have worked, in the order in which they did; the callers' errors are raised afterwards."""
+    """The numbers whose work ran, in that order; `errors` has the callers' errors."""
     worked: list[int] = []
     threads = set()
 
@@ -35,7 +35,7 @@ def admit(executor: OrderedExecutor, arrivals: Sequence[int], failing: int | Non
         if future.exception() is None:
             assert future.result() == number
     found = {number: future.exception() for number, future in futures.items()}
-    # Without frames, which have a hold on the executor, so on its thread.
+    # Without frames, which would keep the executor alive, and so its thread.
     admit.errors = {n: e.with_traceback(None) for n, e in found.items() if e}  # type: ignore[attr-defined]
     return worked
 
@@ -45,12 +45,12 @@ def errors() -> dict[int, BaseException]:
 
 
 @pytest.mark.parametrize("arrivals", list(permutations(range(4))))
-def test_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
+def test_work_runs_in_the_order_of_numbers_not_of_arrival(arrivals: tuple[int, ...]) -> None:
     assert admit(OrderedExecutor(10), arrivals) == [0, 1, 2, 3]
     assert errors() == {}
 
 
-def test_goes_on_where_it_was() -> None:
+def test_later_numbers_go_on_where_earlier_ones_ended() -> None:
     executor = OrderedExecutor(10)
     assert admit(executor, [1, 0]) == [0, 1]
     assert admit(executor, [3, 2]) == [2, 3]
@@ -75,7 +75,7 @@ def test_a_missing_number_ends_the_wait_of_all_others() -> None:
     }
 
 
-def test_a_number_has_one_turn() -> None:
+def test_a_number_runs_only_once() -> None:
     executor = OrderedExecutor(10)
     executor.run(0, int)
     with pytest.raises(PredecessorFailed, match=r"^number 0 has run before, wanted number 1$"):
@@ -83,7 +83,7 @@ def test_a_number_has_one_turn() -> None:
     assert admit(executor, [1]) == [1]
 
 
-def test_its_thread_ends_with_it() -> None:
+def test_the_thread_ends_with_its_executor() -> None:
     executor = OrderedExecutor(10)
     executor.run(0, int)
     thread = next(thread for thread in threading.enumerate() if thread.name.startswith("ordered"))

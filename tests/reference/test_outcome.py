@@ -1,4 +1,4 @@
-"""How an end is said, in one line."""
+"""Outcomes as one line of text."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ THERE = "On WorkerInfo(id=2, name=worker2):"
         (THERE, f"raised ValueError: {THERE}"),
     ],
 )
-def test_an_error_says_its_cause_also_when_it_came_over_rpc(message: str, said: str) -> None:
+def test_an_error_says_its_cause_even_if_it_came_over_rpc(message: str, said: str) -> None:
     assert str(Raised("ValueError", message, "not said")) == said
     assert str(RoleFailed("ps", Raised("ValueError", message))) == f"ps {said}"
 
 
-def test_other_ends() -> None:
+def test_every_other_outcome_says_how_the_role_ended() -> None:
     ends = [Returned(7), Killed(9), Killed(99), Exited(3), Overdue("stacks")]
     assert [str(end) for end in ends] == [
         "returned",

@@ -1,4 +1,4 @@
-"""The chain of parameters: one order of adding gradients, whichever order the engine works in."""
+"""The chain of parameters: gradients add up in one order, whatever order the engine works in."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("threads", [False, True])
-def test_bits_of_a_plain_backward_pass(seed: int, threads: bool) -> None:
+def test_the_chain_has_the_bits_of_a_plain_backward_pass(seed: int, threads: bool) -> None:
     assert not differ(gradients(chained, seed, threads=threads), gradients(plain, seed, threads=False))
 
 
-def test_without_it_threads_decide_bits() -> None:
-    """What the chain is for; if this fails, torch orders its nodes in another way, and the chain may go."""
+def test_without_the_chain_threads_decide_bits() -> None:
+    """This is why the chain exists. If this fails, torch orders its nodes in another way, and the chain can go."""
     found = [differ(gradients(plain, seed, threads=True), gradients(plain, seed, threads=False)) for seed in range(5)]
     assert any(found)
 

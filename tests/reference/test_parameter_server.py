@@ -1,4 +1,4 @@
-"""The asynchronous parameter server: against its twin, against plain SGD, and with workers that fail it."""
+"""The asynchronous parameter server: its twin, plain SGD, and workers that fail."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_several_workers_equal_the_replay_of_their_order(staleness: int) -> None
     assert sorted(events) == sorted([kind, worker] for kind in (0, 1) for worker in range(4) for _ in range(8))
 
 
-def test_exact() -> None:
+def test_exact_cases_equal_their_twins() -> None:
     trace = run(Case(workers=3, steps=4, arithmetic="exact", dtype="float64", lr=0.125))
     assert against_twin(trace).equal
 
@@ -66,7 +66,7 @@ def test_exact_sums_do_not_depend_on_the_order() -> None:
 
 
 def plain_sgd(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
-    """Written anew, without any part of the tutorial but its data and its initial model."""
+    """An independent program, which uses only the tutorial's data and its initial model."""
     model = build_model(case)
     for data, target in batches(case, "worker1"):
         weight = model.weight.detach().clone().requires_grad_()
@@ -87,12 +87,12 @@ def test_without_staleness_one_worker_is_plain_sgd() -> None:
     assert torch.equal(tensors["0019/parameter/bias"], bias)
 
 
-def test_with_staleness_it_is_not() -> None:
+def test_with_staleness_one_worker_is_not_plain_sgd() -> None:
     case = Case(staleness=1, steps=20)
     assert not torch.equal(run(case).tensors["0019/parameter/weight"], plain_sgd(case)[0])
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(Case(steps=300, record="ends")).losses()
     assert losses[-1] < losses[0] / 1000
 
@@ -110,7 +110,7 @@ def test_record_ends_keeps_both_ends_and_every_loss() -> None:
     }
 
 
-def test_one_world_for_many_runs() -> None:
+def test_one_world_can_run_many_cases() -> None:
     """The server of an earlier run is not found by the workers of a later one."""
     with launch(["ps", "worker1", "worker2"]) as world:
         for seed in range(6):
@@ -118,7 +118,7 @@ def test_one_world_for_many_runs() -> None:
 
 
 def test_a_twin_of_several_workers_needs_their_order() -> None:
-    with pytest.raises(TraceError, match=r"^with several workers the order of events decides: pass the run's trace"):
+    with pytest.raises(TraceError, match=r"^with several workers the order of events decides bits: wanted"):
         twin(Case(workers=2))
 
 
@@ -144,7 +144,7 @@ def test_calls_at_once_lose_no_update() -> None:
 
 
 def snapshots_are_copies() -> list[bool]:
-    """Runs on ps: what was handed out does not change with the model."""
+    """Runs on ps: whether a pull's tensors stay the same when the model changes."""
     server = ParameterServer(Case())
     rrefs = ParameterServer.get_parameter_rrefs(RRef(server), "worker1", 1)
     before = [rref.to_here().clone() for rref in rrefs]
@@ -226,7 +226,7 @@ def test_a_server_that_never_comes_ends_its_workers_wait() -> None:
     assert "no parameter server on this role after 1.0 s" in outcome.message
 
 
-def test_workers_compute_where_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_compute_on_the_cases_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is the case's; only a machine with CUDA can show more."""
     asked: list[Any] = []
     monkeypatch.setattr(nn.Linear, "to", lambda self, *where: asked.append(where[0]) or self)
@@ -236,7 +236,7 @@ def test_workers_compute_where_they_are_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_cuda() -> None:
+def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(Case(workers=2, device="cuda"))
     assert against_twin(trace).equal
 

@@ -14,14 +14,14 @@ LINES = {"batched": [(1.0, 2.0), (2.0, 2.5)], "unbatched": [(1.0, 2.0), (2.0, 4.
 
 
 @pytest.mark.parametrize(("suffix", "begin"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_the_names_format(suffix: str, begin: bytes, tmp_path: Path) -> None:
+def test_a_files_format_is_that_of_its_name(suffix: str, begin: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"figure{suffix}"
     assert drawable(path)
     draw(path, LINES, x="observers", y="seconds", title="times")
     assert path.read_bytes().startswith(begin)
 
 
-def test_lines_and_words_are_in_it(tmp_path: Path) -> None:
+def test_a_picture_has_its_lines_and_words(tmp_path: Path) -> None:
     path = tmp_path / "figure.svg"
     draw(path, LINES, x="observers", y="seconds", title="times")
     text = path.read_text()

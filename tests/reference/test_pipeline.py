@@ -27,7 +27,7 @@ EXACT: dict[str, Any] = {**MLP, "steps": 2, "arithmetic": "exact", "dtype": "flo
 @pytest.mark.long
 @pytest.mark.parametrize("num_split", [1, 3, 8])
 def test_resnet50_equals_its_twin(num_split: int) -> None:
-    """Parameters, gradients and batch norm's statistics, in float32, also where several micro-batches are summed."""
+    """Parameters, gradients and batch norm's statistics in float32, for one and for several micro-batches."""
     trace = run(Case(steps=2, num_split=num_split, **SMALL))
     comparison = against_twin(trace)
     assert comparison.equal, str(comparison)
@@ -46,8 +46,8 @@ def test_mlp_equals_its_twin(world: World, num_split: int, dtype: str) -> None:
 
 @settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors])
 @given(data=st.data())
-def test_exact_cases_of_any_size(world: World, data: st.DataObject) -> None:
-    """And there the number of micro-batches makes no difference."""
+def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataObject) -> None:
+    """In exact arithmetic the number of micro-batches makes no difference."""
     batch = data.draw(st.integers(1, 16), "batch_size")
     sizes = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width"), "seed": data.draw(st.integers(0, 99))}
     depth = data.draw(st.integers(1, 2), "depth")
@@ -55,7 +55,9 @@ def test_exact_cases_of_any_size(world: World, data: st.DataObject) -> None:
     trace = run_in(world, case)
     assert against_twin(trace).equal
     whole = train_locally(replace(case, num_split=1))
-    assert all(torch.equal(trace.tensors[name], tensor) for name, tensor in whole.tensors.items())  # but -0.0 is 0.0
+    assert all(
+        torch.equal(trace.tensors[name], tensor) for name, tensor in whole.tensors.items()
+    )  # -0.0 and 0.0 are equal here
 
 
 def test_an_exact_case_that_is_none_is_refused() -> None:
@@ -79,14 +81,14 @@ def test_shards_are_torchvisions_resnet50() -> None:
 
 
 @pytest.mark.long
-def test_it_learns() -> None:
-    """At the twice as large images of the other tutorials: of smaller ones it learns more slowly."""
+def test_training_lowers_the_loss() -> None:
+    """The images are twice as large as elsewhere: from smaller ones the model learns more slowly."""
     sizes = {"batch_size": 8, "image_w": 64, "image_h": 64, "num_classes": 1000}
     losses = run(Case(steps=6, num_split=2, record="ends", **sizes)).losses()
     assert losses[-1] < losses[0] / 2
 
 
-def test_record_ends() -> None:
+def test_record_ends_leaves_out_gradients_and_steps_in_between() -> None:
     trace = run(Case(**MLP, record="ends"))
     assert against_twin(trace).equal
     assert not [name for name in trace.tensors if "gradient" in name or name.startswith(("0000/p", "0001/p"))]
@@ -150,13 +152,13 @@ def test_a_worker_that_dies_ends_the_run() -> None:
         ({**EXACT, "lr": 0.1}, "lr must be a power of two in exact arithmetic, got 0.1"),
     ],
 )
-def test_refused(values: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**values)
     assert str(caught.value) == f"pipeline: {message}"
 
 
-def test_options_of_the_agents() -> None:
+def test_the_roles_have_the_cases_threads_and_timeout() -> None:
     played = roles(Case(rpc_threads=20, timeout=7))
     assert played.options == {"num_worker_threads": 20, "rpc_timeout": 7.0}
     assert played.each == {}
@@ -164,6 +166,6 @@ def test_options_of_the_agents() -> None:
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 @pytest.mark.parametrize("transfer", ["cpu", "direct"])
-def test_on_gpus(transfer: str) -> None:
+def test_it_equals_its_twin_on_gpus(transfer: str) -> None:
     trace = run(Case(steps=2, num_split=4, device="cuda", transfer=transfer, **SMALL), deadline=170)
     assert against_twin(trace).equal

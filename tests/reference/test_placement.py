@@ -1,4 +1,4 @@
-"""Which server holds what: the rule by a table, and what must hold for any sizes."""
+"""The placement of tensors on servers: the rule by a table, and properties for any sizes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def model_of(kind: str) -> nn.Module:
         ({"a": 1, "b": 1, "c": 7}, 3, [["c"], ["a"], ["b"]]),
     ],
 )
-def test_the_rule(sizes: dict[str, int], servers: int, wanted: list[list[str]]) -> None:
+def test_tensors_are_placed_by_the_rule(sizes: dict[str, int], servers: int, wanted: list[list[str]]) -> None:
     assert shards(sizes, servers) == wanted
 
 
 @given(sizes=st.dictionaries(st.text("abc", min_size=1), st.integers(1, 100), min_size=1), data=st.data())
-def test_for_any_sizes(sizes: dict[str, int], data: st.DataObject) -> None:
-    """Each name once, in the model's order; nobody empty; nobody above the lightest by more than its largest."""
+def test_any_sizes_are_placed_evenly(sizes: dict[str, int], data: st.DataObject) -> None:
+    """Each name comes once, in the model's order; no server exceeds the lightest by more than its largest tensor."""
     parts = shards(sizes, data.draw(st.integers(1, len(sizes))))
     assert sorted(name for part in parts for name in part) == sorted(sizes)
     weights = [sum(sizes[name] for name in part) for part in parts]
@@ -54,7 +54,7 @@ def test_the_order_of_the_names_decides_nothing(sizes: dict[str, int], seed: st.
 
 
 @pytest.mark.parametrize(("servers", "tensors"), [(0, 2), (3, 2), (-1, 2), (1, 0)])
-def test_too_many_servers(servers: int, tensors: int) -> None:
+def test_too_many_servers_are_refused(servers: int, tensors: int) -> None:
     with pytest.raises(
         ValueError, match=rf"^{servers} servers, wanted 1 to {tensors}: each needs at least one tensor$"
     ):
@@ -85,13 +85,13 @@ def test_a_buffer_of_a_module_without_parameters_lies_with_the_first_server() ->
 
 
 @pytest.mark.parametrize("kind", PARAMETERS)
-def test_the_models_have_so_many_parameters(kind: str) -> None:
+def test_the_models_have_as_many_parameters_as_listed(kind: str) -> None:
     assert len(list(model_of(kind).parameters())) == PARAMETERS[kind]
 
 
 @pytest.mark.parametrize(("kind", "servers"), [("convnet", 3), ("resnet50", 7), ("mlp", 4)])
 def test_the_parts_are_the_model(kind: str, servers: int) -> None:
-    """Bit for bit, each tensor once; and the model itself stays whole."""
+    """Each tensor is in one part, bit for bit, and the model itself does not change."""
     model = model_of(kind)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     parts = [dict(only(model, names).state_dict()) for names in partition(model, servers)]

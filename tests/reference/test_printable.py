@@ -1,4 +1,4 @@
-"""One printable line of whatever somebody else has written."""
+"""One printable line of any text or value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of worlds and runs, and who may read them."""
+"""Folders of worlds and runs: only their user may read them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_folder_that_is_made_is_its_users_alone(maker: str, tmp_path: Path) -> None:
-    """And each above it that had to be made."""
+    """So is each folder above it that had to be made."""
     MAKERS[maker](tmp_path / "new" / "run")
     assert mode(tmp_path / "new") == mode(tmp_path / "new" / "run") == 0o700
 
@@ -56,7 +56,7 @@ def test_a_folder_that_is_there_stays_as_it_is(maker: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("place", ["file", "file/below", "file/far/below"])
 @pytest.mark.parametrize("maker", ["make_private", "of a failed test"])
 def test_what_is_no_folder_is_refused(maker: str, place: str, tmp_path: Path) -> None:
-    """At once: no name within it would be free."""
+    """It is refused at once, because no name within it can be made."""
     (tmp_path / "file").touch()
     new = tmp_path / place / ("new" if maker == "of a failed test" else "")
     with pytest.raises((FileExistsError, NotADirectoryError)):
@@ -75,7 +75,7 @@ def test_a_failed_test_that_cannot_be_kept_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["file", "link"])
 def test_a_failed_test_cannot_be_kept_in_what_is_no_folder(place: str, tmp_path: Path) -> None:
-    """It is an error, and no search for another name."""
+    """This is an error; no other name is tried."""
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "else")
     with pytest.raises(FileExistsError):

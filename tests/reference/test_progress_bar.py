@@ -56,7 +56,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return captured.err.splitlines()
 
 
-def test_two_seconds_between_lines() -> None:
+def test_lines_are_at_least_two_seconds_apart() -> None:
     assert SECONDS_BETWEEN_LINES == 2.0
 
 
@@ -68,7 +68,7 @@ def test_a_short_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[st
     assert lines(capsys) == []
 
 
-def test_a_line_every_two_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_run_prints_a_line_every_two_seconds(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("basics") as report:
         clock.now += 2
         report("ps", step(1, 1234567.0))
@@ -115,7 +115,7 @@ def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, caps
 
 @pytest.mark.parametrize("logged", [True, False])
 def test_no_handler_is_left(logged: bool) -> None:
-    """Also when what is watched fails; the failure passes."""
+    """The handler is removed even if the block fails; the failure passes on."""
     before = list(progress.logger.handlers)
     with pytest.raises(RuntimeError, match=r"^failed$"), watch("t", logged=logged):  # noqa: PT012
         assert len(progress.logger.handlers) == len(before) + logged
@@ -151,7 +151,7 @@ def plain(output: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
 
 
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """It has the title, the count and the newest loss, and is gone at the end: cursor up and line erased."""
     output = shown(monkeypatch, ("worker1", step(3, loss=0.75, steps=7)), ("worker2", step(3, loss=99.0, steps=7)))
     assert re.search(r"server \S+ 3/7 \S+ loss 0\.75\b", plain(output)), output

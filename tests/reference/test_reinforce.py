@@ -1,4 +1,4 @@
-"""The agent of seed 000: its twin, the gradient written out anew, learning, and what it meets when somebody fails."""
+"""The agent of seed 000: its twin, an independent gradient, learning, and failing roles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAILED = "reference.rpc.liveness.ParticipantFailed"
 @pytest.mark.parametrize("observers", [1, 2, 3, 5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_equals_its_twin(observers: int, dtype: str) -> None:
-    """Twice: observers come in another order each time, and that decides nothing (S0.14)."""
+    """It runs twice: observers come in another order each time, and that decides nothing (S0.14)."""
     case = replace(SMALL, observers=observers, dtype=dtype)
     for _ in range(2):
         trace = run(case)
@@ -139,7 +139,7 @@ def test_the_goal_is_the_environments_threshold() -> None:
 
 @dataclass(frozen=True)
 class Doomed:
-    """A ``before``: observer2 ends itself, or stops, in its third step."""
+    """A ``before``: observer2 kills or stops itself in its third step."""
 
     signal: int
 
@@ -210,7 +210,7 @@ def test_the_defaults_are_the_tutorials_numbers() -> None:
         ({"env": "NoSuch-v1"}, "env must be a gymnasium environment with a vector as state and numbered actions "),
     ],
 )
-def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         Case(**fields)
     assert str(caught.value).startswith(f"reinforce: {message}")
@@ -218,7 +218,7 @@ def test_impossible_cases(fields: dict[str, Any], message: str) -> None:
 
 
 def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
-    """However equal the twin. `verify --long` has one such row."""
+    """It fails even if the twin is equal. `verify --long` has one such row."""
     row = verify(replace(SMALL, steps=2), goal=True)
     assert row.verdict == "missed"
     assert not row.holds

@@ -1,4 +1,4 @@
-"""Twins in other orders: every operator that sums does so in another one, and computes what it computed."""
+"""Twins in other orders: every summing operator sums in another order, and still computes the same."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_what_is_computed_stays_the_same(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", WITHOUT_ROUNDING)
 def test_integers_stay_what_they_are(kind: str) -> None:
-    """Where every sum is exact, no order has other bits; and what is not rounded is not moved."""
+    """If every sum is exact, every order has the same bits; and a result that is not rounded is not moved."""
     plain = computed(kind, integers())
     for seed in range(4):
         for got, wanted in zip(computed(kind, integers(), seed), plain, strict=True):
@@ -162,7 +162,7 @@ def test_each_seed_is_another_order() -> None:
 
 
 def test_a_program_without_sums_still_rounds_otherwise() -> None:
-    """Faithfully: by one place at most, and not where nothing is rounded."""
+    """Each rounding moves by at most one place, and exact results do not move."""
     x = torch.linspace(0.1, 0.9, 1000)
     with Reordered(0):
         third, twice, zero = x / 3, x * 2, x * 0
@@ -204,7 +204,7 @@ def test_no_operator_is_of_two_kinds() -> None:
     assert not (ROUNDED | EXACT) & set(SUMS)
 
 
-# What each tutorial's natural cases compute, in all their forms.
+# Cases that cover every form of each tutorial's natural cases.
 _IMAGES = {"image_w": 8, "image_h": 8, "batch_size": 4}
 _FORMS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "parameter_server": ({"steps": 2}, {"steps": 2, "outputs": 3}),

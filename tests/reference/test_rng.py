@@ -1,4 +1,4 @@
-"""Draws by seed and name, in one process as in several."""
+"""Draws by seed and name, in one process and in several."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def draws(seed: int, name: str) -> list[float]:
 
 
 def test_draws_depend_on_seed_and_name_only() -> None:
-    """Not on the process, nor on what it drew before, nor on how often it is asked."""
+    """They do not depend on the process, on earlier draws, or on how often they are drawn."""
     with launch(["a", "b"]) as world:
         world.call("a", torch.rand, 7)
         got = [world.call(role, draws, 3, "x") for role in ("a", "b", "a")]
@@ -91,7 +91,7 @@ def test_modules_built_at_once_do_not_mix_their_draws() -> None:
         (0, "", 0x1FF70EC879ACB377 // 2),
     ],
 )
-def test_known_seeds(seed: int, name: str, wanted: int) -> None:
+def test_seeds_are_those_computed_by_hand(seed: int, name: str, wanted: int) -> None:
     """A change of these numbers changes every trace that was ever saved."""
     assert seed_for(seed, name) == wanted
     assert generator(seed, name).initial_seed() == wanted

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.world("ps", "trainer")
 @pytest.mark.parametrize("nlayers", [1, 3])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_equals_its_twin(world: World, dropout: float, nlayers: int, dtype: str) -> None:
-    """In one world after another: what the processes drew before does not matter."""
+    """Several cases run in one world: earlier draws of its processes do not matter."""
     trace = run_in(world, replace(SMALL, dropout=dropout, nlayers=nlayers, dtype=dtype, seed=nlayers))
     assert against_twin(trace).equal
     parameters = 1 + 4 * nlayers + 2
@@ -48,14 +48,14 @@ def test_a_run_is_reproducible(world: World) -> None:
 
 
 def test_dropout_masks_change_from_step_to_step_and_with_the_seed() -> None:
-    """Or equal bits with dropout would say little."""
+    """Otherwise equal bits with dropout would prove little."""
     case = replace(SMALL, lr=0.0, batches=1, steps=3)
     assert len(set(train_locally(case).losses())) == 3
     assert len(set(train_locally(replace(case, dropout=0.0)).losses())) == 1
 
 
 def plain_training(case: Case) -> list[float]:
-    """Written anew, in the manner of an ordinary script: one module, no RPC. Losses, without dropout."""
+    """The losses of an independent, ordinary script: one module, no RPC, no dropout."""
     text = read_text()
     alphabet = sorted(set(text))
     tokens = torch.tensor([alphabet.index(byte) for byte in text])
@@ -92,7 +92,7 @@ def _path(part: str, rest: str) -> str:
     return f"initial/rnn/{rest}" if part == "rnn" else f"initial/decoder/decoder.{rest}"
 
 
-def test_it_is_plain_training(world: World) -> None:
+def test_the_twin_is_plain_training(world: World) -> None:
     """Loss and data are those of a program that shares no code with this one; float64, rounding only."""
     case = replace(SMALL, dropout=0.0, dtype="float64", steps=9)
     wanted = plain_training(case)
@@ -105,7 +105,7 @@ def test_it_is_plain_training(world: World) -> None:
 
 
 def entropy(tokens: torch.Tensor) -> float:
-    """In nats: what guessing by frequency alone costs a token."""
+    """The loss per token, in nats, of guessing by frequency alone."""
     shares = tokens.bincount().double() / tokens.numel()
     return float(-(shares[shares > 0] * shares[shares > 0].log()).sum())
 
@@ -215,7 +215,7 @@ def test_a_failing_server_ends_the_trainer() -> None:
     assert "trainer" in failure_of(outcomes, "ps")
 
 
-def test_a_server_that_never_comes() -> None:
+def test_a_server_that_never_comes_ends_the_trainer() -> None:
     outcomes = play(SMALL, before=without_ps)
     assert "ps" in failure_of(outcomes, "trainer")
 
@@ -250,7 +250,7 @@ def test_a_name_that_is_no_file_name() -> None:
 
 
 def test_a_case_holds_the_sha_256_of_its_text(tmp_path: Path) -> None:
-    """So a trace says which bytes it learnt, wherever they lay."""
+    """So a trace says which bytes it learnt, wherever the file was."""
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "text").write_bytes(b"hello world")
@@ -284,7 +284,7 @@ def test_the_command_line_refuses_in_one_line(capsys: pytest.CaptureFixture[str]
     )
 
 
-def test_another_text(world: World, tmp_path: Path) -> None:
+def test_another_text_can_be_trained_on(world: World, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(bytes(range(256)))
     trace: Trace = run_in(world, replace(SMALL, text=str(tmp_path / "text"), text_sha256="", batch_size=4))
     assert trace.tensors["initial/emb_table/encoder.weight"].shape == (256, SMALL.ninp)

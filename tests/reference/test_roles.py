@@ -1,4 +1,4 @@
-"""Roles: names in rank order, who only answers calls, and which RPC options each has."""
+"""Roles: names in rank order, serving roles, and each role's RPC options."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_serving_roles_come_last_and_return_at_once() -> None:
 
 
 def test_a_serving_role_imports_what_the_others_call() -> None:
-    """Not the first call, whose limit may be shorter than the import takes."""
+    """Otherwise the first call would import them, and its timeout may be shorter than that takes."""
     roles = Roles({"a": partial(partial(rgb_to_hls, 1, 1), 1), "b": partial(int)}, serving=["c"])
     assert roles["c"].args == ("builtins", "colorsys")  # type: ignore[attr-defined]
     del sys.modules["colorsys"]

@@ -1,4 +1,4 @@
-"""The barrier of rounds: who is refused, what everybody gets, and how a round fails."""
+"""The barrier of rounds: refused reports, the results of participants, and failing rounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def barrier() -> Iterator[Barrier[str]]:
 
 
 def result_of(future: torch.futures.Future[Any]) -> Any:
-    """What the future comes to within ten seconds."""
+    """The future's result, within ten seconds."""
     ended = threading.Event()
     future.add_done_callback(lambda _: ended.set())
     assert ended.wait(10)
@@ -99,7 +99,9 @@ class TestJoin:
 
 
 class TestFailure:
-    def test_ends_every_wait_and_refuses_later_reports_with_its_first_reason(self, barrier: Barrier[str]) -> None:
+    def test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason(
+        self, barrier: Barrier[str]
+    ) -> None:
         waiting, _ = barrier.join("a")
         barrier.fail("b is late")
         barrier.fail("never mind")
@@ -156,7 +158,7 @@ class TestFailure:
             pytest.fail("entered")
         assert barrier.failure is None
 
-    def test_may_be_told_under_a_lock_that_the_waiting_take(self, barrier: Barrier[str]) -> None:
+    def test_a_failure_may_be_told_under_a_lock_that_the_waiting_take(self, barrier: Barrier[str]) -> None:
         lock, heard = threading.Lock(), threading.Event()
 
         def take(_: object) -> None:
@@ -169,7 +171,7 @@ class TestFailure:
             barrier.fail("b is late")
         assert heard.wait(5)
 
-    def test_no_failure_comes_after_the_end(self) -> None:
+    def test_a_closed_barrier_does_not_fail(self) -> None:
         with closing(Barrier[str](NAMES, 1, timeout=0.1)) as barrier:
             pass
         threading.Event().wait(0.2)
@@ -181,7 +183,7 @@ def calls_of(*names: str) -> dict[str, torch.futures.Future[int]]:
 
 
 class TestGather:
-    def test_gives_everybodys_result(self, barrier: Barrier[str]) -> None:
+    def test_gather_returns_all_results(self, barrier: Barrier[str]) -> None:
         calls = calls_of(*NAMES)
         for value, call in enumerate(calls.values()):
             call.set_result(value)
@@ -202,6 +204,20 @@ class TestGather:
             barrier.join("a")[0].add_done_callback(passing_on(calls["a"]))
             with pytest.raises(RoundFailed, match=r"^round 0: nothing for 0\.1 s from b$"):
                 barrier.gather(calls, stay=60)
+
+    def test_a_failed_round_is_known_before_a_participant_hears_of_it(self) -> None:
+        """Otherwise the failure of its own call could end the wait first, and be taken for the reason."""
+        known, heard = [], threading.Event()
+        with closing(Barrier[str](NAMES, 2, timeout=60)) as barrier:
+
+            def hear(_: object) -> None:
+                known.append(barrier.failed.done())
+                heard.set()
+
+            barrier.join("a")[0].add_done_callback(hear)
+            barrier.fail("planted")
+            assert heard.wait(60)
+        assert known == [True]
 
     def test_after_the_last_round_who_does_not_end_is_named(self) -> None:
         with closing(Barrier[str](NAMES, 1, timeout=0.2)) as barrier:

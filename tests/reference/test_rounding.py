@@ -1,4 +1,4 @@
-"""Natural cases: rounding passes, errors do not; and the verdicts that `verify` makes of it."""
+"""Natural cases: rounding passes, errors do not; and the verdicts of `verify`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_reordered_sums_are_within_the_bound(order: str) -> None:
         assert 0 < ratio < 0.15  # one of 17 equals is expected at 0.06
 
 
-def test_an_error_100_times_larger_is_not() -> None:
+def test_an_error_100_times_larger_is_outside_the_bound() -> None:
     sums = Sums(0)
     error = sums.shuffled(100).double() - sums.exact()
     ratio, holds = bound((sums.exact() + 100 * error).float(), sums.twins(), sums.exact())
@@ -86,7 +86,7 @@ def test_an_error_100_times_larger_is_not() -> None:
 
 
 def test_one_wrong_element_that_a_2_norm_does_not_see_is_found() -> None:
-    """Of a million, 17 times as far off as the farthest of all twins' elements."""
+    """One element of a million is 17 times as far off as the farthest of all twins' elements."""
     exact, rest = torch.zeros(10**6), torch.rand(10**6, generator=torch.Generator().manual_seed(0))
     run = rest.clone()
     assert bound(run, [rest], exact)[1] is True
@@ -122,7 +122,7 @@ def test_one_wrong_element_that_a_2_norm_does_not_see_is_found() -> None:
         ([0.0, 1e-45], [[0.0, 0.0]], [0.0, 0.0], float("inf")),
     ],
 )
-def test_known_ratios(run: Any, twins: list[Any], exact: Any, ratio: Any) -> None:
+def test_ratios_are_those_computed_by_hand(run: Any, twins: list[Any], exact: Any, ratio: Any) -> None:
     got, holds = bound(run, twins, exact)
     assert got == ratio
     assert holds is (got <= 1)
@@ -163,7 +163,7 @@ def test_every_tensor_counts() -> None:
     assert rounding_bound(make(torch.float32, 0.5, 1.0), [twin], exact).holds is True
 
 
-def test_what_may_be_rounding_alone_is_named() -> None:
+def test_tensors_that_may_be_rounding_alone_are_counted() -> None:
     """A twin that is as far off as the tensor is large tells nothing from nothing."""
     result = rounding_bound(trace([0.0]), [trace([1.0]), trace([2.5])], trace([1.0], torch.float64))
     assert result.holds is True
@@ -175,7 +175,7 @@ def test_what_may_be_rounding_alone_is_named() -> None:
     assert rounding_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
 
 
-# What the bound has to notice
+# What the bound must notice
 
 
 def result(**values: float) -> Callable[[float], Trace]:
@@ -224,8 +224,8 @@ def test_what_cannot_be_judged_is_named() -> None:
 
 
 @pytest.mark.parametrize(("value", "rough"), [(1.05, True), (1.15, False)])
-def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
-    """Within the bound, of which one element 0.011 off is more than a hundredth of the tensor's scale, or less."""
+def test_what_is_checked_only_roughly_is_named(value: float, rough: bool) -> None:
+    """The run is within its bound, where one element may be off by more or less than a hundredth of the scale."""
     make = result(**{"0001_parameter_x": 9.0, "0001_parameter_y": value})
     got = rounding_bound(make(0.001), [make(0.004), make(-0.007)], make(0))
     assert got.verdict == "within bound"
@@ -234,7 +234,7 @@ def test_what_is_seen_only_roughly_is_named(value: float, rough: bool) -> None:
     assert str(got).endswith(wanted) is rough
 
 
-def test_one_element_of_many_is_seen_roughly_where_rounding_hits_one_alone() -> None:
+def test_one_element_of_many_is_checked_roughly_where_rounding_hits_one_alone() -> None:
     """A tensor is judged by its 2-norm, which a thousand elements make large; of one the bound says nothing."""
     right, one = torch.ones(1000), torch.zeros(1000)
     one[3] = 2.0
@@ -272,7 +272,7 @@ def decided(action: int, value: float, dtype: torch.dtype = torch.float32) -> Tr
 
 
 def test_a_decision_that_hangs_on_rounding_is_undecided() -> None:
-    """Where correct twins take both: nobody can say that the run's is wrong. Nor where all differ from float64's."""
+    """If correct twins take both decisions, or all differ from float64's, the run's cannot be called wrong."""
     exact = decided(2, 1.0, torch.float64)
     exact.tensors["action"] = exact.tensors["action"].double()
     for twins in ([decided(2, 1.0), decided(3, 1.0)], [decided(3, 1.0)]):
@@ -315,18 +315,18 @@ def test_nan_is_refused(side: int) -> None:
         (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes torch.float32 and torch.float64"),
     ],
 )
-def test_counterparts_are_required(twin: Trace, exact: Trace, message: str) -> None:
+def test_a_tensor_without_a_counterpart_is_refused(twin: Trace, exact: Trace, message: str) -> None:
     with pytest.raises(TraceError) as caught:
         rounding_bound(trace([1.0]), [twin], exact)
     assert str(caught.value) == message
 
 
-def test_no_tensors_are_no_proof() -> None:
+def test_a_trace_without_tensors_is_refused() -> None:
     with pytest.raises(TraceError, match=r"^neither trace has a tensor, wanted at least one$"):
         rounding_bound(Trace(CASE, {}), [Trace(CASE, {})], Trace(CASE, {}))
 
 
-def test_only_float64_is_the_truth() -> None:
+def test_a_float64_twin_in_another_dtype_is_refused() -> None:
     """A float32 twin in its place would hide the twin's own errors."""
     with pytest.raises(TraceError):
         rounding_bound(trace([1.0]), [trace([1.0])], trace([1.0]))
@@ -510,7 +510,7 @@ def test_a_run_that_ends_with_what_rounding_has_decided_is_undecided() -> None:
 
 
 def test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too() -> None:
-    """As an episode that ends a step later, because rounding has decided an action."""
+    """Such as an episode that ends a step later, because rounding has decided an action."""
 
     def twin(case: parameter_server.Case, replay: Trace) -> Trace:
         made = parameter_server.train_locally(case, replay)
@@ -537,7 +537,7 @@ def test_an_agents_run_in_another_order_is_within_the_bound(name: str, dtype: st
 
 @pytest.mark.parametrize("record", ["every", "ends"])
 def test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did(record: str) -> None:
-    """Also where its episode so has another length."""
+    """It is wrong even if its episode has another length because of that."""
     case = reinforce.Case(steps=2, record=record)
     run = reinforce.train_locally(case)
     actions = run.tensors["0001/actions/observer1"]
@@ -561,7 +561,7 @@ def two_threads() -> Iterator[None]:
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_twins_compute_with_one_thread(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As roles do: the number of threads decides the order of sums. The caller's number comes back."""
+    """Roles do, too, because the number of threads decides the order of sums. The caller's number is restored."""
     module, seen, trace = load(name), [], Recorder.trace
 
     def watched(self: Recorder) -> Trace:

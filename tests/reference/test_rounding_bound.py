@@ -1,4 +1,4 @@
-"""The bound of natural cases as properties: whatever the shape, size and dtype, and wherever the wrong element lies."""
+"""The bound of natural cases as properties: for any shape, size and dtype, and any place of the wrong element."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(terms: int, dtype: t
 
 @examples(60, case=sums(torch.float32, torch.float64), place=st.integers(0, 2**20), down=st.booleans())
 def test_one_element_off_by_a_hundredth_is_noticed(case: Sums, place: int, down: bool) -> None:
-    """Of the tensor's scale, wherever it lies; also where all twins are 0."""
+    """A hundredth of the tensor's scale, for an element anywhere, even if all twins are 0."""
     run, exact = case.one_by_one(), case.exact()
     scale = float(exact.square().mean().sqrt())
     if scale < 0.01:  # its terms cancel, or there are none

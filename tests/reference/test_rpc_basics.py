@@ -1,4 +1,4 @@
-"""Remote calls, against the same calls made here."""
+"""Remote calls, compared with the same local calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def attempt(form: str, to: str, kind: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("to", ["a", "b"])
-def test_exceptions(to: str) -> None:
+def test_each_form_of_call_keeps_the_types_of_exceptions_that_are_documented(to: str) -> None:
     """Erratum 0.13: which forms keep which types (torch 2.6 to 2.15); `call` keeps all."""
     with launch(["a", "b"]) as world:
         for form in ("rpc_sync", "rpc_async"):

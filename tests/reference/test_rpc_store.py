@@ -1,4 +1,4 @@
-"""A process group that finds itself over RPC."""
+"""A process group whose processes meet over RPC."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def meetings(timeout: float, *ranks: int) -> list[tuple[torch.Tensor, list[str],
     return [future.wait() for future in futures]
 
 
-def test_two_groups_one_after_the_other(world: World) -> None:
+def test_two_groups_can_follow_each_other(world: World) -> None:
     for _ in range(2):
         for total, addresses, left in world.call("ps", meetings, 20.0, 0, 1):
             assert total.item() == 3
@@ -44,7 +44,7 @@ def test_two_groups_one_after_the_other(world: World) -> None:
             assert not left
 
 
-def test_who_waits_in_vain_is_told() -> None:
+def test_a_wait_in_vain_ends_with_an_error() -> None:
     with launch(["ps", "a"]) as world:
         start = time.monotonic()
         with pytest.raises(RoleFailed) as caught:
@@ -61,5 +61,5 @@ def use_store() -> list[Any]:
     return [store.get("key"), store.add("count", 2), store.add("count", 3), store.check(["key"]), store.check(["x"])]
 
 
-def test_the_store(world: World) -> None:
+def test_every_method_of_the_store_works_over_rpc(world: World) -> None:
     assert world.call("ps", use_store) == [b"value", 2, 5, True, False]

@@ -65,7 +65,7 @@ def micro_batches(num_split: int, batch: int, failing: int | None = None) -> tup
     [(1, 8, [8]), (2, 8, [4, 4]), (8, 8, [1] * 8), (4, 10, [3, 3, 2, 2]), (6, 9, [2, 2, 2, 1, 1, 1])],
 )
 def test_num_split_is_the_number_of_micro_batches(world: World, num_split: int, batch: int, parts: list[int]) -> None:
-    """S4.3, and also where the batch cannot be split evenly: ``chunk(6)`` of 9 would give five."""
+    """S4.3. This holds even if the batch cannot be split evenly: ``chunk(6)`` of 9 would give five."""
     seen, same = world.call("master", micro_batches, num_split, batch)
     assert seen == [2 * parts, 2 * parts]
     assert same
@@ -128,7 +128,7 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
 
 
 def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Runs on the master: whose the parameters are, their gradients in the context, and after it."""
+    """Runs on the master: the parameters' owners, and the gradients in the context and after it."""
     model = DistResNet50(2, WORKERS, [linear_shard, linear_shard])
     with dist_autograd.context() as context_id:
         dist_autograd.backward(context_id, [model(torch.ones(4, 2)).sum()])  # type: ignore[attr-defined]
@@ -149,7 +149,7 @@ _go = threading.Event()
 
 
 def linear_shard_later() -> Shard:
-    """Not before `let_go`, at most 20 s. Runs on the owner, as does that."""
+    """Runs on the owner: make a shard after `let_go`, which runs there, too; it waits at most 20 s."""
     assert _go.wait(20)
     return linear_shard()
 

@@ -45,14 +45,14 @@ def unsharded(case: Case, **changes: Any) -> batch_parameter_server.Case:
 
 
 def same(ours: Trace, theirs: Trace) -> list[str]:
-    """Names of tensors that differ, or are missing on one side."""
+    """The names of tensors that differ or are missing on one side."""
     a, b = ours.tensors, theirs.tensors
     return [name for name in a.keys() | b.keys() if name not in a or name not in b or not torch.equal(a[name], b[name])]
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 4])
 def test_exact_arithmetic_has_the_bits_of_the_unsharded_server(servers: int) -> None:
-    """Also of one that adds in order of arrival, but for its note of that order."""
+    """This holds even for a server that adds in order of arrival, except for its record of that order."""
     trace = run(replace(EXACT, servers=servers))
     assert same(trace, run(unsharded(EXACT))) == []
     arrival = run(unsharded(EXACT, accumulation="arrival"))
@@ -61,7 +61,7 @@ def test_exact_arithmetic_has_the_bits_of_the_unsharded_server(servers: int) -> 
 
 @pytest.mark.parametrize("servers", [1, 2, 5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_natural_arithmetic_too_in_rank_order(servers: int, dtype: str) -> None:
+def test_natural_arithmetic_has_the_bits_of_the_unsharded_server_in_rank_order(servers: int, dtype: str) -> None:
     case = replace(SMALL, servers=servers, dtype=dtype)
     trace = run(case)
     assert against_twin(trace).equal
@@ -80,7 +80,7 @@ def test_resnet50_equals_its_twin() -> None:
     assert against_twin(trace).equal
 
 
-def test_it_learns() -> None:
+def test_training_lowers_the_loss() -> None:
     losses = run(replace(SMALL, steps=40, record="ends")).losses()
     assert losses[-1] < losses[0] * 0.8
 
@@ -203,12 +203,12 @@ def killing(case: Case, role: str) -> dict[str, Outcome]:
 
 
 def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
-    """How ps1 ends, which says who was lost."""
+    """How ps1 ends, whose error names the lost role."""
     return end_of("ps1", roles(case), limit=limit, before=Doomed(role, signal.SIGSTOP))
 
 
 @pytest.mark.parametrize(("role", "said"), [("trainer2", "trainer2 failed: "), ("ps2", r"trainer\d failed: ps2: ")])
-def test_who_is_killed_is_named_at_once(role: str, said: str) -> None:
+def test_a_killed_role_is_named_at_once(role: str, said: str) -> None:
     """Long before the round's limit of 20 s."""
     ps1 = killing(SMALL, role)["ps1"]
     assert isinstance(ps1, Raised)
@@ -230,7 +230,7 @@ def test_a_stopped_trainer_is_named_when_the_round_is_due() -> None:
 
 @pytest.mark.long
 def test_the_only_trainer_is_named_when_it_is_stopped() -> None:
-    """Nobody else is there to end and to say so."""
+    """There is no other trainer that could end and say so."""
     ps1 = end_with_a_stopped(replace(SMALL, trainers=1, timeout=1.5), "trainer1", limit=20)
     assert isinstance(ps1, Raised)
     assert (ps1.type, ps1.message) == (FAILED, "round 1: nothing for 1.5 s from trainer1")
@@ -258,13 +258,13 @@ def test_a_stopped_server_is_named_when_its_reply_is_due() -> None:
         ),
     ],
 )
-def test_impossible_cases(changes: dict[str, Any], message: str) -> None:
+def test_impossible_cases_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(CaseError) as caught:
         replace(SMALL, **changes)
     assert str(caught.value) == f"sharded_parameter_server: {message}"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_cuda() -> None:
+def test_it_equals_its_twin_on_cuda() -> None:
     trace = run(replace(SMALL, device="cuda"))
     assert against_twin(trace).equal

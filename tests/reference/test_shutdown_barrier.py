@@ -1,4 +1,4 @@
-"""Waiting for all others before the common shutdown, and what becomes of it when one of them dies."""
+"""The wait for all ranks before the common shutdown, and the death of a rank during it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def outcomes(world: World, deadline: float = 20, **acts: str) -> dict[str, Outco
     return world.run({name: Play(name, acts.get(name, "nothing"), deadline) for name in NAMES}, deadline=15)
 
 
-def test_all_finish() -> None:
+def test_all_ranks_finish_together() -> None:
     with launch(NAMES) as world:
         assert outcomes(world) == {name: Returned(f"{name} is done") for name in NAMES}
 
@@ -66,7 +66,7 @@ def test_a_call_that_a_death_cut_off_says_who_died(caller: str, lost: str) -> No
 
 @pytest.mark.parametrize("lost", NAMES)
 def test_a_death_ends_everybodys_wait(lost: str) -> None:
-    """At once, with the name of who died."""
+    """All waits end at once, with the name of the dead rank."""
     with launch(NAMES) as world:
         ends = outcomes(world, **{lost: "die"})
     assert isinstance(ends.pop(lost), Killed)
@@ -76,8 +76,8 @@ def test_a_death_ends_everybodys_wait(lost: str) -> None:
         assert re.match(rf"{lost} is gone\b", end.message), end.message
 
 
-def test_one_that_is_not_done_is_waited_for_until_the_deadline() -> None:
-    """It goes on living after its error, so that only the limit ends the wait."""
+def test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline() -> None:
+    """That rank lives on after its error, so only the deadline ends the wait."""
     with launch(NAMES) as world:
         ends = outcomes(world, deadline=1, third="fail")
     assert [end.type for end in ends.values() if isinstance(end, Raised)] == [
@@ -87,7 +87,7 @@ def test_one_that_is_not_done_is_waited_for_until_the_deadline() -> None:
 
 
 class Ended(shutdown_barrier.ShutdownBarrier):
-    """One whose third rank is being waited for."""
+    """A barrier that waits for its third rank."""
 
     def __init__(self) -> None:
         super().__init__(NAMES)
@@ -103,12 +103,12 @@ def test_only_the_first_loss_counts() -> None:
     assert both.ended.wait() == "third is gone: eof"
 
 
-def test_a_loss_after_the_last_has_finished_is_none() -> None:
+def test_a_loss_after_the_last_rank_has_finished_does_not_count() -> None:
     done = Ended()
     done.finished("third")
     done.lose("third", "eof")
     assert done.ended.wait() is None
 
 
-def test_it_does_not_end_before_the_last() -> None:
+def test_no_wait_ends_before_the_last_rank_has_finished() -> None:
     assert not Ended().ended.done()

@@ -1,4 +1,4 @@
-"""The quick cases: every tutorial has one, it is quick, and right."""
+"""The small cases: every tutorial has one, and it is fast and right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.runs import run
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_it_runs_equal(name: str) -> None:
+def test_it_runs_equal_to_its_twin(name: str) -> None:
     case = quick(name)
     trace = run(case)
     assert trace.case == case

@@ -1,4 +1,4 @@
-"""What the forkserver has loaded before it forks the first role; and a world that cannot start after that."""
+"""The modules that the forkserver has loaded before it forks the first role; and a world that cannot start."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ NAMES = {"reference.rnn", "reference.pipeline", "reference.world.role", "torch._
     ],
 )
 def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted: list[str]) -> None:
-    """And with nothing else that takes seconds to import."""
+    """No other module that takes seconds to import is loaded."""
     program = PROGRAM.format(tutorial=tutorial, names=NAMES)
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"{(wanted, True)}\n", done.stderr
 
 
-def test_a_world_is_refused_where_its_launcher_can_start_no_thread() -> None:
+def test_a_world_is_refused_if_its_launcher_can_start_no_thread() -> None:
     before = threading.stack_size(1 << 45)  # more than there is
     try:
         with pytest.raises(WorldError, match=r"^the roles cannot be watched: can't start new thread$"):

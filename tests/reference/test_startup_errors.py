@@ -1,4 +1,4 @@
-"""Roles that end before they begin: their scripts cannot be imported, or what they are sent cannot be opened there."""
+"""Roles that end before they begin: their script cannot be imported, or their function cannot be unpickled there."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_exit_says_where_it_was(function: Callable[..., object], status: int)
 def test_a_function_that_a_role_does_not_find_says_where_it_must_stand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes into its module after the role's process has imported that."""
+    """The function is put into its module after the role's process has imported the module."""
     monkeypatch.setattr(roles_plain, "late", roles_plain.nothing, raising=False)
     monkeypatch.setattr(roles_plain.nothing, "__qualname__", "late")
     with launch({"a": roles_plain.nothing}) as world:
@@ -82,7 +82,7 @@ def test_a_function_of_an_interactive_python_starts_nothing(monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", ["__main__", "shop.__main__"], ids=["folder", "package"])
 def test_a_function_of_a_packages_main_starts_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """multiprocessing has no role import it."""
+    """multiprocessing lets no role import it."""
     monkeypatch.setattr("reference.world.launcher.start", lambda config: pytest.fail("a process was started"))
     main = ModuleType("__main__")
     main.__spec__, main.__file__ = ModuleSpec(name, None), "/shop/__main__.py"
@@ -120,6 +120,6 @@ def test_a_script_whose_roles_cannot_begin_says_why(guard: str, said: str, tmp_p
 
 
 def test_a_role_without_room_for_a_thread_says_so() -> None:
-    """Before it has RPC, or a log: not that it could not import its script."""
+    """The error comes before the role has RPC or a log, and does not blame the script's import."""
     outcome = opening(resource.setrlimit, resource.RLIMIT_AS, (1, 1))
     assert str(outcome) == "raised RuntimeError: can't start new thread"

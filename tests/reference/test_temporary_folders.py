@@ -1,4 +1,4 @@
-"""Temporary folders: of a process that lives nobody removes one, of one that is dead the next does."""
+"""Temporary folders: those of a living process stay, those of a dead one are removed by the next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGIN = (
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where temporary files go."""
+    """A folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     temporary_folders.tidy.cache_clear()
     yield tmp_path
@@ -32,7 +32,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def ended(place: Path, text: str) -> int:
-    """The status of a process that has made a folder, and then does ``text``."""
+    """The exit status of a process that makes a folder and then runs ``text``."""
     variables = {**os.environ, "TMPDIR": str(place)}
     return subprocess.run([sys.executable, "-c", BEGIN + text], env=variables, check=False, timeout=30).returncode
 

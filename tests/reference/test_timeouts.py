@@ -1,4 +1,4 @@
-"""The limit of remote calls, for a block."""
+"""The default timeout of remote calls, for a block."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def limits() -> list[float]:
         return [*found, rpc.get_rpc_timeout()]
 
 
-def test_the_limit_holds_inside_the_block() -> None:
+def test_the_timeout_holds_only_inside_the_block() -> None:
     with launch(["a"], options={"rpc_timeout": 33}) as world:
         assert world.call("a", limits) == [33, 7.5, 33]

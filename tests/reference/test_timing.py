@@ -1,4 +1,4 @@
-"""Tables of several runs: which cases options mean, what is refused, what is measured, and a run that fails."""
+"""Tables of several runs: the cases that options mean, refused options, measured times, and a run that fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def compared(given: dict[str, Any], max_observers: int | None) -> Any:
     return compare_batching(Case, given, {"compare_batching": True, "max_observers": max_observers})
 
 
-def test_both_modes_from_one_observer_on() -> None:
+def test_the_table_has_both_modes_from_one_observer_on() -> None:
     grid = compared({"steps": 3}, 2)
     assert [(n, way, case.observers, case.batch, case.steps) for n, way, case in grid.cells()] == [
         (1, "batched", 1, True, 3),
@@ -63,7 +63,7 @@ def test_both_modes_from_one_observer_on() -> None:
     ]
 
 
-def test_splits() -> None:
+def test_the_table_has_one_row_per_number_of_splits() -> None:
     grid: Any = over_splits(Splits, {"image_w": 32}, {"splits": [1, 4], "small": True})
     cases = [case for _, _, case in grid.cells()]
     assert cases == [Splits(num_split=n, batch_size=16, image_w=32, image_h=64) for n in (1, 4)]
@@ -77,7 +77,7 @@ def test_splits() -> None:
         over_splits(Splits, {"num_split": 2}, {"splits": [1], "small": False})
 
 
-def test_numbers_with_commas() -> None:
+def test_an_option_takes_several_numbers_with_commas() -> None:
     assert several("1,2,8") == [1, 2, 8]
     for text in ("", "1,", "0", "1,-2", "2,2", "a", "²"):
         with pytest.raises(Exception, match="must"):
@@ -114,7 +114,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
         ("--picture x.png", "--picture is for a table of several runs, got options for one run"),
     ],
 )
-def test_refused_before_anything_starts(
+def test_bad_options_of_a_table_start_nothing(
     arguments: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -122,7 +122,7 @@ def test_refused_before_anything_starts(
     assert not list(tmp_path.iterdir())
 
 
-def test_refused_under_torchrun(
+def test_a_table_is_refused_under_torchrun(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -131,7 +131,7 @@ def test_refused_under_torchrun(
     assert "without torchrun" in refused(["--compare-batching"], capsys, monkeypatch)
 
 
-def test_the_table_and_the_picture(
+def test_a_finished_table_is_printed_and_drawn(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Real worlds, up to two observers."""
@@ -156,7 +156,7 @@ class Answers(io.StringIO):
 def test_an_earlier_picture_is_replaced_only_if_the_user_says_so(
     answer: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Before anything starts: whoever has no terminal is refused at once."""
+    """This is asked before anything starts; without a terminal the command is refused at once."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "batch_reinforce.png").write_text("an earlier one")
     if answer is not None:
@@ -199,7 +199,7 @@ def test_a_failed_world_has_no_time() -> None:
 
 
 def test_the_clock_takes_a_steps_first_report() -> None:
-    """And its time: that at which the step was made, not that at which the report came."""
+    """It takes the time when the step was made, not when the report came."""
     clock = Clock(None)
     assert clock.median() is None
     for role, step, made in (("a", 1, 1.0), ("b", 1, 1.5), ("a", 2, 2.0), ("b", 2, 3.0), ("b", 3, 5.0), ("a", 4, 5.5)):

@@ -1,4 +1,4 @@
-"""Traces: what is recorded, what a file keeps, and a comparison that overlooks not one bit."""
+"""Traces: recording, files, and a comparison that overlooks not one bit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[Heal
 
 @dataclass(frozen=True)
 class Foreign(reference.trace.case.Case):
-    """A case that is none of the package's."""
+    """A case of no tutorial of this package."""
 
     rows: int = reference.trace.case.number(2, "rows")
 
@@ -152,7 +152,7 @@ def test_compare_notices_one_flipped_bit(dtype: torch.dtype, data: st.DataObject
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_compare_notices_every_bit(dtype: torch.dtype) -> None:
-    """Without chance: each single bit of a small trace in turn."""
+    """Each single bit of a small trace is flipped in turn."""
     numbers = {"a": torch.tensor([[0, 1], [1, 0]]).to(dtype), "b": torch.tensor(1).to(dtype)}
     trace, seen = Trace(CASE, numbers), 0
     for name, tensor in numbers.items():
@@ -196,7 +196,7 @@ NATURAL = ServerCase()
 
 
 def test_a_zero_has_no_sign_in_an_exact_case() -> None:
-    """And only there: in a natural case it is a bit like every other."""
+    """Only there: in a natural case the sign counts like every other bit."""
     assert compare(trace_of(-0.0, 1.0, case=EXACT), trace_of(0.0, 1.0, case=EXACT)).equal is True
     assert compare(trace_of(-0.0, 1.0, case=NATURAL), trace_of(0.0, 1.0, case=NATURAL)).distances == {"0000/x": 1}
     assert compare(trace_of(-0.0, case=EXACT), trace_of(2.0**-149, case=EXACT)).distances == {"0000/x": 1}
@@ -211,7 +211,7 @@ def test_compare_takes_cases_that_differ_only_in_where_they_ran() -> None:
 @pytest.mark.parametrize("size", [999, 1001, 100_003])
 @pytest.mark.parametrize("case", [EXACT, NATURAL], ids=["exact", "natural"])
 def test_compare_sees_one_wrong_element_wherever_it_is(case: Case, size: int) -> None:
-    """At both ends, and in each quarter; of the tensor as one row, as one column, and as rows of seven."""
+    """The element is at both ends and in each quarter, of the tensor as one row, one column, and rows of seven."""
     for shape in ((size,), (1, size), (size, 1), (size // 7, 7)):
         a = torch.ones(shape)
         b = a.clone()
@@ -229,7 +229,7 @@ def test_compare_refuses_different_cases() -> None:
 
 @pytest.mark.parametrize("other", [Twin(steps=2), ServerCase(steps=2), Case(steps=2)], ids=lambda c: type(c).__name__)
 def test_compare_refuses_other_types_of_case(other: Case) -> None:
-    """Also where all fields are equal."""
+    """They are refused even if all fields are equal."""
     assert refusal(trace_of(1.0), trace_of(1.0, case=other)) == f"traces of different cases: {CASE} and {other}"
     assert refusal(trace_of(1.0, case=other), trace_of(1.0)) == f"traces of different cases: {other} and {CASE}"
 
@@ -254,7 +254,7 @@ def test_compare_refuses_two_empty_traces() -> None:
     ids=str,
 )
 def test_compare_refuses_other_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    """Also those that numpy would broadcast, and those with as many elements."""
+    """Including shapes that numpy would broadcast, and shapes with as many elements."""
     left, right = Trace(CASE, {"x": torch.ones(a)}), Trace(CASE, {"x": torch.ones(b)})
     assert refusal(left, right) == f"x: shapes {a} and {b}"
     assert refusal(right, left) == f"x: shapes {b} and {a}"
@@ -273,7 +273,7 @@ def test_compare_refuses_other_shapes(a: tuple[int, ...], b: tuple[int, ...]) ->
     ids=str,
 )
 def test_compare_refuses_other_dtypes(a: torch.dtype, b: torch.dtype) -> None:
-    """Also those of one width, whose bits could be equal."""
+    """Including dtypes of one width, whose bits could be equal."""
     left, right = trace_of(0.0, dtype=a), trace_of(0.0, dtype=b)
     assert refusal(left, right) == f"0000/x: dtypes {a} and {b}"
     assert refusal(right, left) == f"0000/x: dtypes {b} and {a}"
@@ -281,7 +281,7 @@ def test_compare_refuses_other_dtypes(a: torch.dtype, b: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_floating_point], ids=str)
 def test_compare_refuses_nan(dtype: torch.dtype) -> None:
-    """On either side, and on both with equal bits: two broken runs must not confirm each other."""
+    """NaN is refused on either side, and on both with equal bits: two broken runs must not confirm each other."""
     good, bad = trace_of(1.0, 2.0, dtype=dtype), trace_of(1.0, float("nan"), dtype=dtype)
     for left, right in ((good, bad), (bad, good), (bad, bad)):
         assert refusal(left, right) == "0000/x: holds NaN"
@@ -294,7 +294,7 @@ def test_compare_refuses_nan(dtype: torch.dtype) -> None:
 @settings(unhurried, max_examples=15)
 @given(data=st.data())
 def test_files_keep_every_bit(dtype: torch.dtype, data: st.DataObject) -> None:
-    """NaN included; and the case, with its type."""
+    """This includes NaN, and the case with its type."""
     names = data.draw(st.lists(NAMES, max_size=3, unique=True))
     trace = Trace(
         ServerCase(steps=data.draw(st.integers(1, 2**80)), lr=data.draw(st.floats(0, 1e308))),
@@ -397,7 +397,7 @@ def test_load_refuses_a_file_without_a_case(header: dict[str, str] | None, tmp_p
 
 @pytest.mark.parametrize("name", ["nope", "", "os", "../rpc_basics", "cli"])
 def test_load_refuses_an_unknown_tutorial(name: str, tmp_path: Path) -> None:
-    """Also one that could be imported: a file must not choose what is."""
+    """Even one that could be imported, because a file must not choose what is imported."""
     save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": name, "case": "{}"})
     with pytest.raises(TraceError) as caught:
         Trace.load(tmp_path / "t")

@@ -1,4 +1,4 @@
-"""Distances in ULPs: against the integers that the bits stand for."""
+"""Distances in ULPs, compared with the integers that the bits stand for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def place(bits: int, dtype: torch.dtype) -> int:
 @unhurried
 @given(data=st.data())
 def test_distance_is_that_of_the_places(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Symmetric, 0 exactly for equal bits, and the largest over all elements."""
+    """The distance is symmetric, 0 exactly for equal bits, and the largest over all elements."""
     pairs = data.draw(st.lists(st.tuples(bits_of(dtype), bits_of(dtype)), min_size=1, max_size=5))
     a = tensor_of([left for left, _ in pairs], dtype)
     b = tensor_of([right for _, right in pairs], dtype)
@@ -103,18 +103,18 @@ def test_neighbours_are_one_apart(dtype: torch.dtype, data: st.DataObject) -> No
         (torch.bool, True, True, 0),
     ],
 )
-def test_known_distances(dtype: torch.dtype, a: Any, b: Any, wanted: int) -> None:
+def test_distances_are_those_computed_by_hand(dtype: torch.dtype, a: Any, b: Any, wanted: int) -> None:
     left, right = torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
     assert ulps(left, right) == wanted
     assert ulps(right, left) == wanted
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
-def test_no_elements_no_distance(shape: tuple[int, ...]) -> None:
+def test_a_tensor_without_elements_has_distance_0(shape: tuple[int, ...]) -> None:
     assert ulps(torch.empty(shape), torch.empty(shape)) == 0
 
 
-def test_layout_does_not_count() -> None:
+def test_the_memory_layout_does_not_count() -> None:
     """A transposed view corresponds element by element, not byte by byte."""
     a = torch.arange(6.0).reshape(2, 3).t()
     assert ulps(a, a.contiguous()) == 0
@@ -136,7 +136,7 @@ def off_by(bits: int, dtype: torch.dtype, places: int) -> int:
 @unhurried
 @given(data=st.data())
 def test_one_wrong_element_counts_wherever_it_is(dtype: torch.dtype, data: st.DataObject) -> None:
-    """Of any shape and layout: exactly as far as it was moved, whatever stands beside it."""
+    """In any shape and layout the distance is exactly how far the element was moved."""
     shape = data.draw(st.lists(st.integers(1, 13), max_size=4).map(tuple), "shape")
     draws = torch.Generator().manual_seed(data.draw(st.integers(0, 99), "seed"))
     a = torch.randint(-100, 100, shape, generator=draws).to(dtype)
@@ -181,13 +181,13 @@ def test_large_tensors_are_looked_at_to_the_last_element(dtype: torch.dtype, sha
 
 
 @pytest.mark.parametrize("wrong", [0, 1_999_999, 3_000_001])
-def test_millions_of_elements(wrong: int) -> None:
+def test_millions_of_elements_are_measured_fast(wrong: int) -> None:
     a = torch.ones(3_000_002)
     b = a.clone()
     b[wrong] += 2.0**-23
     assert ulps(a, b) == ulps(a.view(2, -1), b.view(2, -1)) == ulps(a, b, False) == 1
 
 
-def test_tensors_that_require_gradients() -> None:
+def test_tensors_that_require_gradients_are_measured() -> None:
     a = torch.ones(2, requires_grad=True)
     assert ulps(a, torch.tensor([1.0, 1.0 + 2.0**-22])) == 2

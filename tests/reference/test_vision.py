@@ -1,4 +1,4 @@
-"""torchvision's models where its operators load, where they do not, and where something else is wrong.
+"""torchvision's models when its operators load, when they do not, and when something else is wrong.
 
 Each test has an interpreter of its own: operators can be registered once a process. Except for the first test the
 torchvision is a fake one, so that these hold on every machine.
@@ -50,8 +50,8 @@ def fake(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_resnet50_is_there() -> None:
-    """With torchvision as it is installed here, whether or not its operators load."""
+def test_resnet50_can_be_built() -> None:
+    """This uses the installed torchvision, whether or not its operators load."""
     script = """
     import json
     from reference.training import vision
@@ -78,7 +78,7 @@ def test_no_schema_is_defined_where_torchvision_imports(fake: Path) -> None:
 
 @pytest.mark.long
 def test_schemas_are_defined_where_operators_do_not_exist(fake: Path) -> None:
-    """And only then is the import tried again; this is how torchvision itself fails."""
+    """Only then the import is tried again. torchvision itself fails like this."""
     (fake / "tv.py").write_text(
         textwrap.dedent("""
         import torch

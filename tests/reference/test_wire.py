@@ -1,4 +1,4 @@
-"""What a role sends arrives as it was: bits, dtype, shape, structure; and shares no memory with its sender."""
+"""A role's values arrive with the same bits, dtype, shape and structure, and share no memory with the sender."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_containers_round_trip(value: object) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
-def test_every_dtype_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+def test_every_dtype_round_trips_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     tensor = torch.arange(math.prod(shape)).reshape(shape).to(dtype)
     assert same(wire.loads(wire.dumps(tensor)), tensor)
 
@@ -148,7 +148,7 @@ def test_a_view_that_requires_gradients_brings_its_own_elements_only() -> None:
     assert len(wire.dumps(torch.ones(1_000_000, requires_grad=True)[:2].detach().requires_grad_())) < 1000
 
 
-def test_a_lazily_negated_tensor() -> None:
+def test_a_lazily_negated_tensor_round_trips() -> None:
     imaginary = torch.tensor([1 + 2j]).conj().imag
     assert wire.loads(wire.dumps(imaginary)).tolist() == [-2.0]
 
@@ -174,7 +174,7 @@ def test_functions_travel_by_name() -> None:
     assert wire.loads(wire.dumps(wire.dumps)) is wire.dumps
 
 
-def test_what_cannot_be_sent_is_refused() -> None:
+def test_a_value_that_cannot_be_pickled_is_refused() -> None:
     with pytest.raises((pickle.PicklingError, AttributeError), match=r"^Can't (pickle|get) .*<lambda>"):
         wire.dumps({"function": lambda: None})
 

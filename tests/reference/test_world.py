@@ -35,7 +35,7 @@ KNOWN = "wanted some of num_worker_threads, rpc_timeout, device_maps, devices, _
 
 
 def outcomes_with(play: Callable[[], object], deadline: float = 30) -> dict[str, object]:
-    """A world of three: ``a`` plays, the others have nothing to do but to shut down with it."""
+    """Run a world of three: ``a`` plays, and the others only shut down with it."""
     with launch({"a": play, "b": roles_plain.nothing, "c": roles_plain.nothing}, deadline=deadline) as world:
         return dict(world.wait())
 
@@ -50,12 +50,12 @@ def without_traceback(outcome: object) -> Raised:
     return Raised(outcome.type, outcome.message)
 
 
-def test_returned() -> None:
+def test_a_role_that_returns_gives_its_value() -> None:
     with launch({"a": roles_plain.name, "b": roles_plain.next_one}) as world:
         assert world.wait() == {"a": Returned("a"), "b": Returned("a")}
 
 
-def test_raised_says_type_message_and_remote_traceback() -> None:
+def test_a_role_that_raises_gives_type_message_and_remote_traceback() -> None:
     outcomes = outcomes_with(roles_plain.unlucky)
     raised = outcomes["a"]
     assert isinstance(raised, Raised)
@@ -77,15 +77,17 @@ def test_raised_says_type_message_and_remote_traceback() -> None:
         (roles_plain.crash, Killed(signal.SIGSEGV), "a was killed by SIGSEGV"),
     ],
 )
-def test_ends_are_told_apart_and_survivors_hear_of_them(play: Callable[[], object], outcome: object, text: str) -> None:
+def test_every_end_has_its_outcome_and_survivors_hear_of_it(
+    play: Callable[[], object], outcome: object, text: str
+) -> None:
     outcomes = outcomes_with(play)
     assert outcomes["a"] == outcome
     assert without_traceback(outcomes["b"]) == lost(text)
     assert without_traceback(outcomes["c"]) == lost(text)
 
 
-def test_survivor_was_in_shutdown_when_it_heard() -> None:
-    """Or on the way there, or just out of it: it is lost only once the survivor's own function is done."""
+def test_a_survivor_in_the_shutdown_hears_of_a_death() -> None:
+    """It may also be just before or after the shutdown: the role is lost only after the survivor's function is done."""
     with launch({"a": roles_plain.kill_oneself_when_b_is_done, "b": roles_plain.be_done}, deadline=10) as world:
         survivor = world.wait()["b"]
     assert isinstance(survivor, Raised)
@@ -99,7 +101,7 @@ def test_a_world_without_its_dead_ends_long_before_its_deadline() -> None:
     assert time.monotonic() - start < 10
 
 
-def test_overdue_with_the_stacks_of_all_threads() -> None:
+def test_an_overdue_role_leaves_the_stacks_of_all_threads() -> None:
     start = time.monotonic()
     outcomes = outcomes_with(roles_plain.wait_for_ever, deadline=1.5)
     assert time.monotonic() - start < 1.5 + 2 + 1
@@ -110,13 +112,13 @@ def test_overdue_with_the_stacks_of_all_threads() -> None:
     assert without_traceback(outcomes["b"]) == lost("a was overdue")
 
 
-def test_overdue_while_holding_the_gil() -> None:
+def test_a_role_that_holds_the_gil_is_overdue_with_stacks() -> None:
     overdue = outcomes_with(roles_plain.hold_the_gil, deadline=1.5)["a"]
     assert isinstance(overdue, Overdue)
     assert "in hold_the_gil" in overdue.stacks
 
 
-def test_overdue_while_stopped() -> None:
+def test_a_stopped_role_is_overdue_with_stacks() -> None:
     with launch(["a", "b"], deadline=1.5) as world:
         world.call("a", roles_plain.nothing)
         os.kill(world.pids["a"], signal.SIGSTOP)
@@ -126,7 +128,7 @@ def test_overdue_while_stopped() -> None:
 
 
 @pytest.mark.long
-def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
+def test_a_role_that_writes_no_stacks_is_overdue_and_killed() -> None:
     start = time.monotonic()
     with launch({"a": roles_plain.be_deaf}, deadline=1.0) as world:
         overdue = world.wait()["a"]
@@ -136,7 +138,7 @@ def test_overdue_and_killed_where_it_does_not_even_say_where_it_is() -> None:
 
 
 def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp_path: Path) -> None:
-    """The launcher would keep a core busy, where a debugger or the kernel holds on to the role."""
+    """Otherwise the launcher would keep a core busy while a debugger or the kernel delays the role's end."""
     process = get_context("forkserver").Process(target=roles_plain.wait_for_ever)
     ours, theirs = Pipe()
     try:
@@ -156,14 +158,14 @@ def test_a_role_that_outlives_its_killing_is_due_again_later_and_not_at_once(tmp
         theirs.close()
 
 
-def test_overdue_by_a_thread_that_never_ends() -> None:
+def test_a_thread_that_never_ends_makes_its_role_overdue() -> None:
     with launch({"a": roles_plain.never_finish}, deadline=1.5) as world:
         overdue = world.wait()["a"]
     assert isinstance(overdue, Overdue)
     assert "_shutdown" in overdue.stacks
 
 
-def test_all_overdue_when_all_hang() -> None:
+def test_roles_that_all_hang_are_all_overdue() -> None:
     with launch({"a": roles_plain.wait_for_ever, "b": roles_plain.wait_for_ever}, deadline=1.5) as world:
         assert {type(outcome) for outcome in world.wait().values()} == {Overdue}
 
@@ -185,7 +187,7 @@ def test_a_value_that_cannot_be_read_here_is_an_exception_of_its_role() -> None:
         assert world.call("a", roles_plain.add, 1, 1) == 2
 
 
-def test_an_exception_without_text() -> None:
+def test_an_exception_whose_text_fails_is_still_reported() -> None:
     raised = outcomes_with(roles_plain.mute)["a"]
     assert without_traceback(raised) == Raised(
         "tests.support.roles_plain.Mute", "(its text cannot be made: ValueError)"
@@ -237,7 +239,7 @@ def test_a_death_is_seen_within_50_ms() -> None:
 
 
 @pytest.mark.long
-def test_64_roles() -> None:
+def test_64_roles_can_call_each_other() -> None:
     names = [f"role{index}" for index in range(64)]
     with launch(dict.fromkeys(names, roles_plain.next_one), deadline=100) as world:
         outcomes = world.wait()
@@ -245,7 +247,7 @@ def test_64_roles() -> None:
 
 
 class TestCalls:
-    def test_values_and_arguments(self) -> None:
+    def test_calls_pass_arguments_and_return_values(self) -> None:
         with launch(["a", "b"]) as world:
             assert world.call("a", roles_plain.add, 2, 3) == 5
             assert world.call("a", roles_plain.name_of, "b") == "b"
@@ -289,18 +291,18 @@ class TestCalls:
                 assert outcomes["a"] == Returned("a")
                 assert without_traceback(outcomes["b"]) == Raised("tests.support.roles_plain.Unlucky", "today")
 
-    def test_a_value_that_cannot_be_sent(self) -> None:
+    def test_a_value_that_cannot_be_sent_fails_its_call(self) -> None:
         with launch(["a"]) as world:
             with pytest.raises(RoleFailed, match=r"^a raised TypeError: cannot pickle '_thread\.lock' object$"):
                 world.call("a", roles_plain.unsendable)
             assert world.call("a", roles_plain.add, 1, 1) == 2
 
-    def test_large_values_both_ways(self) -> None:
+    def test_large_values_are_sent_both_ways(self) -> None:
         with launch(["a"]) as world:
             value = world.call("a", roles_plain.big, 2_000_000)
             assert torch.equal(value, torch.arange(2_000_000, dtype=torch.float64))
 
-    def test_bad_calls(self) -> None:
+    def test_calls_that_cannot_be_made_are_refused(self) -> None:
         with launch(["a"]) as world:
             with pytest.raises(WorldError, match=r"^no role 'z', wanted one of a$"):
                 world.call("z", roles_plain.nothing)
@@ -314,7 +316,7 @@ class TestCalls:
 
 
 class TestNothingIsLeft:
-    def test_after_an_exception_in_the_block(self) -> None:
+    def test_nothing_is_left_after_an_exception_in_the_block(self) -> None:
         with (
             pytest.raises(roles_plain.Unlucky),
             launch({"a": roles_plain.wait_for_ever, "b": roles_plain.nothing}) as world,
@@ -322,14 +324,14 @@ class TestNothingIsLeft:
             raise roles_plain.Unlucky
         assert left_after(set(world.pids.values()), 5) == set()
 
-    def test_after_leaving_without_waiting(self) -> None:
+    def test_nothing_is_left_after_leaving_without_waiting(self) -> None:
         with launch({"a": roles_plain.wait_for_ever}) as world:
             assert is_running(world.pids["a"])
         assert world.outcomes == {"a": Killed(signal.SIGKILL)}
         assert left_after(set(world.pids.values()), 5) == set()
         assert not world.folder.exists()
 
-    def test_of_a_world_that_nobody_closes(self) -> None:
+    def test_nothing_is_left_of_a_world_that_nobody_closes(self) -> None:
         world: World | None = launch({"a": roles_plain.wait_for_ever})
         assert world is not None
         pids, folder = set(world.pids.values()), world.folder
@@ -338,7 +340,7 @@ class TestNothingIsLeft:
         assert left_after(pids, 5) == set()
         assert not folder.exists()
 
-    def test_of_what_a_role_itself_had_started(self) -> None:
+    def test_nothing_is_left_of_what_a_role_had_started(self) -> None:
         with launch(["a", "b"]) as world:
             child = world.call("a", roles_plain.start_a_child)
             assert is_running(child)
@@ -347,8 +349,8 @@ class TestNothingIsLeft:
 
     @pytest.mark.long
     @pytest.mark.kills_launcher
-    def test_when_the_launching_process_is_killed(self) -> None:
-        """Roles that run and one that only waits in shutdown; forkserver and resource tracker end as well."""
+    def test_nothing_is_left_when_the_launching_process_is_killed(self) -> None:
+        """This covers running roles and one that waits in the shutdown, the forkserver and the resource tracker."""
         with launcher() as (process, roles):
             everybody = descendants_of(process.pid)
             assert len(roles) == 3
@@ -358,7 +360,7 @@ class TestNothingIsLeft:
             assert left_after(everybody | roles, 10) == set()
 
     @pytest.mark.long
-    def test_of_the_folders_of_a_killed_process_when_the_next_one_launches(self) -> None:
+    def test_a_killed_process_leaves_no_folder_once_the_next_one_launches(self) -> None:
         before = set(Path(tempfile.gettempdir()).iterdir())
         with launcher() as (process, roles):
             process.kill()
@@ -373,7 +375,7 @@ class TestNothingIsLeft:
 
     @pytest.mark.long
     @pytest.mark.kills_launcher
-    def test_of_a_stopped_role_when_the_launching_process_is_killed(self) -> None:
+    def test_no_stopped_role_is_left_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
             os.kill(min(roles), signal.SIGSTOP)
             process.kill()
@@ -383,7 +385,7 @@ class TestNothingIsLeft:
     @pytest.mark.long
     @pytest.mark.kills_launcher
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
+    def test_nothing_is_left_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
         with launcher() as (process, roles):
             everybody = descendants_of(process.pid) | roles
             process.send_signal(number)
@@ -392,7 +394,7 @@ class TestNothingIsLeft:
             assert left_after(everybody, 10) == set()
 
     @pytest.mark.long
-    def test_by_a_forkserver_that_is_killed(self) -> None:
+    def test_nothing_is_left_by_a_forkserver_that_is_killed(self) -> None:
         with launcher() as (process, roles):
             servers = [pid for pid in children_of(process.pid) if roles & children_of(pid)]
             assert len(servers) == 1
@@ -410,7 +412,7 @@ class launcher:  # noqa: N801 (used like a function)
     """A process that has launched a world of three: (process, pids of its roles)."""
 
     def __init__(self) -> None:
-        # Its temporary files to this test's folder: what it cannot remove when it is killed, pytest will.
+        # Its temporary files go to this test's folder; pytest removes those that a killed process leaves.
         environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.launcher"],
@@ -433,7 +435,7 @@ class launcher:  # noqa: N801 (used like a function)
 
 
 class TestLogs:
-    def test_everything_a_process_writes(self) -> None:
+    def test_a_log_has_everything_that_a_process_writes(self) -> None:
         with launch({"a": roles_plain.speak, "b": roles_plain.nothing}) as world:
             world.wait()
             inside = world.log("a")
@@ -448,12 +450,12 @@ class TestLogs:
         assert {role: world.log(role) for role in "ab"} == inside
         assert all("said to stdout" in log for log in inside.values())
 
-    def test_no_deprecation_warning_of_upstream(self) -> None:
+    def test_a_log_has_no_deprecation_warning_of_upstream(self) -> None:
         with launch({"a": roles_plain.nothing, "b": roles_plain.nothing}) as world:
             world.wait()
             assert world.log("a") == ""
 
-    def test_the_tail_is_kept(self) -> None:
+    def test_the_end_of_a_long_log_is_kept(self) -> None:
         with launch({"a": roles_plain.speak_at_length}) as world:
             world.wait()
         assert world.log("a").endswith("end\n")
@@ -508,7 +510,7 @@ class TestDoors:
         with launch(roles) as world:
             assert world.wait() == {"a": Returned(7.5), "b": Returned(8.0)}
 
-    def test_another_backend(self) -> None:
+    def test_another_backend_can_be_used(self) -> None:
         roles = {"a": roles_plain.backend_in_use, "b": roles_plain.next_one}
         backend = {"num_worker_threads": 4, "messages_to_fail": [], "messages_to_delay": {}, "num_fail_sends": 0}
         before = roles_plain.use_the_faulty_agent
@@ -526,7 +528,7 @@ class TestDoors:
                 world.wait()
             assert left_after(set(world.pids.values()), 5) == set()
 
-    def test_launched_from_a_thread_that_ends(self) -> None:
+    def test_a_world_outlives_the_thread_that_launched_it(self) -> None:
         """The parent-death signal follows threads; roles must not die with the thread that launched them."""
         worlds: list[World] = []
         thread = threading.Thread(target=lambda: worlds.append(launch(["a", "b"])))
@@ -554,7 +556,7 @@ class TestProcesses:
         assert all(x != y for x, y in zip(draws[0]["a"], draws[0]["b"], strict=True))
 
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_threads_of_an_operator(self, threads: int) -> None:
+    def test_operators_use_as_many_threads_as_asked_for(self, threads: int) -> None:
         with launch({"a": roles_plain.threads}, threads=threads) as world:
             assert world.wait() == {"a": Returned((threads, "1"))}
 

@@ -1,4 +1,4 @@
-"""What callers of an @async_execution function get from its future, also if it never completes. torch 2.13.0."""
+"""The answers of @async_execution functions: values, errors, and futures that never complete. torch 2.13.0."""
 
 from __future__ import annotations
 
@@ -159,12 +159,12 @@ class TestNestedCalls:
 
     @pytest.mark.parametrize("count", [3, 4])
     def test_answering_with_the_future_needs_no_threads(self, three: World, count: int) -> None:
-        """What @async_execution is for."""
+        """This is the purpose of @async_execution."""
         assert [each.short for each in self.ask(three, plays.waits_through_a_future, count)] == [(1, "int")] * count
 
 
 def test_a_graceful_shutdown_loses_nothing_that_was_started(tmp_path: Path) -> None:
-    """Calls that nobody awaits, references that nobody keeps, and calls that these make, 12 of each."""
+    """12 calls each: unawaited ones, ones whose result is not kept, and calls that these make."""
     roles = {"a": partial(plays.start_and_leave, str(tmp_path), 12), "b": others.nothing, "c": others.nothing}
     with launch(roles, deadline=30) as world:
         outcomes = world.wait()

@@ -1,4 +1,4 @@
-"""Behaviours of torch that no room of ours needs, pinned: docs/behaviours.md."""
+"""Behaviours of torch that no code here depends on, pinned for docs/behaviours.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def make() -> int:
 
 
 def own_value(timeout: float) -> int:
-    """Runs on the role: what it has made on itself by a call."""
+    """Runs on the role: the value of an object that it has made on itself by a call."""
     rref = rpc.remote("a", make, timeout=timeout)
     value: int = rref.local_value()
     return value

@@ -1,4 +1,4 @@
-"""What torch's DistributedOptimizer does with gradients that a context does not have, and with one context twice."""
+"""torch's DistributedOptimizer with gradients that a context does not have, and with one context twice."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TestChains:
     def test_1000_calls_each_made_by_the_answer_of_the_one_before(self, world: World) -> None:
         assert world.call("a", plays.chain_of_calls, 1000, "b") == 1000
 
-    def test_a_very_long_one_ends_the_process(self) -> None:
+    def test_a_very_long_chain_ends_the_process(self) -> None:
         """torch 2.13.0: each link is completed inside the one before, on one stack, and no exception says that it
         has overflowed: of 8 MiB, 3,000 links pass and 10,000 do not. In rounds there is no limit."""
         with launch(["a"], deadline=60) as long:
@@ -45,7 +45,7 @@ class TestChains:
             assert long.wait() == {"a": Killed(signal.SIGSEGV)}
 
     @pytest.mark.parametrize("at", [0, 500, 999])
-    def test_an_error_runs_through_to_the_end(self, world: World, at: int) -> None:
+    def test_an_error_runs_through_the_chain_to_its_end(self, world: World, at: int) -> None:
         """The text grows by a line and a traceback a link; the first cause stands last but for that."""
         ran, last = world.call("a", plays.failing_chain, 1000, at)
         assert (ran, last.error) == (at, "RuntimeError")
@@ -58,7 +58,7 @@ def opened(count: int) -> list[Future[int]]:
 
 
 class TestFanIn:
-    def test_of_nothing_is_complete(self) -> None:
+    def test_a_fan_in_of_nothing_is_complete(self) -> None:
         collected = collect_all([])
         assert (collected.done(), collected.wait(), wait_all([])) == (True, [], [])
 
@@ -72,20 +72,20 @@ class TestFanIn:
         assert (done, collected.done()) == ([False] * 3, True)
         assert [each.value() for each in collected.wait()] == [0, 1, 2] == wait_all(futures)
 
-    def test_gives_other_futures_than_it_was_given(self) -> None:
+    def test_a_fan_in_gives_other_futures_than_it_was_given(self) -> None:
         (future,) = opened(1)
         collected = collect_all([future])
         future.set_result(1)
         assert collected.wait()[0] is not future
 
-    def test_of_one_future_twice(self) -> None:
+    def test_a_fan_in_takes_one_future_twice(self) -> None:
         (future,) = opened(1)
         collected = collect_all([future, future])
         future.set_result(1)
         assert [each.value() for each in collected.wait()] == [1, 1]
 
     @pytest.mark.parametrize("failing", [(1,), (0, 2), (2, 1), (0, 1, 2)], ids=str)
-    def test_of_exceptions_that_were_set_waits_for_all_and_raises_the_first_of_the_list(
+    def test_a_fan_in_of_set_exceptions_waits_for_all_and_raises_the_first_of_the_list(
         self, failing: tuple[int, ...]
     ) -> None:
         """torch 2.13.0: to a future, an exception that was set is a value; only reading raises it. The type stays."""
@@ -100,7 +100,7 @@ class TestFanIn:
         wanted = (f"future {min(failing)}", "ValueError")
         assert [end(read).short for read in (collected.wait, lambda: wait_all(futures))] == [wanted] * 2
 
-    def test_of_an_error_in_a_callback_ends_at_once(self) -> None:
+    def test_a_fan_in_of_an_error_in_a_callback_ends_at_once(self) -> None:
         """torch 2.13.0: the manual says that `collect_all` is complete when all are."""
         first, second = opened(2)
         collected = collect_all([second, first.then(plays.failing(ValueError("early")))])
@@ -113,8 +113,8 @@ class TestFanIn:
         assert end(collected.wait).text == got.text
 
     @pytest.mark.xfail(strict=True, raises=AssertionError, reason="torch 2.13: set_exception sets a value (PR 50983)")
-    def test_of_an_exception_that_was_set_ends_at_once(self) -> None:
-        """What the manual of `wait_all` promises: that it exits early, whatever the error."""
+    def test_a_fan_in_of_a_set_exception_ends_at_once(self) -> None:
+        """The manual of `wait_all` promises that it exits early, whatever the error."""
         first, second = opened(2)
         collected = collect_all([first, second])
         first.set_exception(ValueError("early"))
@@ -131,7 +131,9 @@ class TestFanIn:
         ],
         ids=str,
     )
-    def test_of_calls(self, world: World, way: str, calls: list[str], wanted: object) -> None:
+    def test_a_fan_in_of_calls_gives_their_results_or_error(
+        self, world: World, way: str, calls: list[str], wanted: object
+    ) -> None:
         got = world.call("a", plays.fan_in, way, calls, "b")
         if isinstance(wanted, str):
             assert got.error == "ValueError"
@@ -140,14 +142,14 @@ class TestFanIn:
             assert got.short == wanted
 
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
-    def test_of_calls_that_all_fail_raises_one_of_them(self, world: World, way: str) -> None:
-        """Whichever came first: the order of the answers is not that of the list."""
+    def test_a_fan_in_of_calls_that_all_fail_raises_one_of_the_errors(self, world: World, way: str) -> None:
+        """It raises the first error to arrive: the order of the answers is not that of the list."""
         got = world.call("a", plays.fan_in, way, ["no"] * 4, "b")
         assert got.error == "ValueError"
         assert [got.text.count(f"\nValueError('call {number}')\n") for number in range(4)].count(1) == 1
 
     @pytest.mark.parametrize("way", ["wait_all", "collect_all"])
-    def test_of_a_failed_call_does_not_wait_for_a_silent_one(self, world: World, way: str) -> None:
+    def test_a_fan_in_with_a_failed_call_does_not_wait_for_a_silent_one(self, world: World, way: str) -> None:
         """The control: two silent ones last until the first timeout, 1 s."""
         early = world.call("a", plays.fan_in, way, ["never", "no", "ok"], "b")
         assert (early.error, early.text.count("call 1") > 0) == ("ValueError", True)
@@ -218,12 +220,12 @@ def assert_as_the_model_says(world: World, tree: Tree) -> None:
 )
 @given(tree=trees())
 def test_random_fan_in_is_what_the_model_says(world: World, tree: Tree) -> None:
-    """After each completed leaf, which futures are complete; at the end what each of them gives."""
+    """Compare the complete futures after each completed leaf, and at the end the result of each."""
     assert_as_the_model_says(world, tree)
 
 
 class TestModel:
-    """The model by hand, and that a wrong one is noticed."""
+    """Check the model by hand, and that a wrong model is noticed."""
 
     SOFT = Leaf(2, "here", True, 0)
     HARD = Leaf(3, "answered", True, 1)

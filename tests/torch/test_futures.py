@@ -85,7 +85,7 @@ class TestCompletion:
         future.set_result(1)
         assert future.wait() == 1
 
-    def test_a_value_too_early(self) -> None:
+    def test_reading_a_value_too_early_is_an_error(self) -> None:
         """torch 2.13.0: an internal assertion that asks for a bug report; afterwards all is as it was."""
         future: Future[Any] = Future()
         early = end(future.value)
@@ -173,7 +173,7 @@ class TestCallbacks:
         assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: ")
 
     def test_that_give_a_future_give_a_future_of_a_future(self) -> None:
-        """Other than `then` of promises elsewhere: the inner one is not waited for."""
+        """Unlike `then` of promises elsewhere, it does not wait for the inner future."""
         inner: Future[Any] = Future()
         outer = completed(1).then(lambda _: inner)
         assert outer.done()
@@ -188,7 +188,7 @@ class TestCallbacks:
         assert plays.callback_under_lock(reentrant) is got
 
     def test_completing_outside_the_lock_is_safe(self) -> None:
-        """As `batch_parameter_server` does."""
+        """`batch_parameter_server` does this."""
         assert plays.callback_outside_lock()
 
 
@@ -213,7 +213,7 @@ class TestOfCalls:
         assert world.call("a", plays.threads_of_callbacks, "b") == (False, True)
 
     def test_callbacks_may_make_calls(self, world: World) -> None:
-        """Also to the callback's own role, and also waiting for them: two roles, 16 threads each."""
+        """Even to the callback's own role, and even if it waits for them: two roles, 16 threads each."""
         found = world.call("a", plays.calls_in_callbacks, "b")
         assert {way: each.short for way, each in found.items()} == dict.fromkeys(
             ("sync", "to itself", "remote", "async"), (13, "int")
@@ -247,10 +247,10 @@ class TestOfCalls:
         assert got.text.startswith(wanted[1])
 
     def test_a_future_is_not_sent_as_an_argument(self, world: World) -> None:
-        """Refused by the caller's own pickler, before anything is sent."""
+        """The caller's own pickler refuses it before anything is sent."""
         assert world.call("a", plays.send_a_future, "b").short == NO_PICKLE
 
     def test_a_future_is_not_sent_as_an_answer(self, world: World) -> None:
-        """The callee's refusal travels."""
+        """The callee refuses it, and the caller gets that error."""
         got = world.call("a", plays.call, plays.returns_a_future, "b")
         assert (got.error, got.text.splitlines()[0]) == (NO_PICKLE[1], f"RuntimeError: {NO_PICKLE[0]}")

@@ -1,4 +1,4 @@
-"""RPC started again: in the same processes, after a crash, and who cannot come back; torch 2.13."""
+"""RPC started again: in the same processes, after a crash, and by a restarted process; torch 2.13."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 0.5
 FRESH = 10
 
 
-def test_three_times_in_the_same_processes() -> None:
+def test_the_same_processes_can_start_rpc_three_times() -> None:
     with idle("ab") as world:
         for generation in range(3):
             stopped = world.run(dict.fromkeys("ab", plays.shutdown))
@@ -36,7 +36,7 @@ def test_three_times_in_the_same_processes() -> None:
         assert world.wait() == dict.fromkeys("ab", Returned(None))
 
 
-def test_twice_without_a_shutdown_is_refused() -> None:
+def test_a_second_start_without_a_shutdown_is_refused() -> None:
     with idle("a") as world:
         again = world.call("a", plays.start, "a", 0, 1, str(world.folder / "again"))
         assert (again.error, again.text) == ("RuntimeError", "RPC is already initialized")
@@ -54,7 +54,7 @@ def test_a_process_keeps_its_rank_for_life() -> None:
         assert world.call("a", plays.ask, "z").value == 2.0
 
 
-def test_a_crashed_world_and_then_a_fresh_one() -> None:
+def test_a_fresh_world_can_follow_a_crashed_one() -> None:
     roles = {"a": simple.next_one, "b": simple.next_one, "c": simple.next_one}
     with launch(["a", "b", "c"]) as world:
         world.call("b", simple.nothing)
@@ -69,7 +69,7 @@ def test_a_crashed_world_and_then_a_fresh_one() -> None:
 
 
 def survivor_and_restarted(world: World, fresh: World, generation: int | None) -> dict[str, Outcome]:
-    """``a`` has lived through one start more than ``b``, who was killed and is another process now."""
+    """``a`` has been through one start more than ``b``, which was killed and is another process now."""
     kill(world, "b")
     for who, role in ((world, "a"), (fresh, "b")):
         assert who.call(role, partial(plays.shutdown, graceful=False)).error == ""
@@ -93,7 +93,7 @@ def survivor_and_restarted(world: World, fresh: World, generation: int | None) -
 
 
 def test_a_restarted_process_cannot_come_back() -> None:
-    """Both hang in `init_rpc`, also with a timeout: each counts its own starts, and waits under another number.
+    """Both hang in `init_rpc`, even with a timeout: each counts its own starts, and waits under another number.
 
     `world` starts a fresh one instead. With an agreed number, which is private, they meet.
     """

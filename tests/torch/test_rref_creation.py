@@ -52,7 +52,7 @@ class TestRaises:
 
 
 class TestLost:
-    """Its request never executes."""
+    """The request that creates the RRef never executes."""
 
     def test_all_uses_fail_and_say_so(self, tmp_path: Path) -> None:
         text = f"Drop site={SITE} role=a nth=2 side=request"
@@ -76,8 +76,8 @@ class TestLost:
 
 
 class TestLate:
-    def test_made_after_the_callers_timeout(self) -> None:
-        """Its caller never has it, and the owner keeps it. Not dropped here: that may end the process."""
+    def test_an_rref_may_be_made_after_its_callers_timeout(self) -> None:
+        """The caller never gets it, and the owner keeps it. Dropping it here might end the process."""
         with idle() as world:
             assert world.call("a", plays.create_with, "k", "b", plays.make_late, 5, 0.3).error == ""
             assert world.call("b", plays.await_entered)
@@ -89,7 +89,7 @@ class TestLate:
             assert (world.call("a", plays.fetch, "k").text, world.call("b", plays.executed)) == (NOT_MADE, ["make"])
             keeps(world, "b", 1, 1, 0)
 
-    def test_fetched_with_a_shorter_patience(self) -> None:
+    def test_a_fetch_with_a_shorter_timeout_fails_and_a_later_one_succeeds(self) -> None:
         """The creation goes on: the next fetch has the value."""
         with idle("ab") as world:
             world.call("a", plays.create_with, "k", "b", plays.make_late, 5)
@@ -102,8 +102,8 @@ class TestLate:
             world.call("a", plays.drop, "k")
             keeps(world, "b", 0, 0, 0)
 
-    def test_dropped_before_it_is_confirmed(self) -> None:
-        """It is made all the same, and given up then."""
+    def test_an_rref_may_be_dropped_before_it_is_confirmed(self) -> None:
+        """The object is made nevertheless, and then freed."""
         with idle("ab") as world:
             world.call("a", plays.create_and_drop, "b")
             assert world.call("b", plays.await_entered)
@@ -114,7 +114,7 @@ class TestLate:
             keeps(world, "b", 0, 0, 0)
             assert world.call("b", plays.executed) == ["make"]
 
-    def test_an_own_one_that_is_late(self) -> None:
+    def test_an_own_rref_that_is_late_cannot_be_fetched(self) -> None:
         """Upstream's issue 71029 says that fetching it ends the process: here it is an error, and the role goes on, as
         long as it does not drop it."""
         with idle("a") as world:

@@ -1,4 +1,4 @@
-"""RRefs that travel: forks counted at their owner, also when owners and users die or messages are lost; torch 2.13."""
+"""RRefs that are passed on: the owner counts forks, even if roles die or messages are lost; torch 2.13."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from reference.world import World, launch
 from tests.support import roles_rrefs as plays
 from tests.support.idle import AT_ONCE, EARLY, GONE, LATE, idle, keeps, kill
 
-# What a message is late by; and after how long RPC repeats one of its own that was lost (seconds).
+# The delay of a message, and the time after which RPC repeats a lost one of its own (seconds).
 SECONDS = 0.5
 RETRY = 0.9
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """``b`` owns; nobody dies, and each test leaves nothing."""
+    """``b`` owns the objects. No role dies, and each test leaves nothing."""
     with idle("abcd", deadline=600) as started:
         yield started
 
@@ -37,7 +37,7 @@ def clean(world: World) -> Iterator[World]:
 
 
 def spread(world: World) -> None:
-    """``a`` has the RRef made, ``c`` has it from ``a`` and ``d`` from ``c``."""
+    """``a`` has the RRef made and passes it to ``c``, which passes it to ``d``."""
     world.call("a", plays.create, "k", "b", 7)
     keeps(world, "b", 1, 1, 0)
     assert world.call("a", plays.pass_on, "k", "c").error == ""
@@ -46,7 +46,7 @@ def spread(world: World) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations("acd")), ids="".join)
-def test_a_third_and_a_fourth_worker_and_every_order_of_dropping(clean: World, order: tuple[str, ...]) -> None:
+def test_every_order_of_dropping_by_four_workers_frees_the_object(clean: World, order: tuple[str, ...]) -> None:
     spread(clean)
     for number, role in enumerate(order):
         assert [clean.call(each, plays.fetch, "k").value for each in order[number:]] == [7] * (3 - number)
@@ -55,8 +55,8 @@ def test_a_third_and_a_fourth_worker_and_every_order_of_dropping(clean: World, o
         keeps(clean, "b", *((1, left, 0) if left else (0, 0, 0)))
 
 
-def test_back_to_the_owner(clean: World) -> None:
-    """It holds the object itself: that is no fork and is not counted, and it outlives every user."""
+def test_an_rref_can_be_passed_back_to_its_owner(clean: World) -> None:
+    """The owner has the object itself: that is no fork, is not counted, and outlives every user."""
     spread(clean)
     assert clean.call("d", plays.use_by_owner, "k", "b").value == 7
     keeps(clean, "b", 1, 3, 0)
@@ -83,7 +83,7 @@ def test_one_that_only_its_owner_knows_is_not_counted(clean: World) -> None:
     clean.call("b", plays.drop, "own")
 
 
-def test_passed_on_and_dropped_at_once(clean: World) -> None:
+def test_an_rref_can_be_passed_on_and_dropped_at_once(clean: World) -> None:
     """The parent's fork stays until the child has its own."""
     for number in range(10):
         clean.call("a", plays.create, "k", "b", number)
@@ -94,7 +94,7 @@ def test_passed_on_and_dropped_at_once(clean: World) -> None:
 
 
 class TestCycle:
-    """Two objects of two owners that hold an RRef to each other: nobody else has one."""
+    """Two objects of two owners have an RRef to each other, and no other role has one."""
 
     def test_is_kept_for_good(self) -> None:
         with idle() as world:
@@ -118,7 +118,7 @@ class TestCycle:
 
 
 def others(world: World) -> None:
-    """DelayedReplies RRefs of ``b`` and ``c`` come and go, and everybody collects garbage: what is left then, stays."""
+    """Other RRefs of ``b`` and ``c`` are made and dropped, and all roles collect garbage: what is left then, stays."""
     for owner in "bc":
         for role in "abc":
             world.call(role, plays.collect)
@@ -163,14 +163,14 @@ class TestDeadUser:
 
 
 def contexts(world: World, role: str, wanted: int) -> None:
-    """So many autograd contexts, at most 10 s from now."""
+    """Wait at most 10 s until the role has ``wanted`` autograd contexts."""
     due = time.monotonic() + 10
     while world.call(role, plays.contexts) != wanted:
         assert time.monotonic() < due
 
 
 def user_dies(world: World) -> None:
-    """``c`` has the only fork of an object of ``b``'s, and is killed."""
+    """``c`` has the only fork of an object of ``b``, and is killed."""
     world.call("a", plays.create, "k", "b", 7)
     world.call("a", plays.pass_on_and_drop, "k", "c")
     keeps(world, "b", 1, 1, 0)
@@ -182,7 +182,7 @@ def user_dies(world: World) -> None:
 
 
 def keeps_or_fewer(world: World) -> None:
-    """Until the later one is gone, at most 10 s."""
+    """Wait at most 10 s until the later one is gone."""
     due = time.monotonic() + 10
     while world.call("b", plays.counts)[0] > 1:
         assert time.monotonic() < due
@@ -204,7 +204,7 @@ class TestDeadOwner:
             assert world.call("a", plays.ask, "c") == 2
 
     def test_passing_it_on_blocks_until_the_timeout(self) -> None:
-        """Of who passes it on: the receiver waits for the owner's confirmation, never executes, and keeps one."""
+        """It blocks the sender: the receiver waits for the owner's answer, never executes, and keeps one context."""
         with idle() as world:
             world.call("a", plays.create, "k", "b", 7)
             kill(world, "b")
@@ -266,9 +266,9 @@ LOSSES: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("text", LOSSES)
 def test_four_workers_whose_messages_are_lost_or_late_leave_nothing(tmp_path: Path, text: str) -> None:
-    """In every role, each is repeated or waited for: values are right, and the owner ends with none.
+    """Every lost message is repeated, and every late one waited for: values are right, and the owner ends with none.
 
-    That each type bites alone is shown, beside a healthy run, in test_messages.py.
+    test_messages.py shows that each type alone takes effect, beside a healthy run.
     """
     with scope(Plan.parse(text), tmp_path) as arguments, launch(list("abcd"), **arguments) as world:
         world.call("a", plays.create, "k", "b", 7)

@@ -1,4 +1,4 @@
-"""RRefs as values: what one says of itself, copies, parameters, and what is refused; torch 2.13."""
+"""RRefs as values: their descriptions, copies, parameters, and refused uses; torch 2.13."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ID = r"GloballyUniqueId\(created_on={}, local_id=\d+\)"
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """``a`` holds an RRef ``k`` of ``b``'s and one of its own, ``own``; nobody dies."""
+    """``a`` has an RRef ``k`` to an object of ``b`` and one to its own, ``own``. No role dies."""
     with idle("abc", deadline=600) as started:
         started.call("a", plays.create, "k", "b", 1)
         started.call("a", plays.create_own, "own", plays.Node(2))
@@ -37,7 +37,7 @@ def test_pickling_outside_rpc_is_refused(world: World, way: str, key: str) -> No
     assert world.call("a", plays.fetch, key).error == ""
 
 
-def test_what_a_user_says(world: World) -> None:
+def test_a_users_rref_describes_itself(world: World) -> None:
     said = world.call("a", plays.identity, "k")
     rref, fork = ID.format(0), ID.format(0)
     assert re.fullmatch(rf"UserRRef\(RRefId = {rref}, ForkId = {fork}\)", said["repr"])
@@ -51,7 +51,7 @@ def test_what_a_user_says(world: World) -> None:
     )
 
 
-def test_what_an_owner_says(world: World) -> None:
+def test_an_owners_rref_describes_itself(world: World) -> None:
     said = world.call("a", plays.identity, "own")
     assert re.fullmatch(rf"OwnerRRef\({ID.format(0)}\)", said["repr"])
     assert (said["is_owner"], said["owner"], said["owner_name"], said["confirmed"]) == (True, ("a", 0), "a", True)
@@ -106,7 +106,7 @@ def test_gradients_reach_a_parameter_that_was_fetched(world: World) -> None:
     assert world.call("a", plays.trained, "b")["fetched"] == [6.0, 6.0]
 
 
-def test_after_the_shutdown() -> None:
+def test_after_the_shutdown_rrefs_cannot_be_used() -> None:
     """An owner cannot even reach its own object any more; a new RRef is made all the same."""
     with idle("ab") as world:
         outcomes = world.run({"a": partial(plays.use_after_shutdown, "b"), "b": rpc.shutdown})

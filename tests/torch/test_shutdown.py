@@ -1,4 +1,4 @@
-"""The shutdown with somebody dead, stopped or cut off: torch's own, with a bound, beside what `world` does.
+"""The shutdown with a dead, stopped or cut-off role: torch's own, with a timeout, and the one of `world`.
 
 torch 2.13. The leader is ``a``, the smallest name. Seconds are upper bounds with room for a busy machine; what waits
 for ever is `Overdue` at a deadline of `WAIT`.
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 # The limit that a shutdown is given, and RPC's own (seconds).
 LIMIT = 0.3
 RPC_LIMIT = 1.5
-# How long something is watched that waits for ever.
+# Seconds to watch something that waits forever.
 WAIT = 1.0
 
 within = partial(plays.shutdown, timeout=LIMIT)
@@ -43,13 +43,13 @@ def only(folder: Path, event: str) -> Event:
 
 
 def left(folder: Path) -> dict[str, float]:
-    """When each role had nobody to wait for any more."""
+    """When each role had no other role to wait for any more."""
     return {each.role: each.time for each in ledger.read(folder).of("left")}
 
 
 class TestHealthy:
-    def test_together_and_then_once_more(self) -> None:
-        """Once: the second is refused at once, in every role, with or without grace."""
+    def test_a_second_shutdown_is_refused(self) -> None:
+        """The second one is refused at once, in every role, with or without grace."""
         with idle() as world:
             first = world.run(dict.fromkeys("abc", plays.shutdown))
             assert [of(first, role).error for role in "abc"] == ["", "", ""]
@@ -61,7 +61,7 @@ class TestHealthy:
                 }
 
     def test_a_role_that_shuts_down_itself_leaves_world_nothing_to_shut_down(self) -> None:
-        """Whose error is seen first is chance; it is nobody's silent success."""
+        """Which role's error is seen first is chance; no role succeeds silently."""
         with launch(dict.fromkeys("ab", plays.shutdown), deadline=30) as world:
             outcomes = world.wait()
         texts = {outcome.message for outcome in outcomes.values() if isinstance(outcome, Raised)}
@@ -80,7 +80,7 @@ class TestHealthy:
 
 
 class TestDeadFollower:
-    def test_torch_waits_for_ever(self) -> None:
+    def test_torch_waits_forever_for_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             start = time.monotonic()
@@ -92,7 +92,7 @@ class TestDeadFollower:
     @pytest.mark.xfail(
         reason="pytorch 40936: RPC knows that the peer is dead, and waits for it", strict=True, raises=AssertionError
     )
-    def test_torch_ends_with_an_error(self) -> None:
+    def test_torch_ends_with_an_error_after_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", plays.shutdown), deadline=WAIT)
@@ -100,7 +100,7 @@ class TestDeadFollower:
 
     @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
-        """The leader after its limit; another follower after that and twice RPC's own, in a store's wait."""
+        """The leader ends after its timeout; another follower after that plus twice RPC's own, in a store's wait."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", within))
@@ -112,7 +112,7 @@ class TestDeadFollower:
         assert (follower.error, follower.text) == ("RuntimeError", "Wait timeout")
         assert LIMIT + RPC_LIMIT - 2 * EARLY <= follower.seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
-    def test_torch_without_grace(self) -> None:
+    def test_torch_without_grace_does_not_wait_for_a_dead_follower(self) -> None:
         with idle() as world:
             kill(world, "b")
             outcomes = world.run(dict.fromkeys("ac", partial(plays.shutdown, graceful=False)))
@@ -129,7 +129,7 @@ class TestDeadFollower:
 
 
 class TestDeadLeader:
-    def test_torch_when_it_was_dead_before(self) -> None:
+    def test_torch_fails_if_the_leader_was_dead_before(self) -> None:
         with idle() as world:
             kill(world, "a")
             outcomes = world.run(dict.fromkeys("bc", plays.shutdown))
@@ -137,7 +137,7 @@ class TestDeadLeader:
             assert of(outcomes, role).text.startswith(GONE)
             assert of(outcomes, role).seconds < AT_ONCE
 
-    def test_torch_when_it_dies_while_others_wait(self) -> None:
+    def test_torch_waits_if_the_leader_dies_during_the_shutdown(self) -> None:
         with idle() as world:
             play = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": plays.shutdown, "c": plays.shutdown}
             outcomes = world.run(play, deadline=WAIT)
@@ -145,8 +145,8 @@ class TestDeadLeader:
         assert all(overdue_in(outcomes[role], "_all_gather") for role in "bc")
 
     @pytest.mark.long
-    def test_torch_when_it_dies_while_others_wait_with_a_limit(self) -> None:
-        """They do not say that the leader is gone, and wait for a store besides."""
+    def test_torch_with_a_timeout_ends_if_the_leader_dies_during_the_shutdown(self) -> None:
+        """Their errors do not say that the leader is gone, and they wait for a store in addition."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
         for role in "bc":
@@ -166,7 +166,7 @@ class TestDeadLeader:
 
 
 class TestPaused:
-    def test_world_waits_for_a_pause_to_end(self, tmp_path: Path) -> None:
+    def test_world_waits_for_a_paused_role(self, tmp_path: Path) -> None:
         with (
             scope(Plan.parse("Pause role=b at=shutdown@a seconds=0.7"), tmp_path) as arguments,
             launch(dict.fromkeys("abc", simple.nothing), deadline=30, **arguments) as world,
@@ -179,7 +179,7 @@ class TestPaused:
 
     @pytest.mark.long
     def test_torch_with_a_limit(self) -> None:
-        """The leader gives up after its limit, and once more that for the news of it."""
+        """The leader gives up after its timeout, and waits as long again to report it."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             os.kill(world.pids["b"], signal.SIGSTOP)
             leader = of(world.run({"a": within, "c": within}), "a")
@@ -205,7 +205,7 @@ class TestPartition:
 
     @contextmanager
     def world(self, folder: Path, text: str, deadline: float) -> Iterator[World]:
-        """Idle roles on a network of their own, of which ``b`` is cut off when it says so."""
+        """Idle roles on a network of their own, from which ``b`` is cut off when it reports its step."""
         with (
             scope(Plan.parse(text), folder, list("abc")) as arguments,
             launch(list("abc"), deadline=deadline, **arguments) as world,
@@ -218,7 +218,7 @@ class TestPartition:
 
     CUT = "Partition role=b direction=both at=step:1@b"
 
-    def test_world_waits_for_it_to_heal(self, tmp_path: Path) -> None:
+    def test_world_waits_for_a_partition_to_heal(self, tmp_path: Path) -> None:
         with self.world(tmp_path, f"{self.CUT} seconds=0.7", 30) as world:
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         assert int(only(tmp_path, "effective").details["packets"]) > 0
@@ -227,7 +227,7 @@ class TestPartition:
         assert healed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < healed.time + 5
 
     def test_world_ends_at_its_deadline(self, tmp_path: Path) -> None:
-        """Nobody is dead, and all wait."""
+        """No role is dead, and all wait."""
         start = time.monotonic()
         with self.world(tmp_path, self.CUT, 4) as world:
             outcomes = world.wait()

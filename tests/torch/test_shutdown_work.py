@@ -1,4 +1,4 @@
-"""The shutdown with work in flight: with grace nothing that was started is lost, without it answers are."""
+"""The shutdown with work in flight: with grace no started work is lost, without it answers are."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.roles_plain import nothing
 CALLS = 8
 
 
-def test_calls_that_nobody_waits_for() -> None:
-    """All roles are in the shutdown, none of the calls has executed: then all do."""
+def test_a_graceful_shutdown_executes_calls_that_nobody_waits_for() -> None:
+    """When all roles are in the shutdown, no call has executed yet; then all do."""
     with idle() as world:
         outcomes = world.run(
             {
@@ -36,7 +36,7 @@ def test_calls_that_nobody_waits_for() -> None:
         assert [leader.error, of(outcomes, "b").error, of(outcomes, "c").error] == ["", "", ""]
 
 
-def test_nested_calls() -> None:
+def test_a_graceful_shutdown_executes_nested_calls() -> None:
     """The second call is sent when its sender, its caller and its callee already wait in the shutdown."""
     with idle() as world:
         outcomes = world.run(
@@ -50,7 +50,7 @@ def test_nested_calls() -> None:
         assert world.call("a", plays.executed) == world.call("c", plays.executed) == list(range(CALLS))
 
 
-def test_a_call_that_is_never_answered_holds_it_until_its_timeout_and_is_forgotten() -> None:
+def test_a_call_that_is_never_answered_holds_the_shutdown_until_its_timeout() -> None:
     """No exception, not even of the call that failed."""
     with idle("ab", options={"rpc_timeout": 1.0}) as world:
         begin = time.monotonic()
@@ -76,13 +76,13 @@ def test_without_grace_calls_execute_and_their_answers_are_lost() -> None:
 
 
 def left(folder: Path, role: str) -> tuple[int, int, int, int]:
-    """(owner RRefs, forks, own pending ones, autograd contexts) when ``role`` had nobody to wait for any more."""
+    """(owner RRefs, forks, own pending ones, autograd contexts) when ``role`` had no other role to wait for."""
     (found,) = (each.details for each in ledger.read(folder).of("left") if each.role == role)
     names = ("num_owner_rrefs", "num_forks", "num_pending_users", "num_autograd_contexts")
     return tuple(found[name] for name in names)  # type: ignore[return-value]
 
 
-def test_dropped_rrefs(tmp_path: Path) -> None:
+def test_a_graceful_shutdown_leaves_no_dropped_rrefs(tmp_path: Path) -> None:
     """With grace the owner has none left. A user that leaves without it leaves those that it still holds."""
     leak = "Detected RRef Leaks during shutdown"
     with (
