@@ -16,17 +16,17 @@ from tests.mutants.checkout import copied
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import PRELOADED, Nursery, Trial, tried
 
-# Two more than cores: many a killer only waits for what a bug has lost.
+# Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 class Unhealthy(RuntimeError):
-    """The killers do not all pass on the code as it is: nothing can be learnt from planting bugs."""
+    """Some killers fail on the healthy code, so planting bugs would prove nothing."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one mutant."""
+    """The result of trying one mutant."""
 
     mutant: Mutant
     trial: Trial
@@ -37,10 +37,10 @@ class Result:
 
 
 def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float:
-    """Run the killers on the code as it is; the seconds that took. Raises Unhealthy."""
+    """Run the killers on the healthy code and return the seconds that took. Raises Unhealthy."""
     begun = time.monotonic()
     tests = list(dict.fromkeys(killers))
-    # By turns: killers of one file, which often take equally long, go to different workers.
+    # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
     with _nurseries(workers) as (pool, nurseries):
         for trial in pool.map(partial(_on_copy, nurseries, root), shares):
@@ -53,7 +53,7 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """All of them, several at a time, as they end; first those that wait for their limit."""
+    """Try all mutants, several at a time, and yield results as they end. Those that hang until their limit go first."""
     ordered = sorted(mutants, key=lambda each: not each.hangs)
     with _nurseries(workers) as (pool, nurseries):
         running: dict[Future[Trial], Mutant] = {
@@ -83,7 +83,7 @@ def _nurseries(workers: int) -> Iterator[tuple[ThreadPoolExecutor, Nurseries]]:
 
 
 def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
-    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+    """Run the tests on a copy of the healthy code; or, with a bug planted, until the first test fails."""
     with copied(root) as place:
         try:
             if mutant is not None:
@@ -95,14 +95,14 @@ def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mut
             trial = tried(nursery, place, tests, all_of_them=mutant is None)
         finally:
             nurseries.put(nursery)
-    if mutant is not None and trial.hung and not mutant.hangs:  # as it also would where the machine is too slow
+    if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too
         return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
     return trial
 
 
 @dataclass(frozen=True)
 class Promise:
-    """Something that must always hold. ``broken_in``: whether a trial shows that it was this that failed."""
+    """A property that must always hold. ``broken_in``: whether a trial shows that it failed."""
 
     name: str
     broken_in: Callable[[Trial], bool]

@@ -1,4 +1,4 @@
-"""Bugs in the command lines of `python -m faults`: what is refused, what is said, and the exit statuses."""
+"""Bugs in the command lines: refusals, messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OF_STATUSES = (
         "        return {True: 0, False: 1, None: 2}[self.passed]",
         "        return {True: 0, False: 1, None: 0}[self.passed]",
         (f"{_STATUSES}::test_check_of_what_is_unknown",),
-        "who cannot tell says pass",
+        "an unknown verdict is printed as pass",
     ),
     Mutant(
         "wrong-is-no-defect",
@@ -145,7 +145,7 @@ _OF_STATUSES = (
         "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 2",
         "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 0",
         (f"{_BAD}[fly]",),
-        "what was refused, and never ran, has passed",
+        "a refused run, which never ran, passes",
     ),
     Mutant(
         "interrupted-is-status-0",
@@ -161,7 +161,7 @@ _OF_STATUSES = (
         "        sys.stdout.flush()\n",
         "",
         (f"{_STATUSES}::test_what_cannot_be_printed_is_no_pass[faults]",),
-        "a verdict that nobody could read has passed",
+        "a verdict that cannot be read passes",
     ),
     Mutant(
         "sigterm-not-handled",
@@ -169,7 +169,7 @@ _OF_STATUSES = (
         "SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
         "SIGNALS = (signal.SIGINT, signal.SIGHUP)",
         (f"{_INTERRUPTED}::test_each_signal_interrupts_what_listens",),
-        "what a time limit ends leaves its script running",
+        "a command that a time limit ends leaves its script running",
     ),
     Mutant(
         "sighup-not-handled",
@@ -185,7 +185,7 @@ _OF_STATUSES = (
         "    interrupts.leave_at_once()\n    _open_streams()",
         "    interrupts.leave_to_torchrun()\n    _open_streams()",
         (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),
-        "what a time limit ends is ended in the middle, with its folders and its forkserver",
+        "a command that a time limit ends leaves its folders and its forkserver",
     ),
 )
 
@@ -229,7 +229,7 @@ _OF_WORDS = (
         "    if options.healthy:",
         "    if options.healthy or options.plan is None:",
         (f"{_BAD}[prepare x]", f"{_BAD}[run --script true]"),
-        "who forgets the plan is told that all is well",
+        "a run without a plan passes",
     ),
     Mutant(
         "healthy-drops-the-plan",
@@ -305,7 +305,7 @@ _OF_VERDICTS = (
         "        recorded=True,\n",
         "",
         (f"{_STATUSES}::test_run_of_a_script[no-rpc]",),
-        "of a healthy script nobody looks for what it has called",
+        "calls of a healthy script are not recorded",
     ),
     Mutant(
         "healthy-not-recorded",
@@ -313,7 +313,7 @@ _OF_VERDICTS = (
         "deadline=options.deadline, recorded=True)",
         "deadline=options.deadline)",
         (f"{_STATUSES}::test_run_of_a_tutorial_that_is_healthy",),
-        "of a healthy tutorial nobody sees a call",
+        "calls of a healthy tutorial are not recorded",
     ),
     Mutant(
         "healthy-not-said",
@@ -357,7 +357,7 @@ _OF_PAGES = (
         '        return temporary_folders.make("world-")',
         '        place = temporary_folders.make("world-")\n        place.chmod(0o755)\n        return place',
         ("tests/project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
-        "everybody on the machine can read a world's rendezvous",
+        "every user of the machine can read a world's rendezvous",
     ),
     Mutant(
         "dash-m-taken-for-a-command",
@@ -473,7 +473,7 @@ _OF_FOLDERS = (
         "        scratch.chmod(mode)",
         "        scratch.chmod(0o644)",
         ("tests/reference/test_atomic_file.py::test_a_file_keeps_its_permissions[384]",),
-        "`--save` opens a private file to everybody",
+        "`--save` makes a private file readable for every user",
     ),
     Mutant(
         "anybodys-memory-is-a-leak",
@@ -497,7 +497,7 @@ _OF_FOLDERS = (
         "    if (place / MARK).exists() or (ledgers",
         "    if (place / PLAN).exists() or (ledgers",
         (f"{_KEPT}::test_a_plan_that_the_user_has_written_is_never_replaced",),
-        "a plan that somebody has written by hand is overwritten",
+        "a plan that the user has written is overwritten",
     ),
     Mutant(
         "any-lines-are-a-ledger",
@@ -529,7 +529,7 @@ _OF_FOLDERS = (
         "        found |= more",
         "        break",
         ("tests/faults/test_tied_processes.py::test_wards_end_with_a_process_that_is_killed",),
-        "what a script has started with another environment outlives it",
+        "processes that a script has started with another environment outlive it",
     ),
     Mutant(
         "folder-of-the-living-removed",
@@ -569,7 +569,7 @@ _OF_FOLDERS = (
         "    elif time.monotonic() - _last >= TOGETHER:",
         "    else:",
         (f"{_INTERRUPTED}::test_several_signals_in_a_row_interrupt_once",),
-        "a second Ctrl-C ends the removing that the first one has begun",
+        "a second Ctrl-C interrupts the cleanup after the first",
     ),
     Mutant(
         "held-in-one-thread-alone",
