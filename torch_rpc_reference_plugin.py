@@ -13,22 +13,22 @@ import pytest
 
 from torch_rpc_reference_startup import give_back, hiding, say
 
-# pytest's own command does not look for modules in the folder that it is started in; the tests there may do.
+# The command `pytest` does not look for modules in its current folder, but the tests there may.
 HIDDEN = hiding(os.getcwd())  # noqa: PTH109
 
 if not HIDDEN:
-    give_back()  # pytest imports plugins by itself, to rewrite their assertions
+    give_back()  # pytest imports plugins by an importer of its own, to rewrite their assertions
 
 pytest_plugins = [] if HIDDEN else ["faults.pytest_plugin"]
 
-# Now, because pytest may end by an option that it does not know without the plugin; of xdist's processes one says it.
+# Printed now, because without the plugin pytest may end by an unknown option. xdist's workers do not print it again.
 if HIDDEN and "PYTEST_XDIST_WORKER" not in os.environ:
     say(f"its pytest plugin is not used: {HIDDEN}")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests() -> Generator[None, object, object]:
-    """Name a module that a conftest.py could not import: pytest ends then, before its summary."""
+    """Name the hidden module if a conftest.py cannot import it, because pytest then ends before its summary."""
     try:
         return (yield)
     except Exception:
@@ -38,14 +38,14 @@ def pytest_load_initial_conftests() -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
-    """Name a module that the tests themselves could not import."""
+    """Name the hidden module if the tests failed, because they may not have been able to import it."""
     late = _late()
     if late and exitstatus:
         terminalreporter.write_line(f"torch-rpc-reference: {late}")
 
 
 def _late() -> str:
-    """Which module hides a package of this project, but came too late, because the plugin has imported its own."""
+    """Name a module that hides a package of this project, but came too late: the plugin has imported the package."""
     late = "" if HIDDEN else hiding()
     choice = "tests that import the former need -p no:torch_rpc_reference_plugin"
     return late and f"{late}, but its pytest plugin was imported first: {choice}"

@@ -3,10 +3,10 @@
 The packages here are called `faults` and `reference`. Another project may have modules of the same names, and Python
 imports those that come first on its path: `hiding` finds them.
 
-``faults.pth`` and ``faults/startup`` import this module where FAULTS_RUN is set. They run in programs that know nothing
-of this project, so nothing here may break one: an error is one line on standard error.
+``faults.pth`` and ``faults/startup`` import this module if FAULTS_RUN is set. They run in programs that know nothing of
+this project, so nothing here may break a program: an error is one line on standard error.
 
-PYTEST_DONT_REWRITE: pytest would warn that this is imported before it can look for assertions in it.
+PYTEST_DONT_REWRITE: otherwise pytest would warn that it cannot rewrite the assertions of a module imported already.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _said: list[str] = []
 
 
 def hiding(*first: str) -> str:
-    """Which module of another project hides one of these packages, and where; empty if none does.
+    """Name the module of another project that hides one of these packages, and its place; empty if none does.
 
     ``first``: folders that will come before all others on Python's path.
     """
@@ -41,19 +41,20 @@ def hiding(*first: str) -> str:
 
 
 def _is_of_this_project(name: str, spec: ModuleSpec) -> bool:
-    """A checkout's package and the installed one are both: this file lies beside them."""
+    """Whether a package is this project's, in a checkout or installed: this file lies beside it."""
     folder, file = os.path.split(spec.origin or "")
     beside = os.path.join(os.path.dirname(folder), os.path.basename(__file__))  # noqa: PTH118, PTH119, PTH120
     return os.path.basename(folder) == name and file == "__init__.py" and os.path.exists(beside)  # noqa: PTH110, PTH119
 
 
 def say(text: str) -> None:
-    """Write one line to standard error, once a process; printable and bounded, which a file's name need not be."""
+    """Write one line to standard error, once per process. It is made printable and bounded, because it may contain any
+    file name."""
     line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
     if line in _said:
         return
     _said.append(line)
-    with suppress(OSError):  # it is closed
+    with suppress(OSError):  # standard error is closed
         shown = line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 4 :]}"
         os.write(2, f"torch-rpc-reference: {shown}\n".encode(errors="backslashreplace"))
 
@@ -61,8 +62,8 @@ def say(text: str) -> None:
 class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Takes this project's modules out of `sys.modules` until somebody imports `faults`.
 
-    They are loaded before Python knows the program's own folder. If the program has a `faults` of its own there, it
-    has to find that one.
+    They are loaded before Python knows the program's own folder. If that folder has a module `faults`, the program has
+    to find that one.
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return ModuleSpec(name, self, origin=self.kept[name].__file__, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        if self in sys.meta_path:  # not sooner: `python -m` only looks, and then imports
+        if self in sys.meta_path:  # not in `find_spec`, because `python -m` calls that twice, and imports then
             sys.meta_path.remove(self)
         sys.modules.update(self.kept)
         return self.kept[spec.name]
@@ -89,8 +90,11 @@ class _Keeper(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def give_back() -> None:
-    """Put this project's modules back, for an importer that would not ask for them, but load them a second time. Nor
-    would it ask `autostart`, which installs the plan before others of them are imported: so that is done now."""
+    """Put this project's modules back, for an importer that does not ask `_Keeper`, but would load them a second time.
+
+    Such an importer does not ask `autostart` either, which has to install the plan before other modules are imported.
+    So it is installed now.
+    """
     for each in [each for each in sys.meta_path if isinstance(each, _Keeper)]:
         sys.meta_path.remove(each)
         sys.modules.update(each.kept)
@@ -100,8 +104,8 @@ def give_back() -> None:
 
 
 def start() -> None:
-    """Put the plan of FAULTS_RUN to work as soon as the program starts RPC, if it is set. A second time, as where a
-    folder with a ``.pth`` file is twice on Python's path, it does nothing."""
+    """If FAULTS_RUN is set, put its plan to work when the program starts RPC. A second call does nothing: it happens if
+    a folder with a ``.pth`` file is twice on Python's path."""
     if any(isinstance(each, _Keeper) for each in sys.meta_path):
         return
     try:

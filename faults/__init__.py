@@ -1,4 +1,4 @@
 """Faults as plain data: what can go wrong in an RPC program, and the proof that it did.
 
-This room meets a program only through role names, call names and process ids; it imports no tutorial.
+This package knows a program only by role names, call names and process ids; it imports no tutorial.
 """

@@ -2,8 +2,8 @@
 
     launch(roles, before=partial(install, folder))
 
-From then on `rpc.init_rpc` puts the plan of ``folder/plan.json`` to work for the role that it names. With an empty
-plan, and nothing to be recorded, nothing is replaced.
+From then on `rpc.init_rpc` activates the plan of ``folder/plan.json`` for the role that it names. With an empty plan,
+and no calls to record, nothing is replaced.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from faults.ledger.plan_file import read_plan
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
 
-# What is to be undone: of `install`, and of `activate`.
+# Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
-# What else is done for a role whose ledger has just been opened, in a script: with its folder and that.
+# Called with the folder and the ledger when a role's ledger has just been opened; `exit_record` uses it in scripts.
 on_activate: list[Callable[[Path, Ledger], None]] = []
-# What `shutdown` does first.
+# Called at the beginning of `shutdown`, with its arguments.
 _on_shutdown: list[Callable[..., None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
-    """Make `rpc.init_rpc` activate the plan in ``folder``. ``record``: write calls down, also with an empty plan.
+    """Make `rpc.init_rpc` activate the plan in ``folder``. ``record``: record calls even with an empty plan.
 
-    ``role`` is what `world.launch` calls it with; RPC's own name of the process counts.
+    `world.launch` passes ``role``, but the name that the process gives to `rpc.init_rpc` counts.
 
     Raises:
         PlanError: the plan cannot be read.
@@ -58,12 +58,12 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     _installed.callback(
         patch_all_references("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
     )
-    # Now, too: a program may take it by name before RPC starts.
+    # Already now, because a program may import it by name before RPC starts.
     _installed.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
 
 def remove() -> None:
-    """Undo `install` and `activate`: torch is as it was."""
+    """Undo `install` and `activate`, so that torch is as it was."""
     _active.close()
     _installed.close()
 
@@ -83,7 +83,7 @@ def _init_rpc(
     world_size: int | None = None,
     rpc_backend_options: Any = None,
 ) -> None:
-    """Stands for `rpc.init_rpc`."""
+    """Replace `rpc.init_rpc`."""
     if plan.at("network"):
         network.enter(folder, name)
     announcer = activate(folder, name, plan, world=_meeting_place(rpc_backend_options))
@@ -94,8 +94,10 @@ def _init_rpc(
 
 
 def _meeting_place(options: Any) -> str:
-    """Where a world's processes find each other, which tells worlds of the same roles apart. Two spellings of one place
-    are two."""
+    """Return where a world's processes meet, which distinguishes worlds with the same roles.
+
+    Two spellings of one place count as two places.
+    """
     place = str(getattr(options, "init_method", None) or "env://")
     if place.startswith("env:"):
         return f"{place} {os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
@@ -105,12 +107,12 @@ def _meeting_place(options: Any) -> str:
 def activate(
     folder: str | os.PathLike[str], role: str, plan: Plan | None = None, *, world: str | None = None
 ) -> Announcer:
-    """Put the plan to work in this process, now; for worlds whose RPC is up already, `deactivate` ends it.
+    """Put the plan to work in this process now. A world whose RPC is up already can end it by `deactivate`.
 
-    ``world``: where it meets the others, if that is known.
+    ``world``: the place where the process meets the others, if it is known.
 
     Raises:
-        PlanError: the plan cannot be read, or needs what this torch does not have.
+        PlanError: the plan cannot be read, or needs an agent that this torch does not have.
     """
     _active.close()
     place, plan = Path(folder), read_plan(folder) if plan is None else plan
@@ -133,8 +135,8 @@ def activate(
 
 
 def _note_up(ledger: Ledger) -> None:
-    """How long calls without a limit of their own wait decides how soon all have to end; and who is in this world, who
-    has to have a ledger too."""
+    """Record the default timeout of calls, from which the bound is computed, and the roles of this world, which all
+    need a ledger."""
     names = sorted(info.name for info in _get_current_rpc_agent().get_worker_infos())
     ledger.write("up", rpc_timeout=default_timeout(), workers=names)
 
@@ -145,7 +147,7 @@ def deactivate() -> None:
 
 
 def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
-    """Announce steps, if anybody waits for one, and the shutdown."""
+    """Announce steps, if the plan needs any, and the shutdown."""
     if announcer.awaits("step"):
         handler = StepHandler(announcer)
         logging.getLogger().addHandler(handler)
@@ -159,21 +161,21 @@ def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
 
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:
-    """Takes what `rpc.shutdown` is called with."""
-    seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will say what it thinks of others
+    """Record and announce the shutdown. The arguments are those of `rpc.shutdown`."""
+    seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will refuse other values
     ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)
     announcer.announce("shutdown")
 
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-    """Stands for `rpc.shutdown`."""
+    """Replace `rpc.shutdown`."""
     for action in _on_shutdown:
         action(*args, **kwargs)
     original(*args, **kwargs)
 
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
-    """What is left once nobody will call any more, and before torch throws it away."""
+    """Record the RRefs and autograd contexts that are left, when no calls can arrive and before torch frees them."""
     rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)

@@ -1,6 +1,6 @@
 """The hooks and fixtures of the pytest plugin: worlds, plans, leak accounts, reports (docs/pytest.md).
 
-Nothing of torch is imported before a test asks for one of the fixtures.
+torch is not imported before a test asks for one of the fixtures.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in MARKERS:
         config.addinivalue_line("markers", line)
-    autostart.tell_now()  # pytest captures what is written later
+    autostart.tell_now()  # later, pytest captures the output
     plan = check(config)
     config.option.faults_plan = None if plan is None else str(plan)
     config.pluginmanager.register(Tally(config, plan), "faults-tally")
@@ -65,10 +65,9 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A test that is to be hurt has its plan made after all other fixtures, whether or not it names `plan`."""
-    item.stash[RUNNING_TEST] = RunningTest(
-        isolated=item.config.getini("faults_isolated")
-    )  # anew: a test may be run again
+    """Set the plan of a test up after all its other fixtures, even if the test does not name `plan`."""
+    # A new state each time, because a test may be run again.
+    item.stash[RUNNING_TEST] = RunningTest(isolated=item.config.getini("faults_isolated"))
     with one_line_of_plan():
         asked = wanted(item, item.config.option.faults_plan)
         check_world(item)
@@ -79,15 +78,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _faults_account(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Around every test, and all of its own fixtures."""
+    """Account for leaks around every test and all of its own fixtures."""
     with account(request):
         yield
 
 
 @pytest.fixture(scope="module")
 def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
-    """``idle_world(roles, **arguments)``: a world of idle roles for the tests of this module. For fixtures of module
-    scope."""
+    """Return ``idle_world(roles, **arguments)``: it launches a world of idle roles for the tests of this module, and is
+    meant for fixtures of module scope."""
     idles: list[Idle] = request.config.stash[IDLE_WORLDS]
     begin = len(idles)
 
@@ -106,7 +105,7 @@ def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
 
 @pytest.fixture(scope="module")
 def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> Iterator[Idle]:
-    """The idle world of this module's mark ``world``, or of an indirect parameter: a list of roles."""
+    """Return the idle world of this module's mark ``world``, or of an indirect parameter: a list of roles."""
     mark = request.node.get_closest_marker("world")
     roles = getattr(request, "param", mark.args if mark else ())
     if not roles:
@@ -125,42 +124,41 @@ def world(request: pytest.FixtureRequest, idle_world: Callable[..., Idle]) -> It
 
 @pytest.fixture
 def run_dir(request: pytest.FixtureRequest, _faults_account: None) -> Path:
-    """A folder for this test's ledgers and logs; kept in DIR when it fails under ``--faults-keep DIR``."""
+    """Return a folder for this test's ledgers and logs. If the test fails, ``--faults-keep DIR`` copies it to DIR."""
     request.node.stash[RUNNING_TEST].folder = folder = folder_of(request, "run")
     return folder
 
 
 @pytest.fixture
 def fresh_world(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[Callable[..., Any]]:
-    """``fresh_world(roles, **arguments)``: `launch`, under this test's plan; closed at the end of the test.
-
-    With ``healthy=True`` without the plan.
-    """
-    scene = request.node.stash[RUNNING_TEST]
-    _make_plan(request.node, run_dir)  # another fixture may launch before the plan's own is set up
-    yield scene.launch
-    scene.close()
-    if scene.plan is not None:
-        scene.plan.close()  # also where the set-up fails before the plan's own
+    """Return ``fresh_world(roles, **arguments)``: it is `launch` under this test's plan, or without it
+    (``healthy=True``). The world is closed at the end of the test."""
+    running = request.node.stash[RUNNING_TEST]
+    _make_plan(request.node, run_dir)  # another fixture may launch before `_faults_plan` is set up
+    yield running.launch
+    running.close()
+    if running.plan is not None:
+        running.plan.close()  # even if the set-up fails before `_faults_plan`
 
 
 @pytest.fixture
 def _faults_plan(request: pytest.FixtureRequest, run_dir: Path) -> Iterator[ActivePlan | None]:
-    """This test's plan, at work in its idle world."""
-    planned = _make_plan(request.node, run_dir)
-    if planned is None:
+    """Put this test's plan to work in its idle world."""
+    active = _make_plan(request.node, run_dir)
+    if active is None:
         yield None
         return
     try:
-        _begin(request.node, planned)
-        yield planned
+        _begin(request.node, active)
+        yield active
     finally:
-        planned.close()
+        active.close()
 
 
 @pytest.fixture
 def plan(_faults_plan: ActivePlan | None) -> ActivePlan:
-    """The plan of ``--faults-plan`` or of this test's marks, in its idle world or in the next fresh one."""
+    """Return the plan of ``--faults-plan`` or of this test's marks, at work in its idle world or in the next fresh
+    one."""
     if _faults_plan is None:
         raise Misuse('no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT', pytrace=False)
     return _faults_plan
@@ -168,55 +166,55 @@ def plan(_faults_plan: ActivePlan | None) -> ActivePlan:
 
 @pytest.fixture(scope="session")
 def faults_seed(request: pytest.FixtureRequest) -> int:
-    """The run's seed."""
+    """Return the run's seed."""
     return int(seed_text(request.config) or 0)
 
 
 def _make_plan(item: pytest.Item, folder: Path) -> ActivePlan | None:
-    """The plan that this test is to be put under, made once."""
-    scene = item.stash[RUNNING_TEST]
+    """Make the plan of this test, once."""
+    running = item.stash[RUNNING_TEST]
     with one_line_of_plan():
         asked = wanted(item, item.config.option.faults_plan)
-    if scene.plan is None and asked is not None:
+    if running.plan is None and asked is not None:
         from faults.testing.active_plan import ActivePlan
 
-        scene.marks = marks_of(item)
-        scene.plan = ActivePlan(asked.plan, folder, unseen=asked.unseen, guest=asked.guest)
-    return scene.plan
+        running.marks = marks_of(item)
+        running.plan = ActivePlan(asked.plan, folder, unseen=asked.unseen, imposed=asked.imposed)
+    return running.plan
 
 
-def _begin(item: pytest.Item, planned: ActivePlan) -> None:
-    """Put it to work in the world of the fixture ``world``, unless the test does so itself."""
+def _begin(item: pytest.Item, active: ActivePlan) -> None:
+    """Put a plan to work in the world of the fixture ``world``, unless the test does so itself."""
     from faults.testing.idle_world import Idle
 
-    world = getattr(item, "funcargs", {}).get("world")  # of a wider scope, so it is there
+    world = getattr(item, "funcargs", {}).get("world")  # set up already, because its scope is wider
     asked = wanted(item, item.config.option.faults_plan)
     if asked is not None and asked.activate and isinstance(world, Idle):
         with one_line_of_plan():
-            planned.begin(world)
+            active.begin(world)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test whose fault never fired fails."""
+    """Fail a test whose fault never fired."""
     yield
     check_plan(item)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own, which excuses what is expected to fail
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own hook, which excuses expected failures
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    scene = item.stash.get(RUNNING_TEST, None)
-    if scene is None:
+    running = item.stash.get(RUNNING_TEST, None)
+    if running is None:
         return report
     insist(item, call, report)
-    if scene.plan is not None and report.when == "call":
-        report.faults_plan = scene.plan.account()  # type: ignore[attr-defined]
-    # In the teardown only of a test that has not failed before, whose sections are printed already.
-    if report.failed and not scene.failed:
-        scene.failed = True
-        if scene.used:
-            tell(item, scene, report)
+    if running.plan is not None and report.when == "call":
+        report.faults_plan = running.plan.account()  # type: ignore[attr-defined]
+    # Once per test: if the test itself failed, the teardown's failure does not print the sections again.
+    if report.failed and not running.failed:
+        running.failed = True
+        if running.used:
+            tell(item, running, report)
     return report

@@ -3,11 +3,11 @@
     @given(plans({"shop:Till.pay": {"till1": 6, "till2": 6}}, ["shop", "till1", "till2"], places=["call"]))
     def test_no_plan_makes_the_shop_count_wrong(plan): ...
 
-Every plan that comes out is valid; nothing is filtered. A failing plan shrinks towards fewer faults, gentler kinds
-(`GENTLE`), the first site and role, earlier calls (``nth``), smaller sizes, and the seed 0. Needs hypothesis, which
-nothing else in `faults` does.
+Every drawn plan is valid; nothing is filtered. A failing plan shrinks towards fewer faults, gentler kinds (`GENTLE`),
+the first site and role, earlier calls (``nth``), smaller sizes, and the seed 0. Only this module of `faults` needs
+hypothesis.
 
-What a plan asks may still never happen: two `Order` faults of one site can contradict each other, and the roles of an
+A drawn fault may still never fire: two `Order` faults of one site can contradict each other, and the roles of an
 `Order` meet only if their calls go to one callee. Give only such sites, or replace those faults.
 """
 
@@ -49,7 +49,7 @@ GENTLE = (
     ("Crash", "call"),
     ("Crash", "process"),
 )
-# Smaller faults first; a faster line is a smaller fault.
+# Smaller faults first. A faster connection is a smaller fault.
 SECONDS = (0.1, 0.5, 2.0)
 _CHOICES: Mapping[str, Sequence[Any]] = {
     "message": MESSAGES,
@@ -65,19 +65,19 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
 
 
 _OCCURRENCE = ("nth", "chance_percent", "every")
-# Without a word: the nth, which is drawn.
+# How a fault chooses its calls; the empty one stands for ``nth``, whose number is drawn.
 _OCCURRENCES: Sequence[dict[str, Any]] = (
     {},
     *({"chance_percent": each} for each in (10.0, 50.0, 100.0)),
     {"every": True},
 )
-# What the shape with the most fields takes: Raise at a call.
+# The number of draws for the shape with the most fields: Raise at a call.
 _DRAWS = 9
 
 
 @dataclass(frozen=True)
 class _Program:
-    """What a fault can meet: who calls which site how often, the roles, and how long things take."""
+    """The program for which faults are drawn: how often each role calls each site, the roles, and the durations."""
 
     calls: Mapping[str, Mapping[str, int]]
     roles: tuple[str, ...]
@@ -85,20 +85,21 @@ class _Program:
     seconds: tuple[float, ...]
 
     def allows(self, kind: str, place: str) -> bool:
-        """Whether there is anything that such a fault could hit."""
-        return bool(self.sites(kind) if place == "call" else self.hurt(place))
+        """Whether such a fault has anything to hit."""
+        return bool(self.sites(kind) if place == "call" else self.targets(place))
 
     def sites(self, kind: str) -> list[str]:
-        """Those with callers enough for this kind."""
+        """Return the sites with enough callers for this kind."""
         least = 2 if kind == "Order" else 1
         return [site for site, callers in self.calls.items() if len(callers) >= least]
 
-    def hurt(self, place: str) -> list[str | None]:
+    def targets(self, place: str) -> list[str | None]:
+        """Return the values of the field ``role``; None stands for all roles."""
         return [*self.roles, *([None] if place == "message" else [])]
 
     @cached_property
     def moments(self) -> list[str]:
-        """In the order in which a role meets them; of each site's calls the first and the last."""
+        """Return the moments in the order in which a role reaches them; for each site the first and the last call."""
         calls = [
             f"call:{site}#{number}@{role}"
             for site, callers in self.calls.items()
@@ -119,24 +120,23 @@ def faults(
     steps: int = 0,
     calls: int = 3,
 ) -> st.SearchStrategy[Fault]:
-    """Faults that can happen in a program with these sites and roles.
+    """Draw faults that can fire in a program with these sites and roles.
 
     Args:
-        sites: per site how often each role calls it in a healthy run, so that ``nth`` never exceeds that; or only
-            the sites, each of which any role may call, ``calls`` times.
-        roles: everybody's names; callers that are not among them do not count.
-        kinds: only these; all that are possible where None is given.
-        places: ``call``, ``message``, ``process``, ``network``; all where None is given.
+        sites: for each site how often each role calls it in a healthy run, so that ``nth`` never exceeds that; or only
+            the sites, each of which every role may call ``calls`` times.
+        roles: the names of all roles; callers that are not among them are ignored.
+        kinds: only these kinds; None: all that are possible.
+        places: ``call``, ``message``, ``process``, ``network``; None: all.
         seconds: every duration is one of these.
-        steps: how many steps every role logs, for moments such as ``step:2@ps``; none by itself.
+        steps: how many steps every role logs, for moments such as ``step:2@ps``; 0: no such moments.
 
     Raises:
-        PlanError: a site, role or duration that no fault can have.
-        ValueError: an unknown kind or place, or one that is asked for and impossible here (an `Order` where no site
-            has two callers).
+        PlanError: no fault can have one of these sites, roles or durations.
+        ValueError: a kind or place is unknown, or impossible here (such as an `Order` if no site has two callers).
     """
-    scene = _scene(sites, roles, seconds, steps, calls)
-    return _fault(_shapes(scene, kinds, places), scene)
+    program = _program_of(sites, roles, seconds, steps, calls)
+    return _fault(_shapes(program, kinds, places), program)
 
 
 def plans(
@@ -151,10 +151,10 @@ def plans(
     min_faults: int = 0,
     max_faults: int = 3,
 ) -> st.SearchStrategy[Plan]:
-    """Plans of `faults`, at most ``max_faults`` and no two the same; the seed is drawn where a fault has a chance.
+    """Draw plans of at most ``max_faults`` different `faults`; the seed is drawn if a fault has a chance.
 
-    ``min_faults`` counts draws: two that are the same, or hit the same message type, become one fault. For the
-    arguments and what is raised see `faults`. One fault can keep another from firing (a crash, what comes after it).
+    ``min_faults`` counts draws: two equal faults, or two of the same message type, become one fault. `faults` explains
+    the other arguments and the errors. One fault can keep another from firing (a crash prevents all later ones).
     """
     if not 0 <= min_faults <= max_faults:
         raise ValueError(f"wanted 0 <= min_faults <= max_faults, got {min_faults} and {max_faults}")
@@ -164,14 +164,14 @@ def plans(
 
 @st.composite
 def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int) -> Plan:
-    """Draws ``most`` faults and keeps some: a number made smaller shrinks well, a list cut in the middle does not."""
+    """Draw ``most`` faults and keep some, because Hypothesis shrinks numbers well, but not a list cut in the middle."""
     drawn = [(draw(st.booleans()), draw(one)) for _ in range(most)]
     distinct: dict[Any, Fault] = {}
     times = None
     for number, (kept, fault) in enumerate(drawn):
         if not kept and number < most - least:
             continue
-        if fault.times is not None:  # the agent knows one number for all
+        if fault.times is not None:  # the faulty agent has one number for all messages
             times = times or fault.times
             fault = replace(fault, times=times)
         distinct.setdefault((fault.kind, fault.message) if fault.message else fault, fault)
@@ -180,7 +180,7 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
     return Plan(tuple(distinct.values()), seed if chance else 0)
 
 
-def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Program:
+def _program_of(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Program:
     for name, given, wanted in (("roles", roles, "several names"), ("sites", sites, "several sites")):
         if isinstance(given, str):
             raise PlanError(f"{name!r} must be {wanted}, got the text {given!r}")
@@ -199,8 +199,8 @@ def _scene(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: 
     return _Program({site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations))
 
 
-def _shapes(scene: _Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
-    """What is asked for and possible, the gentlest first."""
+def _shapes(program: _Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
+    """Return the (kind, place) pairs that are wanted and possible, the gentlest first."""
     asked, put = (None if each is None else tuple(each) for each in (kinds, places))
     for each, known, what in ((asked, KINDS, "kind"), (put, PLACES, "place")):
         for name in each or ():
@@ -209,7 +209,7 @@ def _shapes(scene: _Program, kinds: Iterable[str] | None, places: Iterable[str] 
     wanted = [
         (kind, place) for kind, place in GENTLE if (asked is None or kind in asked) and (put is None or place in put)
     ]
-    found = [shape for shape in wanted if scene.allows(*shape)]
+    found = [shape for shape in wanted if program.allows(*shape)]
     for kind in asked or ():
         if kind not in {each for each, _ in found}:
             raise ValueError(f"no {kind} is possible with these sites, roles and places")
@@ -219,8 +219,12 @@ def _shapes(scene: _Program, kinds: Iterable[str] | None, places: Iterable[str] 
 
 
 @st.composite
-def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Program) -> Fault:
-    """Makes equally many draws for every shape: for Hypothesis fewer draws are simpler, whatever they mean."""
+def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: _Program) -> Fault:
+    """Draw one fault, by the same number of draws for every shape."""
+    # Hypothesis takes the example with fewer draws for the simpler one, whatever the draws mean. If shapes took
+    # different numbers of draws, a failing plan would shrink to the kind with the fewest fields (a crash of a process),
+    # not to the gentlest. So every draw is one integer, in which a smaller number means a gentler value, and the loop
+    # below fills up to `_DRAWS`. For the same reason a sequence, such as the roles of an `Order`, is drawn as a number.
     left = _DRAWS
 
     def number(most: int) -> int:
@@ -235,43 +239,44 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], scene: _Program) 
     values: dict[str, Any] = {}
     for name in allowed_fields(kind, place):
         if name == "roles":
-            values[name] = _arranged(list(scene.calls[values["site"]]), number)
+            values[name] = _arranged(list(program.calls[values["site"]]), number)
         elif name not in _OCCURRENCE:
-            values[name] = one_of(_choices(name, kind, place, scene, values))
+            values[name] = one_of(_choices(name, kind, place, program, values))
         if name == "role" and place == "call" and number(1):
-            values[name] = None  # everybody: more than anybody
+            values[name] = None  # all callers: a larger fault than any single caller, so the larger number
     if place == "call":
         occurrence = one_of([each for each in _OCCURRENCES if kind != "Order" or "chance_percent" not in each])
-        values |= occurrence or {"nth": 1 + number(_last(scene, values) - 1)}
+        values |= occurrence or {"nth": 1 + number(_last(program, values) - 1)}
     while left > 0:
         number(0)
     return Fault(kind=kind, **values)
 
 
-def _choices(name: str, kind: str, place: str, scene: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
-    """One field's values, the smallest first; None where it is left out."""
+def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
+    """Return one field's values, the smallest first; None stands for a field that is left out."""
     if name in _CHOICES:
         return _CHOICES[name]
     if name == "site":
-        return scene.sites(kind)
+        return program.sites(kind)
     if name == "role":
-        return list(scene.calls[drawn["site"]]) if place == "call" else scene.hurt(place)
+        return list(program.calls[drawn["site"]]) if place == "call" else program.targets(place)
     if name == "peer":
-        return [*(role for role in scene.roles if role != drawn["role"]), None]
-    # No moment: from the start, so earlier. No end: more.
+        return [*(role for role in program.roles if role != drawn["role"]), None]
+    # Without a moment a fault begins at the start, so that choice is the first. Without seconds it does not heal, so
+    # that choice is the last.
     before, after = ([None], [None]) if place == "network" else ([], [])
-    return [*before, *scene.moments] if name == "at" else [*scene.seconds, *after]
+    return [*before, *program.moments] if name == "at" else [*program.seconds, *after]
 
 
-def _last(scene: _Program, drawn: Mapping[str, Any]) -> int:
-    """A number that each of the callers reaches."""
-    callers = scene.calls[drawn["site"]]
+def _last(program: _Program, drawn: Mapping[str, Any]) -> int:
+    """Return the highest number that each of the callers reaches."""
+    callers = program.calls[drawn["site"]]
     named = drawn.get("roles") or [drawn["role"]]
     return min(callers[role] for role in (callers if named == [None] else named))
 
 
 def _arranged(callers: list[str], number: Callable[[int], int]) -> tuple[str, ...]:
-    """Two or more of them, by two numbers: how many, and which of their orders, the given one first."""
+    """Arrange two or more callers, by two drawn numbers: how many, and which permutation, the given order first."""
     size = 2 + number(len(callers) - 2)
     order = number(perm(len(callers), size) - 1)
     chosen = []

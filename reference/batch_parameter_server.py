@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +34,8 @@ from reference.rpc.barrier import RoundFailed as RoundFailed
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
+from reference.training.arrivals import record_arrivals, recorded_arrivals
+from reference.training.devices import device_in_turn
 from reference.training.gradients import (
     Reports,
     Snapshot,
@@ -46,11 +48,10 @@ from reference.training.gradients import (
 )
 from reference.training.images import Batch, random_images
 from reference.training.models import build_model
-from reference.training.replay import replayed_order
 from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
-# --- the lesson: a server whose calls wait for each other, and hold no thread ---
+# --- The lesson: a server whose calls wait for each other, and hold no thread ----------------------------------------
 
 
 class BatchUpdateParameterServer:
@@ -111,7 +112,9 @@ class BatchUpdateParameterServer:
         """Make one optimizer step on the mean; returns the snapshot that is sent to everybody."""
         average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))
         self.optimizer.step()
-        record(self.recorder, self.round.number, self.model, [self.trainers.index(t) for t in self.round.joined])
+        self.recorder.step(self.round.number, {}, self.model)
+        if self.case.accumulation == "arrival":
+            record_arrivals(self.recorder, self.round.number, [self.trainers.index(t) for t in self.round.joined])
         return self.snapshot.take()
 
     def order(self) -> list[str]:
@@ -124,7 +127,7 @@ class Trainer:
 
     def __init__(self, case: Case, name: str, ps_rref: RRef[Any] | None = None) -> None:
         self.case, self.name, self.ps_rref = case, name, ps_rref
-        self.device = device_of(case, name)
+        self.device = device_in_turn(case.device, trainer_names(case).index(name))
         self.loss_fn: Callable[..., torch.Tensor] = weighted_sum if case.is_exact else nn.MSELoss()
 
     def get_next_batch(self) -> Iterator[Batch]:
@@ -161,7 +164,7 @@ class Trainer:
         return loss.detach().cpu()
 
 
-# --- the roles ---
+# --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
 def run_trainer(ps_rref: RRef[Any], case: Case, name: str) -> list[torch.Tensor]:
@@ -191,9 +194,6 @@ def run_ps(case: Case) -> Trace:
 
 def roles(case: Case) -> Roles:
     return Roles({"ps": partial(run_ps, case)}, serving=trainer_names(case))
-
-
-# --- the case, and what it determines ---
 
 
 @dataclass(frozen=True)
@@ -240,26 +240,7 @@ def sgd(case: Case, model: nn.Module) -> optim.SGD:
     return optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=True)
 
 
-def device_of(case: Case, name: str) -> torch.device:
-    """Trainers share the GPUs in turn."""
-    if case.device == "cpu":
-        return torch.device("cpu")
-    return torch.device("cuda", trainer_names(case).index(name) % torch.cuda.device_count())
-
-
-def record(recorder: Recorder, round_: int, model: nn.Module, arrivals: Sequence[int]) -> None:
-    """Put one round into the trace: mean gradients, parameters, buffers, and who came when.
-
-    Buffers are part of the result, so those of the last round are kept whatever ``record`` says.
-    """
-    recorder.step(round_, {}, model)
-    if recorder.wants(round_):
-        recorder.put(f"{round_:04d}/buffer", dict(model.named_buffers()))
-    if isinstance(recorder.case, Case) and recorder.case.accumulation == "arrival":
-        recorder.put(f"{round_:04d}", {"arrivals": torch.tensor(arrivals)})
-
-
-# --- the twin: the same in one process ---
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
@@ -277,7 +258,8 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     batches = [trainer.get_next_batch() for trainer in trainers]
     recorder = Recorder(case, model)
     for step in range(case.steps):
-        order = arrivals_of(case, step, replay)
+        by_arrival = case.accumulation == "arrival"
+        order = recorded_arrivals(replay, step, case.trainers) if by_arrival else list(range(case.trainers))
         reports = []
         for place, index in enumerate(order):
             m = copy.deepcopy(share_model(model)).to(trainers[index].device)
@@ -287,17 +269,12 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
             accumulate(model, reports[-1][0], first=place == 0)
         average(model, case.trainers, [buffers for _, buffers in reports])
         optimizer.step()
-        record(recorder, step, model, order)
+        recorder.step(step, {}, model)
+        if by_arrival:
+            record_arrivals(recorder, step, order)
     return recorder.trace()
 
 
 def rehearse(case: Case) -> Trace:
     """The twin of an exact case before its run: every order of arrival has the bits of the trainers' own."""
     return train_locally(replace(case, accumulation="rank"))
-
-
-def arrivals_of(case: Case, step: int, replay: Trace | None) -> list[int]:
-    """In which order round ``step`` adds its gradients: trainers by rank, from 0."""
-    if case.accumulation == "rank":
-        return list(range(case.trainers))
-    return replayed_order(replay, f"{step:04d}/arrivals", case.trainers)

@@ -3,21 +3,18 @@
 Source: seed 002, second half (batch-processing CartPole solver).
 
 Roles: ``agent`` holds the policy, starts every episode and returns the trace; ``observer1`` … hold one environment
-each. An observer sends its state at every step and gets an action as the reply of that same call. With ``batch`` the
-call returns a future: the last observer to arrive runs the policy on all states at once. Without, each call runs it on
-its own. An episode is ``n_steps`` steps of every observer, over as many starts of its environment as that takes.
+each. An observer sends its state at every step, and the reply of that call is its action. With ``batch`` the call
+returns a future: the last observer to call runs the policy on all states at once. Without, each call runs it by itself.
+An episode is ``n_steps`` steps of every observer, over as many starts of its environment as that takes.
 
-One layout in both modes: rewards, actions and log-probabilities are (step, observer), (n_steps, observers), and so
-is the loss before it is summed. In the published form without batching, log-probabilities are (observer, step, 1), so
-that the product with rewards broadcasts: everybody's actions are rewarded with everybody's rewards (S2.27).
-
-Observer i's action at step s, and its dropout mask, come from a generator of its own (`cartpole.ObserverRng`): the
-order in which observers arrive decides nothing, and with dropout off both modes compute the same (S2.29).
+Rewards, actions and log-probabilities are (step, observer) in both modes. Published without batching, log-probabilities
+are (observer, step, 1): their product with rewards broadcasts, and everybody's actions are rewarded with everybody's
+rewards (S2.27). Each observer's actions and dropout masks come from a generator of its own (`cartpole.ObserverRng`), so
+the order of their calls decides nothing, and with dropout off both modes compute the same (S2.29).
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -33,37 +30,30 @@ import torch.nn.functional as F
 from torch import nn, optim
 
 from reference.roles import Roles, numbered
-from reference.rpc.barrier import Barrier, RoundFailed
+from reference.rpc.episode_steps import EpisodeFailed, EpisodeSteps
 from reference.rpc.handle import Handle, handle_of
-from reference.rpc.liveness import FAREWELL_SECONDS, Liveness, ParticipantFailed, gather
 from reference.rpc.once import Once
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
-from reference.training.cartpole import (
-    HIDDEN,
-    ObserverRngs,
-    discounted,
-    pick,
-    require_environment,
-    seeded_environment,
-    sizes_of,
-)
+from reference.training import cartpole
+from reference.training.game import Game
+from reference.training.gradients import backward_in_order
+from reference.training.learning_curve import record_reward
 from reference.training.rng import build_seeded
+from reference.training.saved_actions import SavedActions
 from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
-State = np.ndarray[Any, Any]
-
-# --- the lesson: policy, observer and agent ---
+# --- The lesson: policy, observer and agent --------------------------------------------------------------------------
 
 
 class Policy(nn.Module):
-    """Scores of actions, as probabilities. Dropout's factors are drawn by observer, so they come as an argument."""
+    """Probabilities of actions. Dropout's factors are drawn by observer, so they come as an argument."""
 
     def __init__(self, inputs: int, actions: int, batch: bool = True) -> None:
         super().__init__()
-        self.affine1 = nn.Linear(inputs, HIDDEN)
-        self.affine2 = nn.Linear(HIDDEN, actions)
+        self.affine1 = nn.Linear(inputs, cartpole.HIDDEN)
+        self.affine2 = nn.Linear(cartpole.HIDDEN, actions)
         self.dim = 2 if batch else 1
 
     def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
@@ -81,8 +71,8 @@ class Observer:
 
     def __init__(self, case: Case, name: str) -> None:
         self.case = case
-        self.id = observer_names(case).index(name)
-        self.env = seeded_environment(case.env, case.seed, name)  # the only seed; resets go on from it (S2.24)
+        self.id = numbered("observer", case.observers).index(name)
+        self.env = cartpole.seeded_environment(case.env, case.seed, name)  # the only seed; resets go on from it (S2.24)
         self.select_action: Callable[..., Any] = Agent.select_action_batch if case.batch else Agent.select_action
         self.episodes = Once[tuple[torch.Tensor, int]]()
 
@@ -97,16 +87,17 @@ class Observer:
         return self.episodes.run(episode, lambda: self._play(agent_rref, n_steps))
 
     def _play(self, agent_rref: Handle, n_steps: int) -> tuple[torch.Tensor, int]:
-        (state, _), ep_reward, owner = self.env.reset(), n_steps, agent_rref.owner()  # S2.30: not a constant
-        limit = self.case.reply_timeout
+        (state, _), ep_reward, limit = self.env.reset(), n_steps, self.case.reply_timeout  # S2.30: not a constant
         rewards: list[float] = []
         start_step = 0
         for step in range(n_steps):
-            action = rpc.rpc_sync(owner, self.select_action, args=(agent_rref, self.id, state), timeout=limit)
+            action = rpc.rpc_sync(
+                agent_rref.owner(), self.select_action, args=(agent_rref, self.id, state), timeout=limit
+            )
             state, reward, terminated, truncated, _ = self.env.step(action)  # five values (0.9)
             rewards.append(float(reward))
             if terminated or truncated or step + 1 >= n_steps:
-                rewards[start_step:] = discounted(rewards[start_step:], self.case.gamma)
+                rewards[start_step:] = cartpole.discounted(rewards[start_step:], self.case.gamma)
                 state, _ = self.env.reset()
                 if start_step == 0:
                     ep_reward = step + 1
@@ -114,56 +105,47 @@ class Observer:
         return torch.tensor(rewards, dtype=self.case.torch_dtype), ep_reward
 
 
-class AgentFailed(RoundFailed):
+class AgentFailed(EpisodeFailed):
     """An episode that cannot be completed. Says why, and whom it lacks."""
-
-    unit, member, twice = "step", "observer", "calls twice in one step"
-
-    @classmethod
-    def of(cls, number: int, reason: str) -> AgentFailed:
-        return cls(reason)  # of the episode: in which step it was does not matter
 
 
 class Agent:
-    """Runs on ``agent``; its static methods are called by observers, in the agent's one RPC thread.
+    """Runs on ``agent``; observers call its static methods, in the agent's one RPC thread.
 
     Only one: autograd numbers the operations of a graph by thread, and in that order a backward pass adds.
     """
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.observers = observer_names(case)
+        self.observers = numbered("observer", case.observers)
         self.ob_rrefs = {name: rpc.remote(name, Observer, args=(case, name)) for name in self.observers}
         self.agent_rref = handle_of(self)
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.dtype = case.torch_dtype
-        self.chances = ObserverRngs(case.seed, self.observers, case.dropout, self.dtype)
-        self.states = np.zeros((case.observers, 1, sizes_of(case.env)[0]), dtype=case.dtype)
+        self.chances = cartpole.ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
+        self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
-        self.liveness = Liveness(self.observers, case.timeout)
         self.episode = 0
 
     @staticmethod
-    def select_action(agent_rref: Handle, ob_id: int, state: State) -> int:
-        """The action for one observer's state, (inputs,). Called by that observer.
+    def select_action(agent_rref: Handle, ob_id: int, state: np.ndarray[Any, Any]) -> int:
+        """Run the policy for one observer's state (inputs,), and answer with its action. Called by that observer.
 
         Raises:
             AgentFailed: the episode has failed already, or the policy did.
         """
         self = agent_rref.local_value()
-        self.liveness.heartbeat(self.observers[ob_id])
-        step = len(self.saved_log_probs[ob_id])
-        actions, log_probs = self.act(torch.tensor(state[np.newaxis], dtype=self.dtype), step, ob_id)
-        self.saved_log_probs[ob_id].append(log_probs[0])
-        self.saved_actions[ob_id].append(actions[0])
-        return actions[0]  # type: ignore[no-any-return]
+        self.steps.liveness.heartbeat(self.observers[ob_id])
+        with self.steps.work("the policy"):  # if it fails, it fails for everybody (S2.33)
+            states = torch.tensor(state[np.newaxis], dtype=self.case.torch_dtype)
+            (action,) = act(self.policy, states, self.saved, ob_id)
+        return action
 
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
-    def select_action_batch(agent_rref: Handle, ob_id: int, state: State) -> torch.futures.Future[int]:
-        """The same with one forward pass for all: a future for each observer, which the last to come completes.
+    def select_action_batch(agent_rref: Handle, ob_id: int, state: np.ndarray[Any, Any]) -> torch.futures.Future[int]:
+        """Run the policy once for all observers' states: each gets a future, and the last to call completes them.
 
         Raises:
             AgentFailed: an observer calls twice in a step, is missing or failed, or the policy did.
@@ -173,142 +155,82 @@ class Agent:
             future_action, last = self.steps.join(self.observers[ob_id], pick=itemgetter(ob_id))  # S2.31
             self.states[ob_id, 0] = state
             if last:
-                states = torch.tensor(self.states)  # a copy: the graph keeps it, and the next step overwrites (S2.26)
-                actions, log_probs = self.act(states, len(self.saved_log_probs[0]))
-                self.saved_log_probs[0].append(log_probs)
-                self.saved_actions[0].append(actions)
+                with self.steps.work("the policy"):
+                    states = torch.tensor(self.states)  # a copy: the graph keeps it, the next step overwrites (S2.26)
+                    actions = act(self.policy, states, self.saved)
         if last:
             # Outside the lock: this makes every waiting observer's reply (S2.32).
             self.steps.complete(actions)
         return future_action  # type: ignore[no-any-return]
 
-    def act(self, states: torch.Tensor, step: int, observer: int | None = None) -> tuple[list[int], torch.Tensor]:
-        """One observer's action, or all observers'; if the policy fails, it fails for everybody (S2.33)."""
-        if self.steps.failure is not None:
-            raise self.steps.failure
-        dropout_mask, uniforms = self.chances.dropout_mask_at(step, observer), self.chances.uniforms_at(step, observer)
-        try:
-            return act(self.policy, states, dropout_mask, uniforms)
-        except Exception as error:  # not the observer's fault, whose call it is
-            raise self.steps.fail(f"the policy failed: {type(error).__name__}: {error}") from error
-
-    def run_episode(self, n_steps: int) -> Episode:
-        """One episode of all observers, and the update of the policy from it.
+    def run_episode(self, n_steps: int) -> tuple[float, float]:
+        """One episode of all observers, and the update of the policy from it; returns its reward, and their average.
 
         Raises:
             AgentFailed: the policy failed, or an observer failed, called twice or was silent. Says which.
         """
-        with closing(self.begin(n_steps)) as steps:
+        self.begin(n_steps)
+        with closing(self.steps):
             futs = {
                 # Without a limit of its own, the default being 60 s (S2.34): silence has one.
                 name: ob_rref.rpc_async(timeout=0).run_episode(self.agent_rref, self.episode, n_steps)
                 for name, ob_rref in self.ob_rrefs.items()
             }
-            steps.note_ends(futs)
-            wait = partial(gather, failed=steps.failed) if self.case.batch else self.liveness.gather
-            try:
-                rets = wait(futs, steps.fail, stay=FAREWELL_SECONDS).values()
-            except ParticipantFailed as error:
-                raise steps.fail(str(error)) from error
-        rewards = torch.stack([returns for returns, _ in rets], dim=1)
-        return self.finish_episode(rewards, sum(ep_reward for _, ep_reward in rets) / len(rets))
-
-    def begin(self, n_steps: int) -> Barrier[list[int]]:
-        """Nothing saved: one list in batch mode, where an entry is all observers'; otherwise one for each."""
-        lists = 1 if self.case.batch else len(self.observers)
-        self.saved_log_probs: list[list[torch.Tensor]] = [[] for _ in range(lists)]
-        self.saved_actions: list[list[Any]] = [[] for _ in range(lists)]
-        self.episode += 1
-        self.chances.draw(n_steps)
-        limit = self.case.timeout if self.case.batch else math.inf  # unbatched, no observer waits for another
-        self.steps: Barrier[list[int]] = Barrier(self.observers, n_steps, limit, AgentFailed)
-        return self.steps
-
-    def finish_episode(self, rewards: torch.Tensor, ep_reward: float) -> Episode:
-        """One policy gradient from ``rewards``, (step, observer); ``ep_reward`` is the mean over observers."""
-        actions, log_probs, losses = columns_of(self.case, self.saved_actions, self.saved_log_probs, rewards)
+            rets = self.steps.wait_all(futs)
+        self.rewards = torch.stack([rewards for rewards, _ in rets], dim=1)
         self.optimizer.zero_grad()
-        for loss in losses:
-            loss.backward()
+        self.loss = backward_in_order(losses_of(self.case, self.saved, self.rewards))
         self.optimizer.step()
+        ep_reward = sum(ep_reward for _, ep_reward in rets) / len(rets)
         self.running_reward = 0.5 * ep_reward + 0.5 * self.running_reward
-        total = torch.stack(losses).sum()
-        return Episode(actions, rewards, log_probs.detach(), total.detach(), ep_reward, self.running_reward)
+        return ep_reward, self.running_reward
+
+    def begin(self, n_steps: int) -> None:
+        """Forget the last episode's steps, and expect the next one's."""
+        case = self.case
+        self.episode += 1
+        self.saved = SavedActions(self.chances.episode(n_steps), case.batch)
+        self.steps = EpisodeSteps[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 
 
-def columns_of(
-    case: Case, saved_actions: list[list[Any]], saved_log_probs: list[list[torch.Tensor]], rewards: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
-    """Actions and log-probabilities, both (step, observer) in both modes (S2.27); and the losses of one episode.
-
-    Without batching a loss is one observer's: their calls came in any order, which must not be the order of sums.
-    """
-    columns = [torch.stack(each) for each in saved_log_probs]
-    if case.batch:
-        return torch.tensor(saved_actions[0]), columns[0], [policy_loss(columns[0], rewards, case.observers)]
-    losses = [policy_loss(column, rewards[:, i], case.observers) for i, column in enumerate(columns)]
-    return torch.tensor(saved_actions).t(), torch.stack(columns, dim=1), losses
+def initial_policy(case: Case) -> Policy:
+    """What the agent starts from."""
+    sizes = cartpole.sizes_of(case.env)
+    return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
 
 
-def act(
-    policy: nn.Module, states: torch.Tensor, dropout_mask: torch.Tensor | None, uniforms: Sequence[float]
-) -> tuple[list[int], torch.Tensor]:
-    """One action for each of the states, and their log-probabilities (states,)."""
+def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
+    """The next action of one observer, or of all observers, saved with its log-probability."""
+    dropout_mask, uniforms = saved.draws(observer)
     probs = policy(states, dropout_mask).flatten(end_dim=-2)
-    actions = [pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
-    return actions, probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log()
+    actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
+    saved.add(actions, probs.gather(1, torch.tensor(actions).unsqueeze(1)).squeeze(1).log(), observer)
+    return actions
 
 
-def policy_loss(log_probs: torch.Tensor, rewards: torch.Tensor, observers: int) -> torch.Tensor:
-    """Both (step, observer), or both (step,) of one of the ``observers``."""
-    return (-log_probs * rewards / observers).sum()
+def losses_of(case: Case, saved: SavedActions, rewards: torch.Tensor) -> list[torch.Tensor]:
+    """One loss for all observers, or without batching each observer's; ``rewards`` are (step, observer) (S2.27)."""
+    return [(-log_probs * each / case.observers).sum() for log_probs, each in saved.beside(rewards)]
 
 
-@dataclass(frozen=True)
-class Episode:
-    """What one episode was, and what the policy learnt from it. The first three are (n_steps, observers)."""
-
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    log_probs: torch.Tensor
-    loss: torch.Tensor
-    ep_reward: float
-    running_reward: float
-
-    def record(self, recorder: Recorder, episode: int, policy: nn.Module) -> None:
-        """Put it into the trace; ``record="ends"`` keeps the loss, the two averages and the actions: two runs that act
-        otherwise are not two roundings of one result."""
-        averages = {"episode": self.ep_reward, "running": self.running_reward}
-        recorder.put(f"{episode:04d}/reward", {n: torch.tensor(a, dtype=torch.float64) for n, a in averages.items()})
-        steps = {"actions": self.actions}
-        if recorder.case.record == "every":
-            steps |= {"rewards": self.rewards, "log_probs": self.log_probs}
-        recorder.put(f"{episode:04d}/steps", steps)
-        recorder.step(episode, {"policy": self.loss}, policy)
-
-
-# --- the roles ---
+# --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
 def run_agent(case: Case) -> Trace:
-    """Runs on ``agent``.
-
-    Raises:
-        AgentFailed: as `Agent.run_episode`.
-    """
+    """What role ``agent`` runs. Raises AgentFailed, as `Agent.run_episode` does."""
     agent = Agent(case)
     recorder = Recorder(case, agent.policy)
     for episode in range(case.steps):
-        agent.run_episode(case.n_steps).record(recorder, episode, agent.policy)
+        ep_reward, running_reward = agent.run_episode(case.n_steps)
+        agent.saved.record(recorder, episode, agent.rewards)
+        record_reward(recorder, episode, ep_reward, running_reward)
+        recorder.step(episode, {"policy": agent.loss}, agent.policy)
     return recorder.trace()
 
 
 def roles(case: Case) -> Roles:
-    one_thread_each = {"agent": {"num_worker_threads": 1}}
-    return Roles({"agent": partial(run_agent, case)}, each=one_thread_each, serving=observer_names(case))
-
-
-# --- the case, and what it determines ---
+    options = {"agent": {"num_worker_threads": 1}}
+    return Roles({"agent": partial(run_agent, case)}, each=options, serving=numbered("observer", case.observers))
 
 
 @dataclass(frozen=True)
@@ -326,89 +248,45 @@ class Case(TrainingCase):
     dropout: float = number(0.6, "probability that a hidden unit is dropped", at_least=0.0, at_most=0.99)
 
     def validate(self) -> None:
-        require_environment(self, self.env)
+        cartpole.require_environment(self, self.env)
 
 
-def observer_names(case: Case) -> list[str]:
-    """The observers in rank order."""
-    return numbered("observer", case.observers)
-
-
-def initial_policy(case: Case) -> Policy:
-    """What the agent starts from."""
-    sizes = sizes_of(case.env)
-    return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
-
-
-# --- the twin: the same in one process ---
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """Let all environments step together."""
-    policy, names = initial_policy(case), observer_names(case)
-    chances = ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
+    """The twin: all environments step together."""
+    policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
-    games = [Game(case, name) for name in names]
+    chances = cartpole.ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
+    games = [Game(case.env, case.seed, name) for name in names]
     running_reward = 0.0
     for episode in range(case.steps):
-        chances.draw(case.n_steps)
-        saved = play_locally(case, policy, games, chances)
-        rewards = torch.tensor([game.returns() for game in games], dtype=case.torch_dtype).t()
-        actions, log_probs, losses = columns_of(case, *saved, rewards)
+        saved = SavedActions(chances.episode(case.n_steps), case.batch)
+        play_locally(case, policy, games, saved)
+        rewards = torch.tensor([game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()
         optimizer.zero_grad()
-        for loss in losses:
-            loss.backward()
+        loss = backward_in_order(losses_of(case, saved, rewards))
         optimizer.step()
         ep_reward = sum(len(game.starts[0]) for game in games) / len(games)
         running_reward = 0.5 * ep_reward + 0.5 * running_reward
-        total = torch.stack(losses).sum().detach()
-        done = Episode(actions, rewards, log_probs.detach(), total, ep_reward, running_reward)
-        done.record(recorder, episode, policy)
+        saved.record(recorder, episode, rewards)
+        record_reward(recorder, episode, ep_reward, running_reward)
+        recorder.step(episode, {"policy": loss}, policy)
     return recorder.trace()
 
 
-class Game:
-    """One environment in the twin. ``starts`` are one episode's rewards, a list for each start."""
-
-    def __init__(self, case: Case, name: str) -> None:
-        self.gamma = case.gamma
-        self.env = seeded_environment(case.env, case.seed, name)
-
-    def begin(self) -> None:
-        self.state, _ = self.env.reset()
-        self.starts: list[list[float]] = [[]]
-
-    def step(self, action: int, last: bool) -> None:
-        self.state, reward, terminated, truncated, _ = self.env.step(action)
-        self.starts[-1].append(float(reward))
-        if terminated or truncated or last:
-            self.state, _ = self.env.reset()
-            self.starts.append([])
-
-    def returns(self) -> list[float]:
-        return [value for start in self.starts for value in discounted(start, self.gamma)]
-
-
-def play_locally(
-    case: Case, policy: Policy, games: Sequence[Game], chances: ObserverRngs
-) -> tuple[list[list[Any]], list[list[torch.Tensor]]]:
-    """One episode: actions and log-probabilities, in lists as the agent saves them."""
-    places: list[int | None] = [None] if case.batch else [*range(case.observers)]
-    saved_actions: list[list[Any]] = [[] for _ in places]
-    saved_log_probs: list[list[torch.Tensor]] = [[] for _ in places]
+def play_locally(case: Case, policy: Policy, games: Sequence[Game], saved: SavedActions) -> None:
+    """One episode of all observers."""
     for game in games:
         game.begin()
     for step in range(case.n_steps):
-        states = torch.stack([torch.tensor(game.state, dtype=case.torch_dtype) for game in games]).unsqueeze(1)
-        taken: list[int] = []
-        for saved, log_probs_of, observer in zip(saved_actions, saved_log_probs, places, strict=True):
-            dropout_mask, uniforms = chances.dropout_mask_at(step, observer), chances.uniforms_at(step, observer)
-            actions, log_probs = act(policy, states if observer is None else states[observer], dropout_mask, uniforms)
-            saved.append(actions if case.batch else actions[0])
-            log_probs_of.append(log_probs if case.batch else log_probs[0])
-            taken += actions
-        for game, action in zip(games, taken, strict=True):
+        states = torch.tensor(np.stack([game.state for game in games]), dtype=case.torch_dtype).unsqueeze(1)
+        if case.batch:
+            actions = act(policy, states, saved)
+        else:
+            actions = [act(policy, state, saved, observer)[0] for observer, state in enumerate(states)]
+        for game, action in zip(games, actions, strict=True):
             game.step(action, last=step + 1 == case.n_steps)
-    return saved_actions, saved_log_probs

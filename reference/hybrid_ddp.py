@@ -2,18 +2,18 @@
 
 Source: seed 003, which names this as what DistributedDataParallel cannot do alone, and gives no code.
 
-Roles: ``ps`` holds the embedding table, starts every trainer and returns the trace; ``trainer1`` … hold one replica
-each of the dense layers, which DDP keeps equal over a gloo process group. A batch is (batch_size, bag) indices; the
-sum of a bag's rows, (batch_size, dim), is what travels, and its gradient travels back. The table's own gradient, as
-large as the table, stays on ``ps``.
+Roles: ``ps`` holds the embedding table, starts every trainer and returns the trace. ``trainer1`` … hold one replica
+each of the dense layers, which DDP keeps equal over a gloo process group. A batch is indices (batch_size, bag). The
+sums of the bags' rows (batch_size, dim) travel to the trainer, and their gradient travels back. The table's own
+gradient is as large as the table and stays on ``ps``.
 
-A step is synchronous. In a distributed autograd context of its own each trainer looks its bags up, goes forward and
-backward, by which DDP puts the mean of all trainers' dense gradients into every trainer's context; the trainer steps
-its replica with a `DistributedOptimizer` over its own parameters. ``ps`` takes the table's gradients out of all the
-contexts, adds them in rank order, and makes one SGD step on their mean. Only then does anybody go on.
+A step is synchronous. Each trainer opens a distributed autograd context, looks its bags up, and goes forward and
+backward. In the backward pass DDP puts the mean of all trainers' dense gradients into every trainer's context. The
+trainer steps its replica with a `DistributedOptimizer` over its own parameters. ``ps`` takes the table's gradients out
+of all contexts, adds them in rank order, and makes one SGD step on their mean. Then the next step begins.
 
-The dense gradients are added in ``rank`` order by a hook of DDP's, which gathers them; or by DDP's own ``allreduce``,
-whose order is gloo's: then, with three trainers or more, natural arithmetic is right within rounding only.
+A hook of DDP's gathers the dense gradients and adds them in ``rank`` order. DDP's own ``allreduce`` adds them in gloo's
+order: then, with three trainers or more, natural arithmetic is right within rounding only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from reference.training.voting_bags import voting_bags
 
 Named = dict[str, torch.Tensor]
 
-# --- the lesson: the table behind RPC, the dense part in DDP, one distributed backward pass through both ---
+# --- The lesson: a table behind RPC, dense layers in DDP, one backward pass through both -----------------------------
 
 
 class StepFailed(RoundFailed):
@@ -70,7 +70,7 @@ class EmbeddingServer:
         # The trainers' collectives have a shorter limit, and say more.
         self.step: Barrier[None] = Barrier(self.trainers, case.steps, case.reply_timeout, StepFailed)
         self.held: dict[str, torch.Tensor] = {}
-        self.recorder = Recorder(case, initial_parameters(case, self.weight))
+        self.recorder = Recorder(case, parameters_of(case, self.weight, dense_part(case)))
 
     @property
     def weight(self) -> torch.Tensor:
@@ -78,17 +78,17 @@ class EmbeddingServer:
 
     @staticmethod
     def lookup(ps_rref: RRef[Any], indices: torch.Tensor) -> torch.Tensor:
-        """The sums of rows (batch_size, dim) for indices (batch_size, bag), in the caller's autograd context."""
+        """Return the sums of rows (batch_size, dim) for indices (batch_size, bag), in the caller's autograd context."""
         rows: torch.Tensor = ps_rref.local_value().embedding(indices)
         return rows
 
     @staticmethod
     @rpc.functions.async_execution  # type: ignore[untyped-decorator]
     def update(ps_rref: RRef[Any], trainer: str, number: int, context_id: int) -> torch.futures.Future[None]:
-        """Give one trainer's gradient of step ``number``, which lies here in its context.
+        """Add one trainer's gradient of step ``number``, which lies here in that trainer's context.
 
-        The answer comes when the table is updated. Blocks no RPC thread: all but the last to arrive get a future that
-        the last one completes.
+        The answer comes when the table is updated. The call blocks no RPC thread: all trainers but the last get a
+        future that the last one completes.
 
         Raises:
             StepFailed: a trainer failed, reports twice, or after the last step.
@@ -129,7 +129,7 @@ class HybridModel(nn.Module):
 
 
 def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
-    """All steps of one trainer; returns its part of the trace."""
+    """Train for all steps of one trainer; returns its part of the trace."""
     model = HybridModel(case, ps_rref)
     opt = DistributedOptimizer(optim.SGD, [RRef(p) for p in model.dense.parameters()], lr=case.lr)
     recorder = Recorder(case, {})
@@ -146,15 +146,63 @@ def train(case: Case, name: str, ps_rref: RRef[Any]) -> Named:
 
 
 def named(trainer: str, module: nn.Module) -> Named:
-    """A trainer's parameters, by their names in the trace."""
+    """Name a trainer's parameters as the trace does."""
     return {f"{trainer}/{name}": parameter for name, parameter in module.named_parameters()}
 
 
-# --- the roles ---
+# --- The two parts of the model, data and loss, for the lesson and the twin ------------------------------------------
+
+
+def trainer_names(case: Case) -> list[str]:
+    """The trainers in rank order."""
+    return numbered("trainer", case.trainers)
+
+
+def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
+    module = build_seeded(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
+    if case.is_exact:
+        draws = generator(case.seed, name)
+        for parameter in module.parameters():
+            parameter.data.copy_(torch.randint(-1, 2, parameter.shape, generator=draws))
+    return module
+
+
+def sparse_part(case: Case) -> nn.Module:
+    """Build the table on ``ps``: indices (batch_size, bag) to sums of rows (batch_size, dim)."""
+    return _drawn(case, "sparse", partial(nn.EmbeddingBag, mode="sum"), case.rows, case.dim)
+
+
+def dense_part(case: Case) -> nn.Module:
+    """Build a trainer's replica: (batch_size, dim) to scores (batch_size, num_classes)."""
+
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
+
+    return _drawn(case, "dense", layers)
+
+
+def get_next_batch(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield a trainer's indices (batch_size, bag) and classes (batch_size,), per step."""
+    return voting_bags(case.seed, name, case.steps, (case.batch_size, case.bag), case.rows, case.num_classes)
+
+
+def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Return the mean cross entropy; in exact arithmetic a weighted sum."""
+    if case.is_exact:
+        return (output * (1 + nn.functional.one_hot(target, case.num_classes))).sum()
+    return nn.functional.cross_entropy(output, target)
+
+
+def parameters_of(case: Case, weight: torch.Tensor, dense: nn.Module) -> Named:
+    """Name the table and every trainer's replica of ``dense`` as the trace does."""
+    return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
+
+
+# --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
 def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> Named:
-    """Runs on a trainer, called by ``ps``.
+    """Train one replica. Runs on a trainer, called by ``ps``.
 
     Raises:
         RuntimeError: ``ps`` or another trainer is lost or failed, or let this one wait for ``case.timeout`` seconds.
@@ -165,7 +213,7 @@ def run_trainer(case: Case, name: str, ps_rref: RRef[Any], store: RRef[Any]) -> 
 
 
 def run_ps(case: Case) -> Trace:
-    """Runs on ``ps``.
+    """Serve the table, start every trainer and collect the trace. Runs on ``ps``.
 
     Raises:
         StepFailed: trainers failed, were lost or did nothing for ``case.timeout`` seconds. Says which.
@@ -178,7 +226,7 @@ def run_ps(case: Case) -> Trace:
             name: rpc.rpc_async(name, run_trainer, args=(case, name, ps_rref, store), timeout=0)
             for name in server.trainers
         }
-        # After a failure it waits for the other trainers, which the loss of one ends, too: theirs may be the cause.
+        # After a failure `gather` waits for the other trainers: the loss of one ends all, and theirs may be the cause.
         for tensors in server.step.gather(futures, stay=case.reply_timeout).values():
             server.recorder.tensors.update(tensors)
         return server.recorder.trace()
@@ -186,9 +234,6 @@ def run_ps(case: Case) -> Trace:
 
 def roles(case: Case) -> Roles:
     return Roles({"ps": partial(run_ps, case)}, serving=trainer_names(case))
-
-
-# --- the case, and what it determines ---
 
 
 @dataclass(frozen=True)
@@ -217,53 +262,7 @@ class Case(ExactableCase):
         self.require_exact("lr", "trainers")
 
 
-def trainer_names(case: Case) -> list[str]:
-    """The trainers in rank order."""
-    return numbered("trainer", case.trainers)
-
-
-def _drawn(case: Case, name: str, kind: Callable[..., nn.Module], *args: object) -> nn.Module:
-    module = build_seeded(kind, *args, seed=case.seed, name=name, dtype=case.dtype)
-    if case.is_exact:
-        draws = generator(case.seed, name)
-        for parameter in module.parameters():
-            parameter.data.copy_(torch.randint(-1, 2, parameter.shape, generator=draws))
-    return module
-
-
-def sparse_part(case: Case) -> nn.Module:
-    """On ``ps``: indices (batch_size, bag) to sums of rows (batch_size, dim)."""
-    return _drawn(case, "sparse", partial(nn.EmbeddingBag, mode="sum"), case.rows, case.dim)
-
-
-def dense_part(case: Case) -> nn.Module:
-    """On every trainer: (batch_size, dim) to scores (batch_size, num_classes)."""
-
-    def layers() -> nn.Module:
-        return nn.Sequential(nn.Linear(case.dim, case.hidden), nn.ReLU(), nn.Linear(case.hidden, case.num_classes))
-
-    return _drawn(case, "dense", layers)
-
-
-def get_next_batch(case: Case, name: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Per step, a trainer's indices (batch_size, bag) and classes (batch_size,)."""
-    return voting_bags(case.seed, name, case.steps, (case.batch_size, case.bag), case.rows, case.num_classes)
-
-
-def loss_of(case: Case, output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Mean cross entropy; in exact arithmetic a weighted sum."""
-    if case.is_exact:
-        return (output * (1 + nn.functional.one_hot(target, case.num_classes))).sum()
-    return nn.functional.cross_entropy(output, target)
-
-
-def initial_parameters(case: Case, weight: torch.Tensor) -> Named:
-    """The table, and every trainer's replica, by their names in the trace."""
-    dense = dense_part(case)
-    return {"ps/weight": weight, **{key: p for name in trainer_names(case) for key, p in named(name, dense).items()}}
-
-
-# --- the twin: the same in one process ---
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 @one_thread()
@@ -278,7 +277,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     sparse, dense = sparse_part(case), dense_part(case)
     weight, parameters = next(sparse.parameters()), list(dense.parameters())
     optimizers = [optim.SGD(part.parameters(), lr=case.lr) for part in (sparse, dense)]
-    recorder = Recorder(case, initial_parameters(case, weight))
+    recorder = Recorder(case, parameters_of(case, weight, dense))
     for step, batches in enumerate(zip(*(get_next_batch(case, name) for name in names), strict=True)):
         losses = [loss_of(case, dense(sparse(x)), y) for x, y in batches]
         each = [torch.autograd.grad(loss, [weight, *parameters]) for loss in losses]
@@ -287,6 +286,5 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         weight.grad = mean([found[0] for found in each])
         for optimizer in optimizers:
             optimizer.step()
-        replicas = {key: p for name in names for key, p in named(name, dense).items()}
-        recorder.step(step, dict(zip(names, losses, strict=True)), {"ps/weight": weight, **replicas})
+        recorder.step(step, dict(zip(names, losses, strict=True)), parameters_of(case, weight, dense))
     return recorder.trace()

@@ -35,6 +35,7 @@ from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
 from reference.training.cartpole import Record
+from reference.training.gradients import backward_in_order
 from reference.training.learning_curve import goal as goal  # `verify --long` asks for it
 from reference.training.learning_curve import record_reward
 from reference.training.rng import build_seeded
@@ -158,15 +159,12 @@ class Agent:
 
     def finish_episode(self) -> tuple[float, torch.Tensor]:
         """Update the policy from all observers' records. Returns the worst observer's sum of rewards, and the loss."""
-        losses = losses_of(self.case, self.records.values())
         self.optimizer.zero_grad()
-        for loss in losses:
-            # One by one, because the order in which observers' calls came must not be the order of sums (S0.14).
-            loss.backward()
+        loss = backward_in_order(losses_of(self.case, self.records.values()))
         self.optimizer.step()
         min_reward = min(sum(record.rewards) for record in self.records.values())
         self.running_reward = 0.05 * min_reward + (1 - 0.05) * self.running_reward
-        return min_reward, torch.stack(losses).sum().detach()
+        return min_reward, loss
 
 
 def initial_policy(case: Case) -> Policy:
@@ -257,16 +255,14 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
         records = {name: Record(rng.episode(case.n_steps)) for name, rng in rngs.items()}
         for name, record in records.items():
             play_locally(case, environments[name], policy, record)
-        losses = losses_of(case, records.values())
         optimizer.zero_grad()
-        for loss in losses:
-            loss.backward()
+        loss = backward_in_order(losses_of(case, records.values()))
         optimizer.step()
         worst = min(sum(record.rewards) for record in records.values())
         running = 0.05 * worst + 0.95 * running
         record_episode(recorder, episode, records)
         record_reward(recorder, episode, worst, running)
-        recorder.step(episode, {"policy": torch.stack(losses).sum()}, policy)
+        recorder.step(episode, {"policy": loss}, policy)
     return recorder.trace()
 
 

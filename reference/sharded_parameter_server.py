@@ -41,7 +41,7 @@ Named = Mapping[str, torch.Tensor]
 # Seconds that ps1 waits for the trainers after its round has failed. Trainers wait 5 s longer for a server's reply.
 LAST_WORD_SECONDS = 6.0
 
-# --- the lesson: each server holds a part of the model, each trainer all of it ---
+# --- The lesson: each server holds a part of the model, each trainer all of it ---------------------------------------
 
 
 class ParameterServerShard(BatchUpdateParameterServer):
@@ -157,7 +157,7 @@ def reason_of(error: Exception) -> str:
     return inner[2:-2] if inner.startswith(("('", '("')) else inner.removeprefix(": ")
 
 
-# --- the roles ---
+# --- Roles and Case --------------------------------------------------------------------------------------------------
 
 
 def run_trainer(shard_rrefs: Sequence[RRef[Any]], case: Case, name: str) -> list[torch.Tensor]:
@@ -230,9 +230,6 @@ def roles(case: Case) -> Roles:
     return Roles({"ps1": partial(run_first_ps, case)}, serving=[*server_names(case)[1:], *trainer_names(case)])
 
 
-# --- the case ---
-
-
 @dataclass(frozen=True)
 class Case(batch_parameter_server.Case):
     """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
@@ -253,7 +250,7 @@ def server_names(case: Case) -> list[str]:
     return numbered("ps", case.servers)
 
 
-# --- the twin: the same in one process ---
+# --- The twin: the same in one process -------------------------------------------------------------------------------
 
 
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:

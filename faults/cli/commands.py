@@ -42,8 +42,11 @@ from reference.system.printable import one_line, printable, shown
 
 @contextmanager
 def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
-    """Where to store runs, and a list for what they came to. A temporary folder stays, and is named, if a run has not
-    passed, or if the command has recorded runs and fails."""
+    """Yield the folder for runs, and a list to which the caller appends whether each run passed.
+
+    Without ``given`` the folder is temporary. It is kept, and its name printed, if a run has not passed, or if the
+    command fails after it has recorded a run.
+    """
     place = Path(given) if given is not None else temporary_folders.make("faults-")
     passed: list[bool | None] = []
     try:
@@ -61,8 +64,8 @@ def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
 
 
 def show_sites(arguments: Sequence[str]) -> int:
-    """What `sweep` would hurt."""
-    subject, options = tutorial_of("list", "The calls of a healthy run.", arguments, DIR)
+    """List the calls that `sweep` would put faults into."""
+    subject, options = tutorial_of("list", "List the RPC calls of a healthy run.", arguments, DIR)
     table = Table(title=f"{subject.name}: calls of a healthy run")
     for column in ("site", "callers", "executes on"):
         table.add_column(column, overflow="fold")
@@ -75,17 +78,20 @@ def show_sites(arguments: Sequence[str]) -> int:
 
 
 def run_one(arguments: Sequence[str]) -> int:
-    """One run of a tutorial, or of a command of the user's own."""
+    """Run a tutorial, or a user's own command, once."""
     script = script_of(arguments)
     if script is not None:
         return _run_script(*script)
-    about = "One run under a plan, or healthy, judged. Of a program of your own: `run --help --script`."
+    about = (
+        "Run a tutorial once, under a plan or healthy, and judge the run. "
+        "For a program of your own: `run --help --script`."
+    )
     subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
     return run_of(subject, plan_of(options), options)
 
 
 def run_of(subject: Subject, plan: Plan, options: Any) -> int:
-    """The exit status. Any subject's; ``options``: `dir` and `deadline`, None where not given."""
+    """Run any subject, and return the exit status. ``options``: `dir` and `deadline`, None where not given."""
     with stored(options.dir) as (place, passed):
         found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
         passed.append(judgement.passed)
@@ -93,7 +99,10 @@ def run_of(subject: Subject, plan: Plan, options: Any) -> int:
 
 
 def _run_script(arguments: Sequence[str], command: list[str]) -> int:
-    about = "A program of your own under a plan, or healthy; what follows --script is its command."
+    about = (
+        "Run a program of your own once, under a plan or healthy, and judge the run. "
+        "All words after --script are the program's command."
+    )
     options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
     command = _startable(only_theirs(command))
     plan = plan_of(options)
@@ -104,7 +113,7 @@ def _run_script(arguments: Sequence[str], command: list[str]) -> int:
 
 
 def _startable(command: list[str]) -> list[str]:
-    """With the interpreter before a Python file. Raises BadInput where there is no such file, or only a folder."""
+    """Put the interpreter before a Python file. Raises BadInput: there is no such file, or it is a folder."""
     name = command[0]
     if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):
         raise BadInput(f"--script {name} is a folder: wanted a Python file or a command")
@@ -116,7 +125,7 @@ def _startable(command: list[str]) -> list[str]:
 
 
 def report(found: Run, judgement: Judgement) -> int:
-    """Say what a run came to. The exit status."""
+    """Print a run's headline, timeline and checks, and return the exit status. A run that passed has no timeline."""
     print(headline(found))
     if judgement.passed is not True:
         print(_timeline(found))
@@ -140,22 +149,25 @@ def _timeline(found: Run, last: int = 40) -> str:
 
 def check(arguments: Sequence[str]) -> int:
     """Judge a stored run again, by its folder alone."""
-    parser = parser_of("check", "Judge a stored run again.")
-    parser.add_argument("dir", type=folder, metavar="DIR", help="a run's folder")
+    parser = parser_of("check", "Judge a stored run again, by its folder alone.")
+    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder")
     found = record.read(parser.parse_args(arguments).dir)
     try:
         judgement = judge(found)
-    except Exception as error:  # whatever a file that is somebody else's makes of a check
+    except Exception as error:  # a file that no run wrote may break a check in any way
         why = f"it holds what no run writes ({type(error).__name__}: {error})"
         raise record.RecordError(f"{found.name} cannot be judged: {why}") from error
     return report(found, judgement)
 
 
 def prepare(arguments: Sequence[str]) -> int:
-    """A folder for programs that are started by something else, torchrun on several machines for instance."""
-    about = "A folder with a plan, or one to write calls down in, for programs that find it by FAULTS_RUN=DIR."
+    """Prepare a folder for programs that something else starts, such as torchrun on several machines."""
+    about = (
+        "Prepare a folder with a plan, or with --healthy one that only records calls. "
+        "Programs use it if they are started with FAULTS_RUN=DIR."
+    )
     parser = parser_of("prepare", about, PLAN, HEALTHY)
-    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; what an earlier run left in it goes")
+    parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; files of an earlier run are removed")
     options = parser.parse_args(arguments)
     if not str(Path(options.dir).absolute()).isprintable():
         raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")

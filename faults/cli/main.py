@@ -21,22 +21,23 @@ from reference.trace.case import CaseError
 
 _USAGE = """usage: python -m faults COMMAND
 
-  list NAME                        the calls of a tutorial's healthy run: what can be hurt
-  run NAME --plan PLAN [options]   one run of a tutorial under a plan, judged
-  run --plan PLAN --script my.py   the same for a program of your own, unchanged
-  sweep NAME [options]             one run for every call site, kind, and first and last occurrence
-  prepare DIR --plan PLAN          a folder for FAULTS_RUN=DIR torchrun ... my.py
+  list NAME                        list the RPC calls of a tutorial's healthy run, which faults can hit
+  run NAME --plan PLAN [options]   run a tutorial once under a plan, and judge the run
+  run --plan PLAN --script my.py   run your own program, unchanged, once under a plan, and judge the run
+  sweep NAME [options]             run a tutorial once for each call site, kind of fault, and first and last call
+  prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
   check DIR                        judge a stored run again
 
-PLAN is text or a file, of one fault at least: docs/faults.md. `--healthy` instead of it: a run without faults.
-Options stand before `--script`, whole and once. `COMMAND --help` has them, `run --help --script` a program's.
-Exit status 0: pass; 1: fail; 2: unknown, or bad input, which starts nothing; 130: interrupted."""
+PLAN is a text or a file with at least one fault (docs/faults.md). `--healthy` in its place: a run without faults.
+`COMMAND NAME --help` lists the options for a tutorial, `run --help --script` those for your own program.
+Write options in full, each at most once, and before `--script`.
+Exit status 0: pass; 1: fail; 2: unknown, or bad input (then no process was started); 130: interrupted."""
 
 _COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": prepare, "check": check}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit status. No process is started on bad input."""
+    """Run one command, and return its exit status. Bad input starts no process."""
     escape_output()
     if not arguments:
         print(_USAGE, file=sys.stderr)

@@ -13,31 +13,30 @@ from faults.plan.plan import Plan, PlanError
 from faults.run.subject import Subject, of_tutorial
 from faults.run.sweep import INJECTIONS, ORDER
 from reference.cli.options import BadInput, Parser, add_case_options, known
+from reference.system.plain_file import LONGEST, content_of
 from reference.verify.small_cases import quick
 
-# Seconds that a tutorial's roles wait for each other here, where most runs lose somebody.
+# Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0
 
-# The longest plan that is read from a file (bytes).
-LONGEST = 2**26
 
-# The longest time that may be asked for (seconds).
+# The longest time that an option accepts (seconds).
 _LONGEST = 1e6
 
 Option = tuple[str, dict[str, Any]]
 
 
 def seconds(text: str) -> float:
-    """The type of options that are times."""
+    """Convert an option that is a time (argparse type)."""
     with suppress(ValueError):
-        if 0 < float(text) <= _LONGEST:  # nor NaN
+        if 0 < float(text) <= _LONGEST:  # false for NaN
             return float(text)
     raise argparse.ArgumentTypeError(f"wanted seconds, above 0 and at most {_LONGEST:.0f}, got {text!r}")
 
 
 def kinds(text: str) -> list[str]:
-    """The type of ``--kinds``: names of the table, or their first words."""
-    known_kinds = dict.fromkeys(each for hurt in (*INJECTIONS, ORDER) for each in (hurt, hurt.split()[0]))
+    """Convert ``--kinds``: names from the table of verdicts, or the first words of such names (argparse type)."""
+    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, ORDER) for each in (name, name.split()[0]))
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:
@@ -46,30 +45,34 @@ def kinds(text: str) -> list[str]:
 
 
 def folder(text: str) -> str:
-    """The type of folders: an empty one would be the current directory."""
+    """Convert an option that is a folder (argparse type). An empty name is refused: it would be the current folder."""
     if not text:
         raise argparse.ArgumentTypeError("wanted a folder, got ''")
     return text
 
 
-PLAN: Option = ("--plan", {"metavar": "PLAN", "help": "the plan as text, or a file: one fault at least"})
-HEALTHY: Option = ("--healthy", {"action": "store_true", "help": "no faults; instead of --plan"})
+PLAN: Option = ("--plan", {"metavar": "PLAN", "help": "the plan, as text or as a file, with at least one fault"})
+HEALTHY: Option = ("--healthy", {"action": "store_true", "help": "run without faults; instead of --plan"})
 DIR: Option = (
     "--dir",
-    {"type": folder, "metavar": "DIR", "help": "where runs are stored (default: nowhere, unless one fails)"},
+    {"type": folder, "metavar": "DIR", "help": "folder for the files of runs (default: kept only if a run fails)"},
 )
 DEADLINE: Option = (
-    "--deadline",
-    {"type": seconds, "metavar": "X", "help": "seconds until an overdue role is ended (default: by --timeout)"},
-)
-
-# Of a program of the user's own.
-_ENDED: Option = (
     "--deadline",
     {
         "type": seconds,
         "metavar": "X",
-        "help": "seconds until the command is ended (default: 300, or beyond the bound)",
+        "help": "seconds until a role that still runs is killed (default: computed from --timeout)",
+    },
+)
+
+# For a user's own program.
+_DEADLINE_OF_COMMAND: Option = (
+    "--deadline",
+    {
+        "type": seconds,
+        "metavar": "X",
+        "help": "seconds until the command is killed (default: 300, or more where the bound is later)",
     },
 )
 _BOUND: Option = (
@@ -77,16 +80,17 @@ _BOUND: Option = (
     {
         "type": seconds,
         "metavar": "X",
-        "help": "seconds within which it must end after the first fault, if it fails (default: by its own timeouts)",
+        "help": "seconds from the first fault to the end of a program that fails (default: computed from its own "
+        "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, _ENDED, _BOUND)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, _DEADLINE_OF_COMMAND, _BOUND)
 
 SCRIPT = "--script"
 
 
 def parser_of(command: str, about: str, *options: Option) -> Parser:
-    """The parser of one command."""
+    """Make the parser of one command."""
     parser = Parser(prog=f"python -m faults {command}", description=about)
     for name, how in options:
         parser.add_argument(name, **how)
@@ -94,24 +98,9 @@ def parser_of(command: str, about: str, *options: Option) -> Parser:
 
 
 def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Option) -> tuple[Subject, Any]:
-    """The tutorial that is named first, with its case's options, and the command's own options."""
-    if not arguments or arguments[0].startswith("-"):
-        if arguments and arguments[0] in ("-h", "--help"):
-            print(
-                f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options"
-            )
-            if command == "run":
-                print(
-                    f"       python -m faults run [options] {SCRIPT} my.py; `run --help {SCRIPT}` lists those options"
-                )
-            raise SystemExit(0)
-        raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
-    if command == "run" and arguments[0].endswith(".py"):
-        raise BadInput(
-            f"{arguments[0]} is no tutorial: wanted `run ... {SCRIPT} {arguments[0]}` for a program of your own"
-        )
-    name = known(arguments[0])
-    about = f"{about} Sizes are small unless given; --timeout is {TIMEOUT:g} then."
+    """Read the tutorial's name, the options of its case, and the command's own options (``more``)."""
+    name = _name_of_tutorial(command, arguments)
+    about = f"{about} Without options for them, sizes are small and --timeout is {TIMEOUT:g}."
     parser = parser_of(f"{command} {name}", about, *more)
     own = {option.lstrip("-") for option, _ in more}
     add_case_options(parser, name)
@@ -121,8 +110,24 @@ def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Optio
     return of_tutorial(quick(name, **{"timeout": TIMEOUT, **given})), chosen
 
 
+def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:
+    """Return the tutorial that stands first. Raises BadInput: none does; SystemExit: ``--help`` was printed."""
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options")
+        if command == "run":
+            print(f"       python -m faults run [options] {SCRIPT} my.py; `run --help {SCRIPT}` lists those options")
+        raise SystemExit(0)
+    if not arguments or arguments[0].startswith("-"):
+        raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
+    if command == "run" and arguments[0].endswith(".py"):
+        raise BadInput(
+            f"{arguments[0]} is no tutorial: wanted `run ... {SCRIPT} {arguments[0]}` for a program of your own"
+        )
+    return known(arguments[0])
+
+
 def script_of(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """The words before ``--script``, and those after it. None where there is no ``--script``."""
+    """Split the words at ``--script``: those before it, and those after it. None if there is no ``--script``."""
     for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if name == SCRIPT:
@@ -131,10 +136,12 @@ def script_of(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
 
 
 def only_theirs(command: list[str]) -> list[str]:
-    """The user's command, in which an option of ours would say nothing. What follows ``--`` is theirs, whatever it is.
+    """Return the user's command, without a leading ``--``.
+
+    An option of this program inside the command would have no effect, so it is refused, unless ``--`` precedes it.
 
     Raises:
-        BadInput: there is no command, or an option of ours stands in it.
+        BadInput: there is no command, or it contains an option of this program.
     """
     theirs = command[1:] if command[:1] == ["--"] else command
     if not theirs or not theirs[0]:
@@ -145,17 +152,17 @@ def only_theirs(command: list[str]) -> list[str]:
     for word in command if theirs is command else ():
         if word.partition("=")[0] in ours:
             raise BadInput(
-                f"{shown(word)} stands after {SCRIPT}, where all words are the program's: "
+                f"{shown(word)} stands after {SCRIPT}, where all words belong to the program: "
                 f"wanted it before {SCRIPT}, or `{SCRIPT} -- ...` to pass it on to the program"
             )
     return theirs
 
 
 def plan_of(options: Any) -> Plan:
-    """What ``--plan`` and ``--healthy`` ask for: a run without faults proves nothing, unless that was wanted.
+    """Read ``--plan`` or ``--healthy``. A run without faults proves nothing, so it has to be asked for.
 
     Raises:
-        BadInput: neither is given, or both.
+        BadInput: neither option is given, or both are.
         PlanError: the plan cannot be read, or has no faults.
     """
     if options.healthy and options.plan is not None:
@@ -166,32 +173,23 @@ def plan_of(options: Any) -> Plan:
         raise BadInput("no faults are planned: wanted --plan PLAN, or --healthy for a run without any")
     plan = read_plan(options.plan)
     if not plan.faults:
-        raise PlanError(f"--plan {shown(options.plan)} has no faults: wanted one at least, or --healthy instead")
+        raise PlanError(f"--plan {shown(options.plan)} has no faults: wanted at least one, or --healthy instead")
     return plan
 
 
 def read_plan(text: str) -> Plan:
-    """A plan from the text itself, or from a file of that name. Raises PlanError."""
+    """Read a plan from the text itself, or from a file of that name. Raises PlanError."""
     is_text = "=" in text or text.lstrip().startswith("{") or not text.strip()
     if is_text and not (text.strip() and _exists(text)):
         return Plan.parse(text)
     try:
-        return Plan.parse(_content(Path(text)).decode())
+        return Plan.parse(content_of(Path(text), LONGEST, pipe=True).decode())
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {why}") from error
 
 
-def _content(file: Path) -> bytes:
-    """What it holds; it may be a pipe, but none that never ends. Raises PlanError: that is too much."""
-    with file.open("rb") as opened:
-        content = opened.read(LONGEST + 1)
-    if len(content) > LONGEST:
-        raise PlanError(f"{shown(str(file))} has more than {LONGEST} bytes, wanted a plan")
-    return content
-
-
 def _exists(path: str) -> bool:
-    with suppress(OSError):  # a plan may be longer than a name
+    with suppress(OSError):  # a plan may be too long for a file name
         return Path(path).exists()
     return False

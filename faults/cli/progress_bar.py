@@ -15,15 +15,15 @@ SECONDS_BETWEEN_LINES = 5.0
 Tick = Callable[[int, object], None]
 
 
-def left(done: int, total: int, elapsed: float, budget: float | None) -> float:
-    """Seconds that are left, if the rest takes as long as what is done; the budget ends it sooner."""
+def seconds_left(done: int, total: int, elapsed: float, budget: float | None) -> float:
+    """Estimate the remaining seconds from the runs so far; never more than what remains of the budget."""
     rest = elapsed / done * (total - done) if done else 0.0
     return rest if budget is None else max(0.0, min(rest, budget - elapsed))
 
 
 @contextmanager
 def countdown(title: str, total: int, budget: float | None = None) -> Iterator[Tick]:
-    """What is to be called with each run's number, from 0, as it begins."""
+    """Yield the function to call with each run's number, from 0, when that run begins."""
     with _bar(title, total) if sys.stderr.isatty() else _lines(title, total, budget) as tick:
         yield tick
 
@@ -37,7 +37,7 @@ def _lines(title: str, total: int, budget: float | None) -> Iterator[Tick]:
         now = time.monotonic()
         if now - said >= SECONDS_BETWEEN_LINES:
             said = now
-            rest = left(number, total, now - begun, budget)
+            rest = seconds_left(number, total, now - begun, budget)
             print(f"{title}: {number} of {total} runs, about {rest:.0f} s left", file=sys.stderr, flush=True)
 
     yield tick

@@ -17,24 +17,35 @@ from reference.cli.options import BadInput
 
 _BUDGET: Option = (
     "--budget",
-    {"type": seconds, "metavar": "X", "help": "seconds; no cell begins later (default: no limit)"},
+    {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"},
 )
-_SITES: Option = ("--sites", {"metavar": "TEXT", "help": "only sites that contain this (default: all)"})
+_SITES: Option = ("--sites", {"metavar": "TEXT", "help": "only call sites that contain this text (default: all)"})
 _KINDS: Option = (
     "--kinds",
-    {"type": kinds, "metavar": "KIND,...", "help": "only these kinds, as the table names them, or their first words"},
+    {
+        "type": kinds,
+        "metavar": "KIND,...",
+        "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of the "
+        "names (default: all)",
+    },
 )
 
 
 def run_sweep(arguments: Sequence[str]) -> int:
-    """Every cell of a tutorial, as a table of verdicts."""
-    about = "Hurt each call of a healthy run once in every way, its first and its last occurrence."
+    """Sweep a tutorial, and print the table of verdicts."""
+    about = (
+        "Run a tutorial without faults to find its RPC call sites. Then run it once for each site, each kind of fault, "
+        "and the first and the last call."
+    )
     subject, options = tutorial_of("sweep", about, arguments, _BUDGET, _SITES, _KINDS, DIR)
     return sweep_of(subject, options)
 
 
 def sweep_of(subject: Subject, options: Any) -> int:
-    """The exit status. Any subject's; ``options``: `dir`, `sites`, `kinds`, `budget`, None where not given."""
+    """Sweep any subject, and return the exit status.
+
+    ``options``: `dir`, `sites`, `kinds`, `budget`, each None where not given.
+    """
     with stored(options.dir) as (place, passed):
         sites, healthy = record(subject, place / "healthy")
         todo = _chosen(list(cells(sites, subject.timeout)), options)
@@ -44,18 +55,18 @@ def sweep_of(subject: Subject, options: Any) -> int:
                 for result in sweep(subject, todo, place, healthy=healthy, budget=options.budget, on_start=tick):
                     results.append(result)
                     passed.append(result.passed)
-        finally:  # also when it is interrupted
+        finally:  # even if the sweep is interrupted
             _print_sweep(subject, results, len(todo))
     return status_of(passed)
 
 
 def status_of(passed: Sequence[bool | None]) -> int:
-    """The exit status of runs: 1 where one fails, else 2 where one does not tell."""
+    """Combine runs into one exit status: 1 if one failed, otherwise 2 if one is unknown."""
     return 1 if False in passed else 2 if None in passed else 0
 
 
 def _chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
-    """The cells that ``--sites`` and ``--kinds`` leave. Raises BadInput: none, or none of a kind that was asked for."""
+    """Select cells by ``--sites`` and ``--kinds``. Raises BadInput: no cell is selected, or none of a given kind."""
     at_sites = [cell for cell in every if (options.sites or "") in cell.site]
     if options.kinds is None:
         missing = [] if at_sites else ["any kind"]
@@ -68,18 +79,18 @@ def _chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
 
 
 def _is(cell: Cell, kind: str) -> bool:
-    return kind in (cell.hurt, cell.hurt.split()[0])
+    return kind in (cell.injection, cell.injection.split()[0])
 
 
 def _print_sweep(subject: Subject, results: Sequence[Result], wanted: int) -> None:
     table = Table(title=f"{subject.name}: {len(results)} of {wanted} cells, each under 1 fault")
-    for column in ("site", "hurt", "call", "seconds", "verdict", "what was seen"):
+    for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
         table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")
     for result in results:
         cell = result.cell
         call = f"{cell.occurrence}: {cell.caller}"
         table.add_row(
-            cell.site, cell.hurt, call, f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300]
+            cell.site, cell.injection, call, f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300]
         )
     console().print(table)
     counts = Counter(_verdict(result) for result in results)

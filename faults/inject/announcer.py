@@ -12,7 +12,7 @@ Action = Callable[[], object]
 
 
 class Announcer:
-    """In the role's process. Actions run in the thread that announces, each once. Thread-safe."""
+    """The moments of one role, in its process. Actions run in the thread that announces, each once. Thread-safe."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -26,14 +26,14 @@ class Announcer:
             self._waiting.setdefault(moment, []).append(action)
 
     def announce(self, event: str, number: int = 0, site: str = "") -> None:
-        """The role is at this moment."""
+        """Run the actions of this moment, at which the role has arrived."""
         with self._lock:
             actions = self._waiting.pop(Moment(event, self.role, number, site), [])
         for action in actions:
             action()
 
     def awaits(self, event: str) -> bool:
-        """Whether anybody still waits for a moment of this kind."""
+        """Whether an action still waits for a moment of this kind."""
         with self._lock:
             return any(moment.event == event for moment in self._waiting)
 
@@ -47,5 +47,5 @@ class StepHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         step = getattr(record, "step", None)
-        if type(step) is int:  # True is not a number of a step
+        if type(step) is int:  # not True, which is an `int`, too
             self.announcer.announce("step", step)

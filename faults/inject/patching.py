@@ -1,8 +1,8 @@
 """Replace a function of RPC in every module that has it, under any name, and put it back.
 
-Programs say `from torch.distributed.rpc import init_rpc`, so one place is not enough. Thousands of modules are looked
-into once, when this is imported, which for roles is before they are forked: to look again in each would take it 15 ms
-and copies of thousands of pages. Replacing looks at what was found then, and into what has been imported since.
+Programs say `from torch.distributed.rpc import init_rpc`, so one place is not enough. Importing this module searches
+thousands of modules once; for roles that happens before they are forked. Searching again in each role would take 15 ms,
+and copy thousands of pages. Replacing uses what was found then, and searches the modules that were imported since.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
-# Who has nothing of torch's under another name than its usual one, so is soon looked through.
+# Modules that have no function of torch under another name than its own, so one look-up is enough for each.
 _WITHOUT_ALIASES = {"torch", "sympy", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 Place = tuple[dict[str, Any], str]
 
 
 def patch_all_references(name: str, original: Any, new: Any) -> Callable[[], None]:
-    """Put ``new`` in the place of ``original``, which is `rpc`'s ``name``; what is returned puts it back."""
+    """Replace ``original``, which is `rpc`'s ``name``, by ``new``. Return a function that puts it back."""
     _exchange(name, original, new)
-    # Looked for again: a module that was imported meanwhile may have got hold of the new one.
+    # Search again when it is put back: a module that was imported meanwhile may have the new one.
     return partial(_exchange, name, new, original)
 
 
@@ -35,7 +35,7 @@ def _exchange(usual: str, old: Any, new: Any) -> None:
 
 
 def _places(wanted: Mapping[str, Any], modules: Iterable[ModuleType]) -> dict[str, list[Place]]:
-    """Where each of these values, by its usual name, is in ``modules``, which are looked through once."""
+    """Find each of these values, by its usual name, in ``modules``, which are searched once."""
     found: dict[str, list[Place]] = {usual: [] for usual in wanted}
     usual_of = {id(value): usual for usual, value in wanted.items()}
     for module in modules:
@@ -50,9 +50,9 @@ def _places(wanted: Mapping[str, Any], modules: Iterable[ModuleType]) -> dict[st
 
 
 def _since() -> list[ModuleType]:
-    """Modules that were imported after this one, or were not all there yet: a script, or one that is still imported."""
+    """Return the modules that were imported after this one, or were not complete then, such as the program's script."""
     found = [sys.modules[name] for name in _UNFINISHED if name in sys.modules]
-    # From the end: to pass by all others would touch, and so copy, each one's name.
+    # From the end, because passing the names of all others would touch, and so copy, their pages.
     for name in reversed(sys.modules):
         if name == __name__:
             break

@@ -11,14 +11,14 @@ from faults.plan.site import INTERNAL
 
 @dataclass(frozen=True)
 class Calls:
-    """One site's. ``callers``: role to number of calls; ``callees``: where they executed."""
+    """The calls of one site. ``callers``: role to number of calls; ``callees``: the roles that executed them."""
 
     callers: Mapping[str, int]
     callees: tuple[str, ...]
 
 
 def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
-    """By site, in the order of their first calls. ``internal``: also the calls that torch makes by itself."""
+    """Count calls by site, in the order of the first calls. ``internal``: include the calls that torch makes itself."""
     callers: dict[str, dict[str, int]] = {}
     callees: dict[str, set[str]] = {}
     for event in timeline.of("invoke"):

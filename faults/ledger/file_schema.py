@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from faults.tracebacks.error_chain import MEMBERS, PIECES, Piece, from_json
@@ -13,26 +11,19 @@ from reference.system.printable import shown
 
 Form = Callable[[Any], bool]
 
-# Groups within groups: Python prints ten of them, and each call over RPC may bring its own.
+# The deepest nesting of exception groups. Python prints ten levels, and each call over RPC may add its own.
 DEPTH = 40
 
 
-def content_of(path: Path) -> bytes:
-    """The bytes of a plain file: a pipe would never end. Raises OSError."""
-    if path.exists() and not (path.is_file() or path.is_dir()):  # of a folder the system speaks itself
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
-    return path.read_bytes()
-
-
 def check(values: Mapping[str, Any], forms: Mapping[str, Form]) -> None:
-    """Raises ValueError: a value of another type than its form's. Names without a form may have any."""
+    """Check values against their forms. Names without a form may have any value. Raises ValueError."""
     for name, value in values.items():
         if name in forms and not forms[name](value):
             raise ValueError(f"{name!r} cannot be {shown(value)}")
 
 
 def by_name(*rows: tuple[Form, str]) -> dict[str, Form]:
-    """The form of each name, from rows of a form and the names that have it."""
+    """Return the form of each name, from rows of a form and the names that have it."""
     return {name: form for form, names in rows for name in names.split()}
 
 
@@ -49,7 +40,8 @@ def integer(value: Any) -> bool:
 
 
 def number(value: Any) -> bool:
-    """Seconds, infinite where a program waits for ever; not NaN, which no comparison tells from another."""
+    """Whether it can be seconds: infinity is allowed, for a program that waits forever; NaN, which compares with
+    nothing, is not."""
     return type(value) in (int, float) and (abs(value) < 1e12 or value == math.inf)
 
 
@@ -58,22 +50,22 @@ def finite(value: Any) -> bool:
 
 
 def maybe(form: Form) -> Form:
-    """Or nothing."""
+    """Allow None, too."""
     return lambda value: value is None or form(value)
 
 
 def many(form: Form) -> Form:
-    """A list of these."""
+    """Want a list of these."""
     return lambda value: isinstance(value, list) and all(map(form, value))
 
 
 def some(form: Form) -> Form:
-    """A list of one at least."""
+    """Want a list of at least one."""
     return lambda value: bool(value) and many(form)(value)
 
 
 def named(form: Form) -> Form:
-    """A mapping of names to these."""
+    """Want a mapping of names to these."""
     return lambda value: isinstance(value, dict) and all(map(form, value.values()))
 
 
@@ -82,7 +74,7 @@ def mapping(value: Any) -> bool:
 
 
 def causes(value: Any) -> bool:
-    """What `error_chain.to_json` gives, or nothing."""
+    """Whether it can be the result of `error_chain.to_json`, or None."""
     try:
         return value is None or (isinstance(value, list) and _are_causes(from_json(value)))
     except (TypeError, LookupError, AttributeError, RecursionError):
@@ -90,7 +82,7 @@ def causes(value: Any) -> bool:
 
 
 def _are_causes(pieces: Sequence[Piece], depth: int = 0) -> bool:
-    """Whether there are no more of them than `causes` writes: each member of a group is judged with all before it."""
+    """Whether the pieces are within the limits of `causes`. Each member of a group is judged with all pieces before."""
     return len(pieces) <= PIECES and depth <= DEPTH and all(_is_cause(piece, depth) for piece in pieces)
 
 

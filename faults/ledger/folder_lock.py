@@ -18,7 +18,7 @@ def occupied(place: Path) -> Iterator[None]:
 
     Raises:
         PlanError: a run is going on there: its launcher lives, or a process has one of its ledgers open.
-        OSError: no folder, or not this user's to read.
+        OSError: there is no such folder, or this user may not read it.
     """
     handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -32,7 +32,7 @@ def occupied(place: Path) -> Iterator[None]:
 
 
 def _lock(handle: int) -> bool:
-    """False where somebody else holds it. Where files cannot be locked, nobody does."""
+    """Lock a file; False if another process holds the lock. If files cannot be locked, no process does."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,19 +1,19 @@
 """The ledger of one role: what really happened, one JSON line per event, in ``ROLE.jsonl`` of the run's folder.
 
-A line is one ``write`` to a file opened for appending, so what a role wrote stays when it is killed; at worst its last
-line is torn. Each line says which ``process`` has written it: several may play one role, also at once. Events:
+A line is one ``write`` to a file opened for appending. So the lines of a killed role remain; at worst the last one is
+torn. Each line names the ``process`` that wrote it, because several may play one role, even at the same time. Events:
 
 - ``start``: a process opens the ledger: the clocks, its id, and where its world meets (``world``).
-- ``up``, ``shutdown``, ``left``: RPC's start, the way into its shutdown, and what it then had left behind.
+- ``up``: RPC has started; ``shutdown``: its shutdown begins; ``left``: what is left behind at that shutdown.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
 - ``raised``: an exception ended a process of a script; ``interrupted``: a SIGINT did; ``exit``: it ended in order, with
-  this status; ``stayed``: it did not, since what it was to become could not be executed. ``causes``, also of a call
+  this status; ``stayed``: `os.execv` failed after ``exit``, so the process goes on. ``causes``, here and for a call
   that failed: what the error derives from.
 - ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
-  of a network's fault.
+  the end of a network's fault.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from pathlib import Path
 from typing import Any
 
 from faults.ledger import file_schema
+from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, one_line, said
 
 SUFFIX = ".jsonl"
-# What every line says.
+# The fields that every line has.
 _OWN = {"event", "time", "process"}
-# What is asked of a line whose other values may be anything.
+# The types of a line's fields. Other fields may have any value.
 _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind"),
     (file_schema.integer, "process pid fault nth"),
@@ -59,9 +60,9 @@ class LedgerError(OneLine, OSError):
 
 
 class Ledger:
-    """One role's, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
+    """The ledger of one role, open for writing. Thread-safe. Raises LedgerError: the folder cannot be written.
 
-    ``world``: where the role meets the others of its world, if that is known.
+    ``world``: the place where the role meets the others of its world, if it is known.
     """
 
     def __init__(self, folder: Path, role: str, world: str | None = None) -> None:
@@ -72,16 +73,16 @@ class Ledger:
         except OSError as error:
             wanted = f"wanted a folder in which role {role!r} can write"
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
-        # Also where a finalizer that the collector runs in the middle of `write` writes too.
+        # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
         if self._file is not None and self._known.st_size:
             os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
         self.write("start", pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
-        """Append one line; nothing once the ledger is closed. What JSON does not know is written as its `str`."""
+        """Append one line, unless the ledger is closed. A value that JSON does not know is written as its `str`."""
         assert not _OWN & details.keys(), details
-        # Asked for each time, which takes a tenth of a microsecond: a forked child writes to its parent's ledger.
+        # The id is read each time, in a tenth of a microsecond, because a forked child writes to its parent's ledger.
         head = {"event": event, "time": time.monotonic(), "process": os.getpid()}
         line = json.dumps({**head, **details}, default=str) + "\n"
         with self._lock:
@@ -96,12 +97,12 @@ class Ledger:
         self._known = os.fstat(self._file)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_SH)  # `occupied` asks for it
-        # As a file of Python's does: one that nobody has any more is closed.
+        # Close the file when the ledger is garbage, as Python's own files do.
         self._release = weakref.finalize(self, os.close, self._file)
         self._release.atexit = False
 
     def _is_open(self) -> bool:
-        """Whether the number is still this file's: a program may close all, and then open files of its own."""
+        """Whether the descriptor still refers to this file: a program may close all files, and then open its own."""
         with suppress(OSError):
             if self._file is not None and os.path.samestat(os.fstat(self._file), self._known):
                 return True
@@ -109,7 +110,7 @@ class Ledger:
         return False
 
     def close(self) -> None:
-        """DelayedReplies events, of calls that are still under way, go nowhere."""
+        """Close the ledger. Later events, of calls that are still in flight, are not written."""
         with self._lock:
             if self._file is not None and self._is_open():
                 self._release()
@@ -117,7 +118,7 @@ class Ledger:
 
 
 def boot_id() -> str:
-    """Which machine, since when: monotonic clocks with the same one are the same clock."""
+    """Identify this machine's boot: monotonic clocks with the same boot id are the same clock."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -126,8 +127,8 @@ def boot_id() -> str:
 
 @dataclass(frozen=True)
 class Event:
-    """One line. ``time``: seconds, on the clock of the timeline's first role; ``process``: who wrote it, 0 where it
-    does not say."""
+    """One line of a ledger. ``time``: seconds, on the clock of the timeline's first role; ``process``: its writer, 0 if
+    the line does not say."""
 
     role: str
     event: str
@@ -137,11 +138,11 @@ class Event:
 
     @property
     def call(self) -> tuple[object, object]:
-        """Which of its caller's calls it is about."""
+        """The call that it is about: the site, and its number among the caller's calls of the site."""
         return self.details.get("site"), self.details.get("nth")
 
     def may_be_of(self, role: str, process: int) -> bool:
-        """Whether this role wrote it in this process, as far as that is known: 0 is a process that nobody knows."""
+        """Whether this role wrote it in this process, as far as that is known: 0 is an unknown process."""
         return self.role == role and (self.process == process or 0 in (self.process, process))
 
     def __str__(self) -> str:
@@ -151,8 +152,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All roles' events by time. ``torn``: per role how many lines could not be read; ``roles``: who has a ledger;
-    ``zero``: where the timeline begins, on the monotonic clock of the first role's machine."""
+    """All roles' events by time. ``torn``: the number of unreadable lines per role; ``roles``: the roles with a ledger;
+    ``zero``: the beginning of the timeline, on the monotonic clock of the first role's machine."""
 
     events: tuple[Event, ...]
     torn: Mapping[str, int]
@@ -160,18 +161,18 @@ class Timeline:
     zero: float = 0.0
 
     def of(self, *events: str) -> list[Event]:
-        """Those of these kinds, by time."""
+        """Return the events of these kinds, by time."""
         if events not in self._found:
             self._found[events] = [each for each in self.events if each.event in events]
         return self._found[events].copy()
 
     @cached_property
     def _found(self) -> dict[tuple[str, ...], list[Event]]:
-        """What `of` has looked for: a check may ask once for each event."""
+        """Cache the results of `of`, because a check may ask once for each event."""
         return {}
 
     def facts(self) -> list[tuple[str, str, tuple[tuple[str, Any], ...]]]:
-        """What the same plan gives again: fired and effective faults by role, without times and measured numbers."""
+        """Return what the same plan gives in every run: fired and effective faults by role, without measurements."""
         kept = ("fault", "kind", "site", "caller", "nth", "at")
         found = [
             (each.role, each.event, tuple((name, each.details[name]) for name in kept if name in each.details))
@@ -184,9 +185,9 @@ class Timeline:
 
 
 def read(folder: str | os.PathLike[str]) -> Timeline:
-    """Every role's ledger in ``folder``, merged. Raises LedgerError: no such folder, or a ledger that stays shut."""
+    """Read and merge every role's ledger in ``folder``. Raises LedgerError: no such folder, or an unreadable ledger."""
     if not Path(folder).is_dir():
-        raise LedgerError(f"no folder {os.fspath(folder)!r}, wanted the one of a run")
+        raise LedgerError(f"no folder {os.fspath(folder)!r}, wanted the folder of a run")
     lines, torn = {}, {}
     for path in sorted(Path(folder).glob(f"*{SUFFIX}")):
         lines[path.stem], torn[path.stem] = _lines(path)
@@ -197,10 +198,10 @@ def read(folder: str | os.PathLike[str]) -> Timeline:
 
 
 def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The lines that can be read, and how many cannot."""
+    """Return the readable lines, and the number of the others."""
     found, torn = [], 0
     try:
-        content = file_schema.content_of(path)
+        content = content_of(path)
     except OSError as error:
         raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
     for line in filter(None, content.split(b"\n")):
@@ -212,7 +213,7 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _checked(value: Any) -> dict[str, Any]:
-    """A line's value. Raises ValueError: not what `Ledger` writes."""
+    """Check a line's value. Raises ValueError: `Ledger` does not write such a line."""
     if not isinstance(value, dict) or not {"event", "time"} <= value.keys():
         raise ValueError("no event")
     if value["event"] == "start" and "wall" not in value:
@@ -225,19 +226,20 @@ Starts = list[tuple[str, dict[str, Any]]]
 
 
 def _starts(lines: Mapping[str, list[dict[str, Any]]]) -> Starts:
-    """Roles and their starts, the earliest first; a role that was started again has several."""
+    """Return roles and their starts, the earliest first; a role that was started again has several."""
     starts = [(role, line) for role, each in lines.items() for line in each if line["event"] == "start"]
     return sorted(starts, key=lambda item: float(item[1]["wall"]))
 
 
 def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterable[Event]:
-    """By time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a start."""
+    """Merge events by time. Roles on one machine share its monotonic clock; machines are aligned by the wall clock at a
+    start."""
     shifts: dict[str, float] = {}
     for role, start in starts:
         shifts.setdefault(_clock(role, start), start["wall"] - starts[0][1]["wall"] - start["time"])
     events = []
     for role, each in lines.items():
-        shift = next(iter(shifts.values()), 0.0)  # for a role whose start is torn
+        shift = next(iter(shifts.values()), 0.0)  # used if the role's start is torn
         of_process: dict[int, float] = {}
         for line in each:
             process = line.get("process", 0)
@@ -250,5 +252,5 @@ def _merged(lines: Mapping[str, list[dict[str, Any]]], starts: Starts) -> Iterab
 
 
 def _clock(role: str, start: Mapping[str, Any]) -> str:
-    """Whose monotonic clock this is: the machine's since its boot, or the role's own where that is not known."""
+    """Identify the monotonic clock of a start: the machine's since its boot, or the role's own if that is unknown."""
     return str(start.get("boot") or role)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from faults.ledger.file_schema import content_of
 from faults.plan.plan import Plan, PlanError
+from reference.system.plain_file import content_of
 
 PLAN = "plan.json"
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Read the plan of a run's folder. Raises PlanError: no plan there, or not a plan."""
+    """Read the plan of a run's folder. Raises PlanError: there is none, or it is not a plan."""
     path = Path(folder) / PLAN
     try:
         return Plan.from_json(content_of(path).decode())

@@ -1,7 +1,8 @@
 """The record of a run: everything in its folder that is needed to judge it, even later and elsewhere.
 
-``plan.json``, one ledger and one log a role, and ``run.json``, which is written last: how every role ended and when,
-what the trace was worth, what was left on the machine, and the bound within which survivors had to end.
+The folder has ``plan.json``, one ledger and one log per role, and ``run.json``, which is written last: how and when
+every role ended, the judgement of the trace, what was left on the machine, and the bound within which survivors had to
+end.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from faults.ledger import file_schema, ledger
 from faults.ledger.plan_file import read_plan
 from faults.plan.plan import Plan, PlanError
 from faults.tracebacks.error_chain import Piece, from_json
+from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, shown
 
 RUN = "run.json"
 
-# What `run.json` may hold, and each end in it.
+# The fields of `run.json`, and of each end in it.
 _FORMS = file_schema.by_name(
     (file_schema.text, "name difference limit"),
     (file_schema.finite, "seconds start"),
@@ -42,14 +44,17 @@ _END = file_schema.by_name(
 
 
 class RecordError(OneLine, ValueError):
-    """A folder that holds no run. One line."""
+    """A folder that holds no run. One line that says why."""
 
 
 @dataclass(frozen=True)
 class End:
-    """How a role ended. ``kind``: the outcome's class, or one of `script_outcomes`; ``bases``: an exception's types,
-    its own first; ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock;
-    ``process``: of a script's role, 0 where there is none."""
+    """How a role ended.
+
+    ``kind``: the outcome's class, or a kind of `script_outcomes`; ``bases``: an exception's types, its own first;
+    ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock; ``process``: the
+    process of a script's role, otherwise 0.
+    """
 
     kind: str
     text: str
@@ -65,10 +70,12 @@ class End:
 
 @dataclass(frozen=True)
 class Run:
-    """One run. ``trace``: 'equal', 'wrong', 'unknown', or None where none was returned, and ``difference`` in words;
-    ``limit``: in words, what the bound is made of; ``lives``: of a script, the ends of each role's every life;
-    ``recorded``: whether ledgers were to be written even if nothing is
-    planned."""
+    """One run.
+
+    ``trace``: 'equal', 'wrong', 'unknown', or None if no role returned one; ``difference``: the same in words;
+    ``limit``: how the bound is computed, in words; ``lives``: for a script, the ends of all lives of each role;
+    ``recorded``: whether ledgers were wanted even for an empty plan.
+    """
 
     name: str
     plan: Plan
@@ -86,29 +93,29 @@ class Run:
     lives: Mapping[str, Sequence[End]] = field(default_factory=dict)
 
     @property
-    def hurt(self) -> bool:
+    def has_faults(self) -> bool:
         return bool(self.plan.faults)
 
 
 def write(folder: Path, **values: Any) -> None:
-    """Write ``run.json``, whole or not at all; `Run`'s own fields but plan and timeline."""
+    """Write ``run.json``, whole or not at all: all fields of `Run` except plan and timeline."""
     scratch = folder / f".{RUN}"
     scratch.write_text(json.dumps(values, indent=1, default=asdict) + "\n")
     scratch.replace(folder / RUN)
 
 
 def read(folder: str | os.PathLike[str]) -> Run:
-    """The run that was written there. Without ``run.json``, as after a launcher's death, it is not ``complete``.
+    """Read a run from its folder. Without ``run.json``, as after a launcher's death, it is not ``complete``.
 
     Raises:
-        RecordError: no plan there, or a file that is not what it should be.
+        RecordError: there is no plan, or a file that no run wrote.
     """
     place = Path(folder)
     try:
         plan, timeline = read_plan(place), ledger.read(place)
         if not (place / RUN).exists():
             return Run(place.name, plan, timeline, complete=False)
-        values = _run(json.loads(file_schema.content_of(place / RUN)))
+        values = _run(json.loads(content_of(place / RUN)))
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
         lives = {role: [_end(end) for end in each] for role, each in values.pop("lives", {}).items()}
         return Run(plan=plan, timeline=timeline, ends=ends, lives=lives, **values)
@@ -119,7 +126,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
 
 
 def _run(values: Any) -> dict[str, Any]:
-    """What `write` has written. Raises ValueError: something else."""
+    """Check the content of ``run.json``. Raises ValueError: `write` does not write such a value."""
     if not isinstance(values, dict):
         raise ValueError(f"wanted an object, got {shown(values)}")
     file_schema.check(values, _FORMS)

@@ -20,29 +20,29 @@ from faults.plan.plan import Plan, PlanError
 from reference.system.private_folder import make_private
 from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 
-# Says that a folder is a run's, where a plan alone would not: it may be a user's own.
+# Marks the folder of a run. A plan alone does not: it may be a user's own file.
 MARK = ".faults-run"
-# Where the files of an earlier run are until the new one has begun.
+# The folder for the files of an earlier run until the new one has begun.
 EARLIER = ".faults-earlier"
 
 _BEGIN = b'{"event": "start"'
-# What processes of a script leave about their ends (`exit_record`, `own_signals`): a name, and their process id.
+# Files that a script's processes write about their ends (`exit_record`, `own_signals`): a name, and a process id.
 _SIGN = re.compile(r".+\.\d+\.(term|int|status)")
 
 
 @contextmanager
 def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """The folder, with ``plan`` and nothing of an earlier run. Until the block ends, no other run begins there.
+    """Yield the folder with ``plan`` and no files of an earlier run. Until the block ends, no other run begins there.
 
     An error within the block before any role has begun its ledger leaves the folder as it was.
 
     Raises:
-        PlanError: it has no name or is a file, holds a file of a run's name that no run has written, or a run is going
-            on there.
-        OSError: it cannot be made or written.
+        PlanError: the folder has no name or is a file; or it holds a file with a run's name that no run wrote; or a run
+            is going on there.
+        OSError: the folder cannot be made or written.
     """
     with _made(_named(folder)) as place, occupied(place):
-        if (place / EARLIER).is_dir():  # a launcher was killed before it had removed it
+        if (place / EARLIER).is_dir():  # a launcher was killed before it removed this folder
             _end(place)
         if stranger := _stranger(place):
             raise PlanError(
@@ -51,7 +51,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
         _set_aside(place)
         try:
             (place / MARK).touch()
-            (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # whatever the locale is
+            (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # UTF-8 in every locale
             yield place
         except BaseException:
             _end(place)
@@ -60,7 +60,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _named(folder: str | os.PathLike[str]) -> Path:
-    """Raises PlanError: it can be no folder."""
+    """Resolve the folder's name. Raises PlanError: it cannot name a folder."""
     if not os.fspath(folder):
         raise PlanError("a run's folder has no name: wanted a folder, got ''")
     try:
@@ -74,7 +74,7 @@ def _named(folder: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def _made(place: Path) -> Iterator[Path]:
-    """The folder, and after an error none that was not there."""
+    """Make the folder and its parents; after an error, remove those that were made."""
     missing = [each for each in (place, *place.parents) if not each.exists()]
     make_private(place)
     try:
@@ -87,7 +87,7 @@ def _made(place: Path) -> Iterator[Path]:
 
 
 def _stranger(place: Path) -> Path | None:
-    """A file that would be taken for a run's, and is not; None if a new run may take the place of what is there."""
+    """Return a file with a run's name that no run wrote; None if a new run may replace what is there."""
     ledgers = list(place.glob(f"*{SUFFIX}"))
     for each in ledgers:
         if not _is_ledger(each):
@@ -101,7 +101,7 @@ def _stranger(place: Path) -> Path | None:
 
 
 def _is_ledger(path: Path) -> bool:
-    """Whether a role has begun it; it may have been killed in the middle of its first line."""
+    """Whether a role has begun this ledger; the role may have been killed in the middle of its first line."""
     with suppress(OSError), path.open("rb") as file:
         return _BEGIN.startswith(file.read(len(_BEGIN)))
     return False
@@ -114,14 +114,15 @@ def _is_run(place: Path) -> bool:
 
 
 def _files(place: Path) -> list[Path]:
-    """What a run has written there, and what its roles have printed."""
+    """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
     named = [place / name for name in (PLAN, RUN, "network.json")]
     return [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
 
 
 def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
-    """Logs of a world's roles, beside which lie their stacks; and where they met. Any other log is the user's."""
+    """Return the logs and stacks of a world's roles, and the file where they met. A log without stacks is the user's
+    own."""
     roles = roles_of(place).intersection(each.stem for each in ledgers)
     printed = [file_of(place, role) for role in sorted(roles) for file_of in (log_of, stacks_of)]
     return [*printed, place / RENDEZVOUS] if printed else []
@@ -132,12 +133,12 @@ def _signs(place: Path) -> list[Path]:
 
 
 def _set_aside(place: Path) -> None:
-    """An error leaves all as it was."""
+    """Move the files of an earlier run aside. After an error all files are back in their places."""
     files = _files(place)
     if files:
         (place / EARLIER).mkdir(exist_ok=True)
     try:
-        for each in files:  # the plan first: as long as no new one is written, all of them can be put back
+        for each in files:  # the plan first: without a new plan, `_end` puts all files back
             each.rename(place / EARLIER / each.name)
     except BaseException:
         _end(place)
@@ -148,8 +149,8 @@ def _end(place: Path) -> None:
     """Put the earlier run's files back, unless a role of the new run has begun."""
     plan, earlier = place / PLAN, place / EARLIER
     aside = list(earlier.iterdir()) if earlier.is_dir() else []
-    if plan.exists() and (aside or not earlier.is_dir()):  # else it is the earlier run's: nothing was set aside
-        if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: of the network, which is there before any role
+    if plan.exists() and (aside or not earlier.is_dir()):  # otherwise it is the earlier plan: nothing was set aside
+        if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: the network's ledger, which is there before any role
             aside = []
         else:
             for each in _files(place):

@@ -1,4 +1,4 @@
-"""Refuse a plan in one line, which names the field, what was got and what was wanted."""
+"""Refuse a plan in one line that names the field, what was got and what was wanted."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ __all__ = ["LONGEST", "PlanError", "shown"]
 
 
 class PlanError(OneLine, ValueError):
-    """A fault or plan that cannot be. One line that names the field: what was got, what was wanted."""
+    """An impossible fault or plan. One line that names the field: what was got, what was wanted."""

@@ -10,7 +10,7 @@ from typing import Any
 from faults.plan.errors import PlanError, shown
 from faults.plan.moment import LAST, ROLE, SITE, Moment
 
-# What the faulty agent knows (docs/faults.md); every other message passes it.
+# The message types that the faulty agent can hit (docs/faults.md); it passes every other message on.
 MESSAGES = (
     "RREF_FORK_REQUEST",
     "RREF_CHILD_ACCEPT",
@@ -27,7 +27,7 @@ MESSAGES = (
 _OCCURRENCE = ("nth", "every", "chance_percent")
 _CALL = ("site", "role", *_OCCURRENCE)
 
-# Kind, place: (fields it must have, fields it may have besides).
+# (kind, place): (required fields, further fields).
 SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Delay", "call"): (("site", "side", "seconds"), _CALL),
     ("Raise", "call"): (("site", "side"), (*_CALL, "error", "text")),
@@ -46,23 +46,23 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 KINDS = tuple(dict.fromkeys(kind for kind, _ in SHAPES))
 
-# Field: what it says.
+# Field: its meaning. docs/faults.md has a table of these.
 FIELDS: Mapping[str, str] = {
     "site": "the function that is called over RPC, as 'module:qualified.name'",
     "message": "a message type of the faulty agent",
-    "role": "call: who calls, each role by its own count where none is named; message: who sends; else who is hurt",
-    "peer": "the other end of the role's network; everybody where none is named",
+    "role": "call: the caller (default: each, by its own count); message: the sender; otherwise: the role that is hit",
+    "peer": "the role at the other end of the network (default: all roles)",
     "roles": "the callers, in the order in which their calls execute",
     "at": "the moment, as 'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
-    "nth": "which call of the site by the role, from 1; the default, 1",
+    "nth": "the number of the role's call of the site, from 1; the default is 1",
     "every": "every call",
     "chance_percent": "each call with this chance, drawn from the plan's seed",
-    "side": "'request': before it executes; 'reply': after it has executed, before the caller is answered",
-    "when": "'before' or 'after' it executes",
-    "direction": "'out': what the role sends, 'in': what it is sent, 'both'",
-    "seconds": "how long; Order: how long to wait for those who come first; network: until it heals, else at the end",
-    "percent": "of the packets",
-    "kbit_per_second": "what the role can send",
+    "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered",
+    "when": "'before' or 'after' the call executes",
+    "direction": "'out': packets from the role, 'in': packets to it, 'both'",
+    "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
+    "percent": "the share of the packets that is dropped",
+    "kbit_per_second": "the rate at which the role can send",
     "times": "how often each message fails",
     "error": "a built-in exception's name",
     "text": "the exception's text",
@@ -97,7 +97,7 @@ _WANTED = {
 
 
 def place_of(kind: str, given: Mapping[str, Any]) -> str:
-    """Where a fault of these fields is put. Raises PlanError where that cannot be told."""
+    """Return the place of a fault with these fields. Raises PlanError: they do not determine it."""
     places = [place for each, place in SHAPES if each == kind]
     if len(places) == 1:
         return places[0]
@@ -119,7 +119,7 @@ def allowed_fields(kind: str, place: str) -> tuple[str, ...]:
 
 
 def wanted(name: str) -> str:
-    """Which values a field takes, for an error and for the manual."""
+    """Describe the values that a field takes, for errors and for the manual."""
     if name in _WORDS:
         return " or ".join(map(repr, _WORDS[name]))
     if name not in _NUMBERS:
@@ -129,7 +129,7 @@ def wanted(name: str) -> str:
 
 
 def check_value(kind: str, name: str, value: Any) -> Any:
-    """``value`` as it is kept. Raises PlanError, which names the field."""
+    """Return ``value`` in the form that a fault keeps. Raises PlanError, which names the field."""
     kept: Any
     if name in _NUMBERS:
         kept = _number(name, value)
@@ -146,7 +146,7 @@ def check_value(kind: str, name: str, value: Any) -> Any:
 
 def _number(name: str, value: Any) -> int | float | None:
     low, high = _NUMBERS[name]
-    if isinstance(low, float) and type(value) is int and 0 <= value <= high:  # others may have no float
+    if isinstance(low, float) and type(value) is int and 0 <= value <= high:  # a larger integer may fit no float
         value = float(value)
     holds = type(value) is type(low) and low <= value <= high and value > 0  # NaN fails every comparison
     return value if holds else None
@@ -169,7 +169,7 @@ def _fits(name: str, value: str) -> bool:
 
 
 def _can_be_raised(name: str) -> bool:
-    """Whether this is a built-in exception that a text alone makes; `UnicodeDecodeError` needs more."""
+    """Whether this is a built-in exception that takes only a text; `UnicodeDecodeError` needs more."""
     found = getattr(builtins, name, None)
     if not isinstance(found, type) or not issubclass(found, Exception):
         return False

@@ -10,9 +10,9 @@ from faults.plan.errors import PlanError, shown
 
 __all__ = ["ROLE", "SITE", "Moment", "PlanError"]
 
-# What torch allows as a worker's name.
+# The names that torch allows for a worker.
 ROLE = r"[A-Za-z0-9_:-]{1,127}"
-# '<locals>' and '<lambda>' are parts of a qualified name too.
+# '<locals>' and '<lambda>' may be parts of a qualified name.
 _DOTTED = r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<\w+>))*"
 SITE = rf"{_DOTTED}:{_DOTTED}"
 
@@ -25,8 +25,11 @@ LAST = 10**9
 
 @dataclass(frozen=True)
 class Moment:
-    """``up``: RPC has started; ``step``: a log record with that ``step``; ``call``: before the nth call of a site is
-    sent; ``shutdown``: before `rpc.shutdown`. Each of one role, and each comes once."""
+    """A point in the run of one role, which comes once.
+
+    ``up``: RPC has started; ``step``: the role logs a record with that ``step``; ``call``: before the role sends its
+    nth call of a site; ``shutdown``: before `rpc.shutdown`.
+    """
 
     event: str
     role: str
@@ -35,7 +38,7 @@ class Moment:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``up@ROLE``, ``step:N@ROLE``, ``call:MODULE:NAME#N@ROLE``, ``shutdown@ROLE``. Raises PlanError."""
+        """Read ``up@ROLE``, ``step:N@ROLE``, ``call:MODULE:NAME#N@ROLE`` or ``shutdown@ROLE``. Raises PlanError."""
         found = _FORM.fullmatch(text)
         if found is None:
             wanted = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"

@@ -2,8 +2,8 @@
 
     Plan.parse("seed=7; Delay site=shop:Till.pay role=till1 nth=2 side=reply seconds=0.5; Crash role=ps at=step:3@ps")
 
-A plan is written in two ways, both exact: JSON, which gives the same bytes for the same plan, and the text above, which
-a failing test prints and which can be pasted back.
+A plan has two exact forms: JSON, which gives the same bytes for the same plan, and the text above, which a failing test
+prints and which can be pasted back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Fault", "Plan", "PlanError"]
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong. `fields.FIELDS` says what each field means, docs/faults.md what each kind models.
+    """One thing that goes wrong. `fields.FIELDS` explains each field, docs/faults.md what each kind models.
 
     Raises:
         PlanError: an unknown kind, a field that this kind does not have or lacks, or an impossible value.
@@ -62,7 +62,7 @@ class Fault:
             raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 
     def _given(self) -> dict[str, Any]:
-        """Every field that is given, but the kind."""
+        """Return every given field except the kind."""
         values = {item.name: (getattr(self, item.name), item.default) for item in fields(self) if item.name != "kind"}
         return {name: value for name, (value, default) in values.items() if value is not default}
 
@@ -91,11 +91,12 @@ class Fault:
 
     @property
     def moment(self) -> Moment | None:
-        """When it happens, where that is not the call itself; None for a network's fault from the start."""
+        """The moment at which it happens; None for faults of calls and messages, and for a network's fault from the
+        start."""
         return None if self.at is None else Moment.parse(self.at)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that are given, ``kind`` first; what `Fault` takes."""
+        """Return the given fields, ``kind`` first: the arguments of `Fault`."""
         return {"kind": self.kind, **self._given()}
 
     def __str__(self) -> str:
@@ -105,7 +106,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The fault that `str` wrote. Raises PlanError."""
+        """Read the fault that `str` wrote. Raises PlanError."""
         groups = words.split(text)
         if len(groups) != 1:
             raise PlanError(f"wanted one fault, got {shown(text)}")
@@ -121,7 +122,7 @@ class Fault:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """The fault of these fields. Raises PlanError."""
+        """Make the fault of these fields. Raises PlanError."""
         if not isinstance(values, dict) or "kind" not in values:
             raise PlanError(f"a fault is an object with a 'kind', got {shown(values)}")
         kind = values["kind"]
@@ -136,7 +137,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Plan:
-    """An ordered tuple of faults, and the seed of those that have a chance. Raises PlanError."""
+    """An ordered tuple of faults, and the seed for faults with a chance. Raises PlanError."""
 
     faults: tuple[Fault, ...] = ()
     seed: int = 0
@@ -153,7 +154,7 @@ class Plan:
         self._check_messages()
 
     def _check_messages(self) -> None:
-        """torch's faulty agent has one delay for each message type of a role."""
+        """Refuse two faults of one message type for one role: torch's faulty agent has one delay for each."""
         given: dict[tuple[str, str | None], set[str | None]] = {}
         for fault in self.at("message").values():
             roles = given.setdefault((fault.kind, fault.message), set())
@@ -162,17 +163,17 @@ class Plan:
             roles.add(fault.role)
 
     def at(self, place: str) -> dict[int, Fault]:
-        """The faults of one place, by their number in the plan."""
+        """Return the faults of one place, by their number in the plan."""
         return {number: fault for number, fault in enumerate(self.faults) if fault.place == place}
 
     def to_json(self) -> str:
-        """One line; the same plan always gives the same bytes."""
+        """Write one line; the same plan always gives the same bytes."""
         faults = [fault.to_dict() for fault in self.faults]
         return json.dumps({"seed": self.seed, "faults": faults}, sort_keys=True, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The plan that `to_json` wrote. Raises PlanError."""
+        """Read the plan that `to_json` wrote. Raises PlanError."""
         try:
             values = json.loads(text, object_pairs_hook=once)
         except Twice as error:
@@ -190,13 +191,13 @@ class Plan:
         return cls(tuple(map(Fault.from_dict, faults)), values.get("seed", 0))
 
     def __str__(self) -> str:
-        """The text form; ``seed=0`` is left out."""
+        """Write the text form; ``seed=0`` is left out."""
         parts = [f"seed={self.seed}"] if self.seed or not self.faults else []
         return "; ".join([*parts, *map(str, self.faults)])
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The plan that `str` or `to_json` wrote. Raises PlanError."""
+        """Read the plan that `str` or `to_json` wrote. Raises PlanError."""
         if text.lstrip().startswith("{"):
             return cls.from_json(text)
         groups = words.split(text)

@@ -13,7 +13,7 @@ from faults.plan.errors import PlanError, shown
 _FLOATS = ("seconds", "percent", "chance_percent")
 _INTEGERS = ("nth", "times", "kbit_per_second", "seed")
 
-# What a text is made of: each piece ends where the next begins, so that none is read twice.
+# The pieces of a text. Each piece ends where the next begins, so that none is read twice.
 _PIECE = re.compile(
     r"""(?P<space>[ \t\r]+)|(?P<end>[;\n]+)|(?P<plain>[^ \t\r;\n\\'"]+)|\\(?P<escaped>.)"""
     r"""|'(?P<literal>[^']*+)'|"(?P<quoted>(?:[^"\\]++|\\.)*+)\"""",
@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"""\\(["\\])""")
 
 
 def split(text: str) -> list[list[str]]:
-    """The words of each fault. Raises PlanError: a quotation that does not end."""
+    """Split a text into the words of each fault. Raises PlanError: a quotation does not end."""
     groups: list[list[str]] = [[]]
     word: list[str] = []
     for kind, piece in (*_pieces(text), ("end", "")):
@@ -39,7 +39,7 @@ def split(text: str) -> list[list[str]]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Kind and text of each piece, one after the other."""
+    """Yield the kind and the text of each piece."""
     place = 0
     while place < len(text):
         found = _PIECE.match(text, place)
@@ -51,13 +51,13 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _unfinished(rest: str) -> str:
-    """Why a text cannot end like this: what begins with a quote, or is a backslash."""
+    """Say why the rest of a text, which begins with a quote or is a backslash, is incomplete."""
     escapes = len(rest) - len(rest.rstrip("\\"))
     return "No escaped character" if escapes % 2 and rest[0] != "'" else "No closing quotation"
 
 
 def pairs(words: Sequence[str], what: str) -> dict[str, Any]:
-    """``name=value`` words as fields of ``what``. Raises PlanError."""
+    """Read ``name=value`` words as fields of ``what``. Raises PlanError."""
     values: dict[str, Any] = {}
     for word in words:
         name, separator, value = word.partition("=")
@@ -84,7 +84,7 @@ def _read(what: str, name: str, value: str) -> Any:
 
 
 def written(name: str, value: Any) -> str:
-    """``name=value`` so that `split` and `pairs` read the same again."""
+    """Write ``name=value`` so that `split` and `pairs` read the same value again."""
     if isinstance(value, tuple):
         value = ",".join(value)
     elif not isinstance(value, str):

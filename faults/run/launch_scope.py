@@ -16,22 +16,22 @@ from faults.plan.plan import Plan, PlanError
 from faults.verdict.time_bounds import lasting
 from reference.world import grace, start
 
-start.also_preloaded.append(hook.__name__)  # what `scope` has every role import
+start.also_preloaded.append(hook.__name__)  # `scope` makes every role import it
 
 
 @contextmanager
 def scope(
     plan: Plan, folder: str | os.PathLike[str], roles: Sequence[str] = (), *, record: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
+    """Yield keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
 
-    ``folder`` gets the plan and every role's ledger, without what an earlier run left there; if the scope ends by an
-    error before any role has begun, it is left as it was. ``roles`` are needed where the plan has a network's faults;
-    leaving the scope heals and removes that network.
+    ``folder`` gets the plan and every role's ledger; files of an earlier run are removed. If the scope ends by an error
+    before any role has begun, the folder is left as it was. A plan with faults of a network needs ``roles``; leaving
+    the scope heals and removes that network.
 
     Raises:
         PlanError: `renewed` refuses the folder.
-        NetworkError: a network's faults are planned, and cannot be made here.
+        NetworkError: the plan has faults of a network, and this machine cannot make them.
     """
     with renewed(plan, folder) as place, at_work(plan, place, roles, record=record) as arguments:
         yield arguments
@@ -39,10 +39,10 @@ def scope(
 
 @contextmanager
 def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> Iterator[dict[str, Any]]:
-    """What `scope` yields, for a folder that has its plan already. Raises NetworkError."""
+    """Yield the arguments of `scope` for a folder that has its plan already. Raises NetworkError."""
     with ExitStack() as stack:
         arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
-        if lasting(plan):  # a role that the plan has stopped goes on
+        if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
             arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
         if plan.at("network"):
             stack.enter_context(network.Network(roles, place))
@@ -51,10 +51,10 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
 
 
 def check_roles(plan: Plan, roles: Sequence[str]) -> None:
-    """Whether everybody that the plan names is one of ``roles``: else it could only be found not to have fired.
+    """Refuse a plan that names a role which is not in ``roles``: its fault could never fire.
 
     Raises:
-        PlanError: somebody is not.
+        PlanError: the plan names such a role.
     """
     for fault in plan.faults:
         named = [fault.role, *(fault.roles or ()), fault.moment.role if fault.moment else None]
@@ -64,6 +64,6 @@ def check_roles(plan: Plan, roles: Sequence[str]) -> None:
 
 
 def prepared(plan: Plan, folder: str | os.PathLike[str]) -> Path:
-    """The run's folder, with its plan and nothing of an earlier run. Raises as `renewed` does."""
+    """Write the plan into the run's folder, and remove the files of an earlier run. Raises as `renewed` does."""
     with renewed(plan, folder) as place:
         return place

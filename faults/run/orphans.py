@@ -1,4 +1,4 @@
-"""Find the processes that a run leaves behind: whatever its roles have started, in any session, and not ended."""
+"""Find the processes that a run leaves behind: those that its roles started, in any session, and did not end."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from pathlib import Path
 
 from faults.run.process_tree import command, ends_by
 
-# From <linux/prctl.h>: orphans of one's descendants become one's own children, instead of the first process's.
+# From <linux/prctl.h>: orphaned descendants become children of this process, instead of the first process.
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_CHILD_SUBREAPER = 37
 
 _PROC = Path("/proc")
 
-# What ends by itself has this long to do so (seconds); and where the plan has killed a role, what that one has started:
-# a DataLoader's workers ask every 5 s (torch's MP_STATUS_CHECK_INTERVAL) whether who has started them is still there.
+# Seconds that processes have to end by themselves; and if the plan killed a role, that the role's children have: the
+# workers of a DataLoader check their parent every 5 s (torch's MP_STATUS_CHECK_INTERVAL).
 GRACE, GRACE_OF_KILLED = 2.0, 6.5
 
 
 @contextmanager
 def adopting() -> Iterator[Callable[..., list[str]]]:
-    """What is yielded names the processes that are left of what was started meanwhile, once they had some seconds to
-    end (``grace``); they are ended on leaving.
+    """Yield a function that names the processes which were started in this block and are left.
 
-    Linux only; elsewhere none is found. What is started here has to begin a session of its own, as roles and scripts
-    do: a child within this process's own session is nobody's orphan.
+    It first gives them some seconds to end (``grace``). Leaving the block kills those that are left.
+
+    Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
+    and scripts do: a child within this process's own session does not count.
     """
     before, was = _children(), _subreaper()
     _set_subreaper(True)
@@ -38,7 +39,7 @@ def adopting() -> Iterator[Callable[..., list[str]]]:
         yield partial(_left, before)
     finally:
         _set_subreaper(was)
-        while orphans := _children() - before:  # ending one may bring its own children here
+        while orphans := _children() - before:  # when one ends, this process adopts its children
             for pid in orphans:
                 _end(pid)
 
@@ -50,13 +51,13 @@ def _left(before: set[int], grace: float = GRACE) -> list[str]:
 
 
 def _children() -> set[int]:
-    """This process's, in other sessions than its own."""
+    """Return this process's children in other sessions than its own."""
     found: set[int] = set()
     own = os.getsid(0)
     if not _PROC.is_dir():
         return found
     for entry in _PROC.iterdir():
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has ended meanwhile
             if not entry.name.isdigit():
                 continue
             _, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]

@@ -14,10 +14,10 @@ PREFIX = "FAULTS_TESTS_"
 
 @contextmanager
 def marked() -> Iterator[str]:
-    """Whatever this process starts meanwhile has this variable, unless it is given another environment.
+    """Set an environment variable in this process, and so in all processes that it starts in this block.
 
-    The mark is this process's own, so that two runs at once do not take each other's processes for theirs; the
-    processes of a run within a run have both marks.
+    A process that is started with another environment does not have it. The name is unique to this process, so that two
+    runs at the same time find only their own processes; the processes of a run within a run have both marks.
     """
     mark = f"{PREFIX}{os.getpid()}_{time.time_ns()}"
     os.environ[mark] = "1"
@@ -28,22 +28,22 @@ def marked() -> Iterator[str]:
 
 
 def everybody() -> set[int]:
-    """All process ids there are."""
+    """Return all process ids of the machine."""
     return {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}  # noqa: PTH208 (twice a test)
 
 
 def relatives(pids: set[int], mark: str) -> set[int]:
-    """Those of ``pids`` that still run and descend from this process, or have its mark."""
+    """Return those of ``pids`` that still run, and descend from this process or have its mark."""
     return {pid for pid in pids if pid != os.getpid() and is_running(pid) and (_descends(pid) or _has(pid, mark))}
 
 
 def is_running(pid: int) -> bool:
-    """Neither gone nor a zombie that only waits to be reaped."""
+    """Whether a process exists and is no zombie, which only waits to be reaped."""
     return _stat(pid)[0] not in "ZX"
 
 
 def ends_by(pid: int, due: float) -> bool:
-    """Whether it has ended by then (monotonic seconds); waits until it has."""
+    """Wait until a process ends, or until ``due`` (monotonic seconds). Return whether it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -55,7 +55,7 @@ def ends_by(pid: int, due: float) -> bool:
 
 
 def command(pid: int) -> str:
-    """How a process was started, in short."""
+    """Return the first 80 characters of a process's command line."""
     with suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
         return " ".join(filter(None, words))[:80] or "a process"
@@ -63,7 +63,7 @@ def command(pid: int) -> str:
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """A process's state and parent; ``X`` and 0 where it is gone."""
+    """Return a process's state and parent; ``X`` and 0 if it has ended."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
     except OSError:

@@ -1,4 +1,4 @@
-"""Run a subject under a plan: launch it, wait for its end, write the record, judge it."""
+"""Run a subject under a plan: launch it, wait for its end, write the record, judge the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from reference.world.start import LONGEST
 
 
 def bound_of(subject: Subject) -> float:
-    """Seconds within which all roles end after a fault."""
+    """Return the seconds within which all roles have to end after a fault."""
     return bound_of_timeout(subject.timeout)
 
 
@@ -42,30 +42,29 @@ def run(
     deadline: float | None = None,
     recorded: bool = False,
 ) -> tuple[Run, Judgement]:
-    """Run it, and leave everything in ``folder``. ``recorded``: ledgers also for an empty plan.
+    """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
 
-    ``deadline``: seconds until an overdue role is ended; by default well beyond the bound.
+    ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound.
 
     Raises:
-        WorldError, PlanError, NetworkError: it cannot start.
+        WorldError, PlanError, NetworkError: the run cannot start.
     """
     check_roles(plan, list(subject.roles))
-    with renewed(plan, folder) as place:  # until it is judged
-        _play(subject, plan, place, deadline=deadline, recorded=recorded)
+    with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
+        _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
         return found, judge(found)
 
 
-def _play(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
-    """Launch it, see it to its end, and write that down."""
-    names, bound = list(subject.roles), bound_of(subject)
-    with at_work(plan, place, names, record=recorded) as arguments, adopting() as left:
-        options = {**arguments.pop("options", {}), "rpc_timeout": subject.timeout}
-        arguments["isolated"] = subject.isolated
+def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
+    """Launch the roles, wait until they end, and write the record."""
+    bound = bound_of(subject)
+    due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
+    with at_work(plan, place, list(subject.roles), record=recorded) as arguments, adopting() as left:
+        arguments["options"] = {**arguments.get("options", {}), "rpc_timeout": subject.timeout}
         arguments["grace"] = min(bound + lasting(plan), LONGEST)  # a role that ends within the bound has not hung
         begun = time.monotonic()
-        due = 60.0 + 2 * bound + lasting(plan) if deadline is None else deadline
-        with launch(subject.roles, deadline=due, folder=place, options=options, **arguments) as world:
+        with launch(subject.roles, deadline=due, folder=place, isolated=subject.isolated, **arguments) as world:
             outcomes, times = world.wait(), world.ended
         seconds, orphans = time.monotonic() - begun, left()
     ends = {role: _end(outcome, times[role]) for role, outcome in outcomes.items()}
@@ -93,7 +92,7 @@ def _end(outcome: Outcome, ended: float) -> End:
 
 
 def _bases(name: str) -> tuple[str, ...]:
-    """An exception's class by the name that `Raised` has, and those that it derives from."""
+    """Return the names of an exception's class and of its base classes, by the class's name in `Raised`."""
     module, _, last = name.rpartition(".")
     try:
         kind: Any = getattr(import_module(module) if module else builtins, last)
@@ -103,7 +102,7 @@ def _bases(name: str) -> tuple[str, ...]:
 
 
 def leaks(timeline: Timeline) -> list[str]:
-    """Roles of the run that still live, and shared memory that they made."""
+    """Name the roles of the run that still live, and the shared memory that they made."""
     roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
     pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
     found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
@@ -112,9 +111,9 @@ def leaks(timeline: Timeline) -> list[str]:
 
 
 def _shared_memory() -> Iterator[str]:
-    """This user's: anybody may give theirs such a name."""
+    """Yield this user's shared memory. Other users' may have names of the same form."""
     place = Path("/dev/shm")
     for path in place.iterdir() if place.exists() else ():
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # it was removed meanwhile
             if path.lstat().st_uid == os.geteuid():
                 yield path.name

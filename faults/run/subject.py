@@ -11,7 +11,7 @@ from reference.trace.case import Case
 from reference.trace.trace import Trace
 from reference.verify.verify import changes, judge, prove
 
-# What a judgement of `reference.verify.verify` says of a trace. A refused case's twin is no measure of the run.
+# Translates the verdicts of `reference.verify.verify`. If a case is refused, its twin cannot judge the run.
 _TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
 
 Functions = Mapping[str, Callable[..., object]]
@@ -19,10 +19,11 @@ Functions = Mapping[str, Callable[..., object]]
 
 @dataclass(frozen=True)
 class Subject:
-    """``judge``: of all outcomes, ('equal', 'wrong' or 'unknown', in words), or None where no trace is among them.
+    """The roles of a program, and how to judge their trace.
 
-    ``timeout``: seconds after which its roles give up a wait. ``isolated``: what `launch` is given: its roles
-    need no other network.
+    ``judge``: turns all outcomes into ('equal', 'wrong' or 'unknown', a description), or None if there is no trace.
+    ``timeout``: seconds after which its roles give up a wait. ``isolated``: the argument of `launch`; its roles need no
+    other network.
     """
 
     name: str
@@ -33,10 +34,10 @@ class Subject:
 
 
 def of_tutorial(case: Case) -> Subject:
-    """A tutorial: its trace is held against its twin's.
+    """Make a subject of a tutorial, whose trace is compared with its twin's.
 
     Raises:
-        CaseError: an exact case with a sum that rounds.
+        CaseError: the case is exact, but one of its sums rounds.
     """
     prove(case)
     module = load(case.tutorial())

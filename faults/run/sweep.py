@@ -16,7 +16,7 @@ from faults.run.subject import Subject
 from faults.verdict.checks import Judgement
 from faults.verdict.time_bounds import MARGIN
 
-# What is done to a call, by the name that the table shows. `Order` is apart: it needs several callers.
+# What is done to a call, by the name in the table of verdicts. `Order` is not among them: it needs several callers.
 INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Delay request": {"kind": "Delay", "side": "request", "seconds": 0.2},
     "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
@@ -34,32 +34,32 @@ ORDER = "Order"
 
 
 class SweepFailed(RuntimeError):
-    """The healthy run is not healthy, so nothing can be learnt from hurting it. Says why."""
+    """The healthy run failed, so runs with faults would show nothing. The message says why."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a sweep, before it is made."""
+    """One run that a sweep will make. ``injection``: a name of `INJECTIONS`, or `ORDER`."""
 
     site: str
-    hurt: str
+    injection: str
     occurrence: str
     fault: Fault
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing is lost by it, so that the run has to come out equal."""
+        """Whether the fault loses nothing, so that the run has to end with an equal trace."""
         return self.fault.kind in ("Delay", "Order")
 
     @property
     def caller(self) -> str:
-        """Whose call is hurt, and which, as ``trainer1#2``."""
+        """Name the caller and the number of the call that the fault hits, as ``trainer1#2``."""
         return f"{self.fault.role or ','.join(self.fault.roles or ())}#{self.fault.nth}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's run. ``detail``: what the checks say of a defect, and who raised what of a clean error."""
+    """A cell's run. ``detail``: the texts of failed checks; for a clean error, how each role ended."""
 
     cell: Cell
     judgement: Judgement
@@ -69,26 +69,26 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """None: unknown. A harmless fault that ends in an error, however clean, is a defect of the program."""
+        """Whether the run passed; None: unknown. An error after a harmless fault is a defect, even a clean error."""
         return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 
 def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
-    """Every cell. First: the first call of the first caller; last: the last call of the last one."""
+    """Yield every cell. 'first' is the first caller's first call, 'last' the last caller's last call."""
     for site, calls in sites.items():
         first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
         places = {"first": (first[0], 1), "last": last}
         if first[0] == last[0] and last[1] == 1:
             del places["last"]
-        for hurt, fields in INJECTIONS.items():
+        for injection, fields in INJECTIONS.items():
             for occurrence, (role, nth) in places.items():
-                yield Cell(site, hurt, occurrence, Fault(site=site, role=role, nth=nth, **fields))
+                yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
         if len(calls.callers) > 1 and len(calls.callees) == 1:
             yield from _orders(site, calls.callers, timeout)
 
 
 def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[Cell]:
-    """The last caller first: the other way round than they would mostly come."""
+    """Yield the cells that make callers execute in reverse: the opposite of the order in which they mostly call."""
     roles = tuple(reversed(list(callers)))
     for occurrence, nth in {"first": 1, "last": min(callers.values())}.items():
         if occurrence == "first" or nth > 1:
@@ -97,13 +97,13 @@ def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[C
 
 
 def record(subject: Subject, folder: Path) -> tuple[dict[str, Calls], float]:
-    """The sites of a healthy run, and its seconds. Raises SweepFailed: it is not healthy, or calls nothing."""
+    """Run a subject without faults: its sites, and its seconds. Raises SweepFailed: it fails, or calls nothing."""
     found, judgement = run(subject, Plan(), folder, recorded=True)
     if judgement.verdict not in ("equal", "returned"):
         raise SweepFailed(f"the healthy run of {subject.name} is not healthy: {'; '.join(map(str, judgement.checks))}")
     sites = census(found.timeline)
     if not sites:
-        raise SweepFailed(f"{subject.name} calls no Python function over RPC: there is nothing to hurt")
+        raise SweepFailed(f"{subject.name} calls no Python function over RPC: a sweep needs at least one call")
     return sites, found.seconds
 
 
@@ -116,9 +116,9 @@ def sweep(
     budget: float | None = None,
     on_start: Callable[[int, Cell], object] = lambda number, cell: None,
 ) -> Iterator[Result]:
-    """Run the cells, each in a folder of its own, until ``budget`` seconds are spent; at least one.
+    """Run the cells, each in its own folder, until ``budget`` seconds have passed; at least one cell is run.
 
-    ``healthy``: what a healthy run takes (seconds); each run's deadline follows from it.
+    ``healthy``: seconds of a healthy run, from which each run's deadline is computed.
     """
     begun, deadline = time.monotonic(), 3 * healthy + bound_of(subject) + MARGIN
     for number, cell in enumerate(todo):

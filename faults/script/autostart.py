@@ -1,8 +1,8 @@
 """Install the plan of the folder that FAULTS_RUN names, in a process whose program knows nothing of faults.
 
-`torch_rpc_reference_startup` calls `start` at the start of Python where FAULTS_RUN is set. From then on `own_signals`
-writes down which processes this one ends, `exit_hooks` acts before every way out of it, and the plan is installed as
-soon as the program imports `torch.distributed.rpc`.
+`torch_rpc_reference_startup` calls `start` at the start of Python if FAULTS_RUN is set. From then on `own_signals`
+records which processes this one ends, and `exit_hooks` acts before every way out of it. The plan is installed when the
+program imports `torch.distributed.rpc`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from torch_rpc_reference_startup import hiding, say
 
 VARIABLE = "FAULTS_RUN"
 
-# Set where this has been said, and for everything that is started from there; it has FAULTS_RUN's value.
+# Set to FAULTS_RUN's value once the notice was printed, so that child processes do not print it again.
 SAID = "FAULTS_RUN_SAID"
 
 _RPC = "torch.distributed.rpc"
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads the module as ever, and then installs the plan."""
+    """Load the module as usual, and then install the plan."""
 
     def __init__(self, loader: importlib.abc.Loader, folder: str) -> None:
         self.loader, self.folder = loader, folder
@@ -50,7 +50,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Found(importlib.abc.Loader):
-    """A module that was imported while somebody looked for it."""
+    """Hand out a module that was imported while the import system looked for it."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module, self.spec = module, module.__spec__
@@ -64,21 +64,21 @@ class _Found(importlib.abc.Loader):
 
 
 def import_rpc() -> None:
-    """Import RPC, and so install the plan, where that has not happened."""
+    """Import RPC, and so install the plan, unless that has happened."""
     if any(isinstance(each, _Finder) for each in sys.meta_path):
-        with suppress(ImportError):  # there is no torch, and nothing to hurt
+        with suppress(ImportError):  # without torch there is no RPC
             importlib.import_module(_RPC)
 
 
 def tell_now() -> None:
-    """Say what `_Loader` would say when the program imports RPC, because nobody would see it then."""
+    """Print the notice now, instead of when the program imports RPC, when nobody would see it."""
     for each in sys.meta_path:
         if isinstance(each, _Finder):
             _tell(each.folder)
 
 
 def _tell(folder: str) -> None:
-    """Say once that a plan is at work: whoever has exported FAULTS_RUN may have forgotten it."""
+    """Print once that a plan is at work, because the user may have forgotten that FAULTS_RUN is exported."""
     if os.environ.get(SAID) != folder:
         os.environ[SAID] = folder
         say(f"FAULTS_RUN is set: the plan of {folder} is at work in this program, and in what it starts")
@@ -100,18 +100,19 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
     def _after_rpc(self, name: str) -> ModuleSpec | None:
-        """RPC comes before a module of this project that the plan may need: who imports that one first would have half
-        of it there when the plan is installed."""
+        """Import RPC before a module of this project. Otherwise the plan would be installed during that module's
+        import, when the module is half complete."""
         import_rpc()
         return ModuleSpec(name, _Found(sys.modules[name])) if name in sys.modules else None
 
 
 def start() -> None:
-    """Does nothing a second time, nor where FAULTS_RUN is not set."""
+    """Watch this process, and install the plan when it imports RPC. A second call does nothing, nor does any call
+    without FAULTS_RUN."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
-    # For processes that it starts elsewhere, too; and without importing more than is needed.
+    # Absolute, for processes that are started in another folder. `os.path`, because importing `pathlib` takes time.
     os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
     from faults.script import exit_hooks, own_signals
 
@@ -122,8 +123,8 @@ def start() -> None:
 
 
 def leave_alone() -> None:
-    """Undo `start`, and forget FAULTS_RUN: the commands of `faults` are not what a plan is to hurt, nor is what they
-    start, which gets a plan of its own."""
+    """Undo `start`, and forget FAULTS_RUN: no plan applies to the commands of `faults` themselves, and the programs
+    that they start get a plan of their own."""
     for variable in (VARIABLE, SAID):
         os.environ.pop(variable, None)
     for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:

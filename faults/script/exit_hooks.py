@@ -1,7 +1,7 @@
 """Run hooks in every way out of a process that Python's `atexit` does not see.
 
-Imported at the start of Python, so that a program which keeps `os._exit` before it imports torch, such as by
-``atexit.register(os._exit, 0)``, has kept what leads to ``doors``. So this needs nothing but the standard library.
+This module is imported at the start of Python. So a program that stores `os._exit` before it imports torch, such as by
+``atexit.register(os._exit, 0)``, has stored the function that leads to ``doors``. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-# What really executes each of them, by its name in `os`. All others of `os.exec*` end in one of the two.
+# The function that executes each way out, by its name in `os`. All other `os.exec*` call one of the two.
 doors: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
 
 
 def watch() -> None:
-    """Of this process, and of those that are forked from it. A second time this changes nothing."""
+    """Lead every way out of this process, and of its forked children, through ``doors``. A second call changes
+    nothing."""
     for name in doors:
         setattr(os, name, partial(_through, name))
 

@@ -1,4 +1,4 @@
-"""Tell whether a program handles an error or only does something while it passes: `sys.exc_info` shows both alike."""
+"""Tell whether a program handles an error, or only runs a `finally` block: `sys.exc_info` shows both alike."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from types import FrameType
 
 
 def is_handled(error: BaseException) -> bool | None:
-    """Whether an `except` block is executed for it now, by the source of the frame that it has reached; False: a
-    `finally` block. None: the source does not tell, as in a `with` statement, or where there is none."""
+    """Whether an `except` block is being executed for the error, by the source of the frame that it has reached.
+
+    False: a `finally` block is. None: the source does not tell, as in a `with` statement, or there is no source.
+    """
     trace = error.__traceback__
     if trace is None:
         return None
@@ -31,8 +33,8 @@ def is_handled(error: BaseException) -> bool | None:
 
 
 def was_caught(error: BaseException) -> bool:
-    """Whether a frame that the error has met has returned all the same. When no frame of the program runs any more; the
-    traceback alone does not tell, since Python 3.11 writes it down only where a block handles the error."""
+    """Whether a frame that the error passed through has returned normally. To be called when no frame of the program
+    runs any more. The traceback alone does not tell: Python 3.11 lists a frame only if a block handles the error."""
     return any(dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("RETURN_") for frame in _met(error))
 
 
@@ -44,7 +46,7 @@ def _met(error: BaseException) -> Iterator[FrameType]:
 
 
 def _is_raised_again(handlers: Sequence[ast.ExceptHandler], now: int | None) -> bool:
-    """Whether a plain ``raise`` there, which leaves no line in the traceback, may have led to this line."""
+    """Whether a bare ``raise``, which leaves no line in the traceback, may have led to this line."""
     for each in (node for handler in handlers for node in ast.walk(handler)):
         ends = isinstance(each, ast.Try | ast.TryStar) and _within(each.finalbody, now)
         ends |= isinstance(each, ast.With | ast.AsyncWith) and each.lineno == now

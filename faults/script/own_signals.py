@@ -1,13 +1,13 @@
-"""Record which processes the program itself has ended: a signal that no process of it has sent is a crash.
+"""Record which processes the program itself ended: a signal that none of its processes sent is a crash.
 
-Whoever sends a signal from Python is seen by `watch`, in every process of a script, whether or not that one ever
-imports torch. SIGTERM and SIGKILL ask a process to end; any other signal, such as SIGHUP, only where its default action
-ends the process at once. Of one that the receiver handles nothing is noted: what ends it later may be a crash.
+`watch` sees every signal that a process of the script sends from Python, even if that process never imports torch.
+SIGTERM and SIGKILL ask a process to end. Any other signal, such as SIGHUP, counts only if its default action ends the
+process at once. If the receiver handles the signal, nothing is noted, because a later end may be a crash.
 
-What others send, such as a shell's ``kill``, is seen at the receiver (`exit_record`) where it is SIGTERM or SIGINT. No
-process survives SIGKILL to tell of it.
+Signals from elsewhere, such as a shell's ``kill``, are seen at the receiver (`exit_record`) if they are SIGTERM or
+SIGINT. No process survives SIGKILL to report it.
 
-Imported at the start of Python, so this needs nothing but the standard library.
+This module is imported at the start of Python, so it needs only the standard library.
 """
 
 from __future__ import annotations
@@ -24,22 +24,24 @@ from faults.run.process_tree import everybody, is_running
 
 SUFFIX = ".term"
 
-# By these a program ends its processes, also those that handle SIGTERM.
+# Signals by which a program ends its processes, even those that handle SIGTERM.
 _ENDING = (signal.SIGKILL, signal.SIGTERM)
 
-# By these it ends no process: where nobody handles them, a process stops, goes on, or does not notice.
+# Signals that end no process: without a handler a process stops, continues or ignores them.
 _HARMLESS = {
     *(signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU),
     *(signal.SIGCONT, signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH),
 }
 
-# What /proc calls the signals that a process handles, ignores, and does not take now.
+# The names in /proc for the signals that a process handles, ignores and blocks.
 _MASKS = ("SigCgt:", "SigIgn:", "SigBlk:")
 
 
 def watch(folder: Path) -> None:
-    """Of this process, and of those that are forked from it; nothing a second time. Not `signal.pidfd_send_signal`, by
-    which a plan kills."""
+    """Record the signals that this process and its forked children send. A second call changes nothing.
+
+    `signal.pidfd_send_signal`, by which a plan kills, is not watched.
+    """
     if isinstance(os.kill, partial):
         return
     os.kill = partial(_kill, folder, os.kill)
@@ -55,7 +57,7 @@ def leave_alone() -> None:
 
 
 def asked_to_end(folder: Path) -> dict[int, float]:
-    """The processes that their own program has ended, or tried to, and when it last did (monotonic seconds)."""
+    """Return the processes that their own program ended or tried to end, and when it last did (monotonic seconds)."""
     shift, found = time.monotonic() - time.time(), dict[int, float]()
     for path in folder.glob(f"*{SUFFIX}"):
         about = path.stat()
@@ -66,14 +68,14 @@ def asked_to_end(folder: Path) -> dict[int, float]:
 
 
 def _kill(folder: Path, kill: Callable[[int, int], None], pid: int, number: int) -> None:
-    """Stands for `os.kill`, by which multiprocessing and subprocess end their children too."""
+    """Replace `os.kill`, which multiprocessing and subprocess use to end their children, too."""
     if _may_end(number):
         _note(folder, _receivers(pid), number, "os.kill")
     kill(pid, number)
 
 
 def _killpg(folder: Path, killpg: Callable[[int, int], None], group: int, number: int) -> None:
-    """Stands for `os.killpg`, by which torchrun and others end a child and whatever that has started."""
+    """Replace `os.killpg`, which torchrun and others use to end a child and its descendants."""
     if _may_end(number):
         _note(folder, _members(group or os.getpgrp()), number, "os.killpg")
     killpg(group, number)
@@ -85,14 +87,14 @@ def _may_end(number: int) -> bool:
 
 def _note(folder: Path, pids: Iterable[int], number: int, how: str) -> None:
     for pid in pids:
-        # One that has ended already was not ended by this.
+        # A process that has ended already was not ended by this signal.
         if pid != os.getpid() and is_running(pid) and (number in _ENDING or _ends(pid, number)):
             with suppress(OSError):
                 (folder / f"+.{pid}{SUFFIX}").write_text(f"by {how}\n")
 
 
 def _ends(pid: int, number: int) -> bool:
-    """Whether this signal ends the process now: nobody handles, ignores or blocks it there."""
+    """Whether this signal ends the process now, because the process does not handle, ignore or block it."""
     with suppress(OSError):
         lines = map(str.split, Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
         masks = [int(words[1], 16) for words in lines if words and words[0] in _MASKS]
@@ -101,19 +103,19 @@ def _ends(pid: int, number: int) -> bool:
 
 
 def _receivers(pid: int) -> list[int]:
-    """Whom `os.kill` reaches by this number: one process, a group, or with -1 all."""
+    """Return the processes that `os.kill` reaches by this number: one process, a group, or with -1 all."""
     if pid > 0:
         return [pid]
     return list(everybody()) if pid == -1 else _members(-pid or os.getpgrp())
 
 
 def _members(group: int) -> list[int]:
-    """The processes of a process group."""
+    """Return the processes of a process group."""
     return [pid for pid in everybody() if _group(pid) == group]
 
 
 def _group(pid: int) -> int:
     try:
         return os.getpgid(pid)
-    except OSError:  # it has ended meanwhile
+    except OSError:  # the process has ended meanwhile
         return -1

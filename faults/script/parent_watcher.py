@@ -1,12 +1,11 @@
-"""A small process that ends a script with its launcher, even if the launcher is killed. `tied_processes` runs it as a
-script:
+"""Kill a script's processes when the launcher ends, even if the launcher is killed. `tied_processes` runs this file:
 
     python -I -S parent_watcher.py NAME
 
-Waits until its standard input ends, which the launcher holds open as long as it lives and the script may live. Then it
-ends every process that has the environment variable NAME, and what these have started, again and again until there is
-none. It imports nothing of this project, to be there in milliseconds, and leads a session of its own: what ends the
-launcher's process group does not end it.
+It waits until its standard input ends. The launcher holds that open as long as the launcher and the script may live.
+Then it kills every process that has the environment variable NAME, and their descendants, again and again until there
+is none. It imports nothing of this project, so that it starts in milliseconds. It leads a session of its own, so that a
+signal to the launcher's process group does not end it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import signal
 import sys
 import time
 
-# How long it goes on where a process does not end (seconds).
+# How long it goes on if a process does not end (seconds).
 SECONDS = 10.0
 
 
@@ -31,11 +30,11 @@ def main(name: str) -> None:
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > due:
             return
-        time.sleep(0.005)  # what is killed is there for some time
+        time.sleep(0.005)  # a killed process takes some time to end
 
 
 def _marked(mark: bytes) -> set[int]:
-    """Whose environment began with the variable, and their descendants; no zombies."""
+    """Find the processes whose environment began with the variable, and their descendants, without zombies."""
     parents, found = {}, set()
     for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):  # noqa: PTH208 (as in guardian.py)
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Run a user's own RPC program under a plan, unchanged: any command whose processes are Python's.
 
-The command is given FAULTS_RUN, which `autostart` reads in every process of it, and ``startup`` on PYTHONPATH, for
-where the package is not installed. Roles are what the program calls itself in `rpc.init_rpc`.
+The command gets FAULTS_RUN, which `autostart` reads in each of its processes, and ``startup`` on PYTHONPATH, in case
+the package is not installed. A role is a name that the program gives to `rpc.init_rpc`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from faults.run.runs import leaks
 from faults.script.autostart import SAID, VARIABLE
 from faults.script.exit_record import silent, statuses
 from faults.script.own_signals import asked_to_end
-from faults.script.tied_processes import wards
+from faults.script.tied_processes import tied_environment
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.failures import COMMAND
 from faults.verdict.script_outcomes import Known, fates, of_lives, planned
 from faults.verdict.time_bounds import bound_of_timeout, first_bite, lasting, limit, timeout_of
 from reference.outcome import Exited, Killed
 
-# Seconds until a command is ended, unless its own timeouts ask for more; and how much later than its bound.
+# Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
 
 
@@ -46,38 +46,37 @@ def run_script(
     deadline: float | None = None,
     bound: float | None = None,
 ) -> tuple[Run, Judgement]:
-    """Run ``command`` under ``plan``; what it prints goes where this process prints.
+    """Run ``command`` under ``plan``. It prints to this process's output.
 
-    The ends are the command's ('Returned' for status 0) and, as the ledgers tell them, those of its roles.
+    The recorded ends are the command's ('Returned' for status 0), and those of its roles as the ledgers tell them.
 
-    ``bound``: seconds within which all have to end after the first fault; by default by the program's own timeouts.
-    ``deadline``: until the command is ended; by default 300, or beyond the bound where that is later.
+    ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
+    timeouts. ``deadline``: seconds until the command is killed; by default 300, or more if the bound is later.
 
     Raises:
-        PlanError: faults of a network, for which roles have to be started by `world.launch`.
+        PlanError: the plan has faults of a network, which need roles started by `world.launch`.
         OSError: the command cannot be started.
     """
     if plan.at("network"):
-        raise PlanError("a network's faults need roles that are started by reference.world.launch, got a script")
-    with renewed(plan, folder) as place:  # until it is judged
-        _play(command, plan, place, deadline=deadline, bound=bound)
+        raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
+    with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
+        begun = time.monotonic()
+        ended = _execute(command, place, deadline, lambda: deadline or _deadline(place, plan, bound, begun))
+        _record(command, plan, place, bound, begun, *ended)
         found = record.read(place)
         return found, judge(found)
 
 
-def _play(command: Sequence[str], plan: Plan, place: Path, *, deadline: float | None, bound: float | None) -> None:
-    """Start it, see it to its end, and write that down."""
-    with wards() as variables, adopting() as left:
-        process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
-        begun = time.monotonic()
-        try:
-            end = _wait(process, deadline or DEADLINE, lambda: deadline or _deadline(place, plan, bound, begun))
-            # Before its session is ended, or what is left there would not be seen. Who was killed could not see to it.
-            orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
-            running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
-        finally:
-            _end(process)
-        orphans = orphans or left()
+def _record(
+    command: Sequence[str],
+    plan: Plan,
+    place: Path,
+    bound: float | None,
+    begun: float,
+    end: End,
+    running: set[int],
+    orphans: list[str],
+) -> None:
     timeline = read(place)
     timeout = timeout_of(timeline, first_bite(plan, timeline))
     known = Known(asked_to_end(place), running, statuses(place), silent(place))
@@ -97,13 +96,29 @@ def _play(command: Sequence[str], plan: Plan, place: Path, *, deadline: float | 
     )
 
 
+def _execute(
+    command: Sequence[str], place: Path, first: float | None, deadline: Callable[[], float]
+) -> tuple[End, set[int], list[str]]:
+    """Start the command, and wait for its end. Return that, the roles that still run, and the processes it leaves."""
+    with tied_environment() as variables, adopting() as left:
+        process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
+        try:
+            end = _wait(process, first or DEADLINE, deadline)
+            # Look before the session is killed, which removes what is left in it. A killed command could not clean up.
+            orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
+            running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
+        finally:
+            _end(process)
+        return end, running, orphans or left()
+
+
 def _environment(place: Path) -> dict[str, str]:
     path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
 
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:
-    """Seconds from the beginning until the command is overdue, by what the ledgers tell so far."""
+    """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
     timeline = read(place)
     bitten = first_bite(plan, timeline)
     allowed = bound_of_timeout(timeout_of(timeline, bitten)) if bound is None else bound
@@ -112,7 +127,7 @@ def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> flo
 
 
 def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:
-    """Until it ends, or its deadline, which is asked for again when ``first`` is over."""
+    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
     handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
     try:
         ended = select.select([handle], [], [], due)[0]
@@ -131,19 +146,19 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
 
 
 def _grace(place: Path) -> float:
-    """Seconds that what is left has to end by itself, which costs nothing where nothing is left."""
+    """Return the seconds that remaining processes have to end by themselves. If there are none, no time is spent."""
     return GRACE_OF_KILLED if planned(read(place)) else GRACE
 
 
 def _running(place: Path, grace: float) -> set[int]:
-    """The processes of roles that do not end within so many seconds after the command."""
+    """Return the processes of roles that do not end within ``grace`` seconds after the command."""
     due = time.monotonic() + grace
     pids = {int(event.details["pid"]) for event in read(place).of("start") if not event.role.startswith("+")}
     return {pid for pid in pids if is_running(pid) and not ends_by(pid, due)}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Its whole session: whatever it has started and not taken with it."""
+    """Kill the command's process group, with all processes of it that are left."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -16,14 +16,14 @@ _PROGRAM = Path(__file__).parent / "parent_watcher.py"
 
 
 @contextmanager
-def wards() -> Iterator[dict[str, str]]:
-    """What is yielded are environment variables; whatever has been started with them is ended on leaving, and when this
+def tied_environment() -> Iterator[dict[str, str]]:
+    """Yield environment variables. Processes that are started with them are killed when the block ends, or when this
     process ends."""
     name = f"FAULTS_SCRIPT_{os.getpid()}_{time.time_ns()}"
     command = [sys.executable, "-I", "-S", str(_PROGRAM), name]
-    with held():  # it has interrupts blocked as long as it lives
-        warden = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    with held():  # the watcher inherits blocked interrupts, and keeps them blocked
+        watcher = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield {name: "1"}
     finally:
-        warden.communicate()  # ends its input
+        watcher.communicate()  # closes its input, and waits until it ends

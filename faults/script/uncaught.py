@@ -1,5 +1,7 @@
-"""Record which exception ended a process of a program that knows nothing of faults: an exit status cannot tell RPC's
-own error from a result that the program found wrong."""
+"""Record which exception ended a process of a program that knows nothing of faults.
+
+An exit status alone does not distinguish RPC's own error from a result that the program found wrong.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ from faults.tracebacks.error_chain import pieces_of, to_json
 from faults.verdict.failures import COMMAND, OF_ANOTHER
 from reference.system.error_text import text_of
 
-# The processes that have written down what ends them: this one, and those that it was forked from.
+# The processes that have recorded their error: this one, and those that it was forked from.
 _told: set[int] = set()
-# What stands for `sys.excepthook`: while it does, nothing else has to be told.
+# The replacement of `sys.excepthook`. While it is in place, `_tell_last` has nothing to do.
 _hook: list[object] = [None]
 
 
 def watch(folder: Path) -> None:
-    """Write down what ends this process, or one that multiprocessing starts from it: ``raised``, with its types."""
+    """Record the error that ends this process, or one that multiprocessing starts from it: ``raised``, with types."""
     sys.excepthook = _hook[0] = partial(_leave, folder, sys.excepthook)
     process: Any = BaseProcess
     process._bootstrap = _watched(folder, process._bootstrap)
@@ -43,24 +45,25 @@ def _leave(
     error: BaseException,
     trace: TracebackType | None,
 ) -> None:
-    with suppress(Exception):  # the folder is gone, or shut for whoever this process has become
+    with suppress(Exception):  # the folder was removed, or may not be written by the user that this process now has
         _write(folder, error)
     hook(kind, error, trace)
 
 
 def _tell_last(folder: Path) -> None:
-    """For a program with a `sys.excepthook` of its own: C keeps an uncaught error before it calls any."""
+    """Record an uncaught error of a program with its own `sys.excepthook`: C stores the error before it calls any
+    hook."""
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)  # the latter alone until Python 3.12
     if error is None or sys.excepthook is _hook[0] or os.getpid() in _told or exit_record.is_inherited(error):
         return
     trace = error.__traceback__
-    # Who catches an error may keep it there too, as pytest and consoles do: that has not left all frames.
+    # pytest and consoles store errors there, too, after they caught them. Such an error has not left all frames.
     if trace is not None and trace.tb_frame.f_back is None:
         _write(folder, error)
 
 
 def _watched(folder: Path, bootstrap: Callable[..., int]) -> Callable[..., int]:
-    """Stands for what a child of multiprocessing executes: it swallows what `run` raises, whoever has written `run`."""
+    """Replace the function that a child of multiprocessing executes, because it swallows all errors of `run`."""
 
     def watched(self: Any, *args: Any, **kwargs: Any) -> int:
         self.run = partial(_run, folder, self.run)
@@ -73,7 +76,7 @@ def _run(folder: Path, run: Callable[[], object]) -> None:
     try:
         run()
     except SystemExit as error:
-        # `mp.spawn` has passed it on to who called it, and exits from within the handler.
+        # `mp.spawn` has passed the error on to its caller, and exits from within the handler.
         if error.__context__ is not None and error.code not in (None, 0):
             _write(folder, error.__context__)
         raise
@@ -83,7 +86,8 @@ def _run(folder: Path, run: Callable[[], object]) -> None:
 
 
 def _write(folder: Path, error: BaseException) -> None:
-    """In the ledger of the role that this process, not one that it was forked from, plays or has played."""
+    """Record the error in the ledger of the role that this process plays or has played, otherwise in the command's. A
+    role of the process that this one was forked from does not count."""
     kind = getattr(builtins, raised_there(text_of(error)) or "", type(error))
     bases = [each.__name__ for each in kind.__mro__ if each is not object]
     state = CalleeState.open

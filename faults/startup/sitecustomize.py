@@ -7,12 +7,12 @@ from pathlib import Path
 _HERE = str(Path(__file__).parent)
 sys.path[:] = [entry for entry in sys.path if entry != _HERE]
 
-# The one that this one hides, if there is any.
+# The `sitecustomize` that this one hides, if there is one.
 _hidden = PathFinder.find_spec("sitecustomize", sys.path)
 if _hidden is not None and _hidden.loader is not None:
     _hidden.loader.exec_module(sys.modules[__name__])
 
-# Last, since it must not hide anything of the program's.
+# At the end, because it must not hide any module of the program.
 _ROOT = str(Path(__file__).parent.parent.parent)
 if _ROOT not in sys.path:
     sys.path.append(_ROOT)

@@ -1,1 +1,1 @@
-"""What the pytest plugin is made of."""
+"""The parts of the pytest plugin."""

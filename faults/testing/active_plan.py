@@ -1,4 +1,4 @@
-"""The plan of one test: put it into one world, and say afterwards which of its faults never happened."""
+"""Put the plan of one test into one world, and say afterwards which of its faults did not fire."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from faults.verdict import proof
 from faults.verdict.message_evidence import unseen
 
 UNUSED = (
-    "the plan was never put to work: wanted the fixture world, named as an argument or by usefixtures, or fresh_world, "
-    "plan.activate(world), "
-    "or launch(roles, **plan.arguments(roles))"
+    "the plan was never put to work: wanted the fixture world (as an argument or by usefixtures), fresh_world, "
+    "plan.activate(world), or launch(roles, **plan.arguments(roles))"
 )
 
 
 class ActivePlan:
-    """What the fixture ``plan`` gives. ``folder``: the run's. ``unseen``: the test answers for messages of which
-    no call can tell.
+    """The value of the fixture ``plan``. ``folder``: the run's folder.
 
-    ``guest``: the test did not ask for it, so it may find no world, and its faults no occasion.
+    ``unseen``: the test itself proves the faults of messages that no call can show. ``imposed``: only ``--faults-plan``
+    asks for the plan, so the test may have no world for it, or no call that its faults can hit.
     """
 
-    def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False, guest: bool = False) -> None:
-        self.plan, self.folder, self.guest = plan, folder, guest
+    def __init__(self, plan: Plan, folder: Path, *, unseen: bool = False, imposed: bool = False) -> None:
+        self.plan, self.folder, self.imposed = plan, folder, imposed
         self._unseen = unseen
-        self._why = ""  # a guest could not be put into a world
+        self._why = ""  # why an imposed plan could not be put into a world
         self._stack = ExitStack()
         self._used = False
 
@@ -41,11 +40,11 @@ class ActivePlan:
         return str(self.plan)
 
     def arguments(self, roles: Sequence[str] = ()) -> dict[str, Any]:
-        """For ``launch(roles, **arguments)``, once; a network is there until the test's end.
+        """Return the arguments for ``launch(roles, **arguments)``, once. A network stays until the test's end.
 
         Raises:
-            PlanError: the plan is in use already, or it names somebody who is none of ``roles``.
-            NetworkError: a network's faults cannot be made here.
+            PlanError: the plan is in use already, or it names a role that is not in ``roles``.
+            NetworkError: the plan has faults of a network, and this machine cannot make them.
         """
         if roles:
             check_roles(self.plan, roles)
@@ -53,11 +52,11 @@ class ActivePlan:
         return self._stack.enter_context(scope(self.plan, self.folder, roles, record=True))
 
     def activate(self, world: Any) -> None:
-        """Put the plan to work in an idle world, until the test's end; the calls that follow count from 1.
+        """Put the plan to work in an idle world, until the test's end. The calls from now on count from 1.
 
         Raises:
-            PlanError: in use already, it names somebody who is no role of this world, or it has faults of messages or
-                networks, which have to be there from the start.
+            PlanError: the plan is in use already; or it names a role that this world does not have; or it has faults of
+                messages or networks, which have to be there when RPC starts.
         """
         check_roles(self.plan, list(world.pids))
         late = [place for place in ("message", "network") if self.plan.at(place)]
@@ -70,13 +69,13 @@ class ActivePlan:
             world.call(role, _activate, str(self.folder), role)
 
     def begin(self, world: Any) -> None:
-        """`activate`, but that a guest whom this world does not suit goes on without."""
+        """`activate` the plan. If it is imposed and does not suit this world, the test runs without it."""
         with self._excused():
             self.activate(world)
 
     def offered(self, roles: Sequence[str]) -> dict[str, Any]:
-        """`arguments` for a fresh world; none for a guest whom it does not suit, or who has had one."""
-        if self.guest and self._used:
+        """Return `arguments` for a fresh world; none if an imposed plan does not suit it, or is in use already."""
+        if self.imposed and self._used:
             return {}
         with self._excused():
             return self.arguments(roles)
@@ -84,36 +83,36 @@ class ActivePlan:
 
     @contextmanager
     def _excused(self) -> Iterator[None]:
-        """Nobody has asked a guest whether its plan suits the world. Raises PlanError, but for a guest."""
+        """Excuse an imposed plan that does not suit the world. Raises PlanError for any other plan."""
         try:
             yield
         except PlanError as error:
-            if not self.guest:
+            if not self.imposed:
                 raise
             self._why = str(error)
 
     def timeline(self) -> Timeline:
-        """What has happened so far."""
+        """Read the events so far."""
         return read(self.folder)
 
     def worked(self) -> bool:
-        """Whether it was put to work: a role has opened its ledger."""
+        """Whether the plan was put to work: a role has opened its ledger."""
         return self._used and bool(self.timeline().roles)
 
     def not_fired(self) -> str:
-        """Which faults have not fired, or not as often as the plan says; empty if all have."""
+        """Name the faults that have not fired, or not as often as the plan says; empty if all have."""
         holds, text = proof.fired(self._run())
         return "" if holds or (holds is None and all(self._vouched().values())) else text
 
     def account(self) -> dict[str, Any]:
-        """For the tally of the whole run, as plain data."""
+        """Return plain data for the tally of the whole run."""
         fired = {event.details["fault"] for event in proof.firings(self._run())}
         silent = self._vouched()
         fired |= {number for number in self.plan.at("message") if silent.get(number, True)}
         return {"worked": self.worked(), "fired": sorted(fired), "why": self._why}
 
     def _vouched(self) -> dict[int, bool]:
-        """For each message fault without evidence whether the test answers for it: only where there can be none."""
+        """Tell for each message fault without evidence whether the test itself proves it, because no call can."""
         found = unseen(self.plan, self.timeline())
         return {number: self._unseen and silent for number, silent in found.items()}
 
@@ -121,7 +120,7 @@ class ActivePlan:
         return Run(name="", plan=self.plan, timeline=self.timeline())
 
     def close(self) -> None:
-        """Heal, and undo `activate`."""
+        """Heal the network, and undo `activate`."""
         self._stack.close()
 
     def _use(self) -> None:
@@ -131,7 +130,7 @@ class ActivePlan:
 
 
 def _activate(folder: str, role: str) -> None:
-    """Runs on an idle role."""
+    """Activate the plan on an idle role."""
     hook.activate(folder, role)
 
 
@@ -140,18 +139,18 @@ def _deactivate() -> None:
 
 
 def _everywhere(world: Any, function: Callable[[], object]) -> None:
-    """On all roles that are still there."""
+    """Call the function on all roles that have not ended."""
     world.run({role: function for role in world.pids if role not in world.outcomes}, deadline=10)
 
 
 def call_both(first: Callable[[str], object], second: Callable[[str], object], role: str) -> None:
-    """One ``before`` for two."""
+    """Join two ``before`` functions into one."""
     first(role)
     second(role)
 
 
 def merge_launch_arguments(own: dict[str, Any], plan: dict[str, Any]) -> dict[str, Any]:
-    """Arguments for `launch`: a test's own, and a plan's."""
+    """Merge a test's own arguments for `launch` with those of a plan."""
     found = {**own, **plan}
     if own.get("before") is not None and plan.get("before") is not None:
         found["before"] = partial(call_both, own["before"], plan["before"])

@@ -8,21 +8,21 @@ from faults.testing.running_test import RunningTest, place_for
 from reference.system.printable import one_line, printable
 
 
-def tell(item: pytest.Item, scene: RunningTest, report: pytest.TestReport) -> None:
-    """What happened, in a failing test's report; and where its files are kept."""
+def tell(item: pytest.Item, running: RunningTest, report: pytest.TestReport) -> None:
+    """Add the sections of a failing test to its report, and the folder in which its files are kept."""
     over = report.when == "teardown"
-    report.sections += scene.sections(over=over)
+    report.sections += running.sections(over=over)
     if item.config.option.faults_keep:
-        report.sections.append(("faults: kept", _keep(scene, item, over)))
+        report.sections.append(("faults: kept", _keep(running, item, over)))
 
 
-def _keep(scene: RunningTest, item: pytest.Item, over: bool) -> str:
-    """Where its files are, or will be when its worlds are over; or why they cannot be there."""
+def _keep(running: RunningTest, item: pytest.Item, over: bool) -> str:
+    """Name the folder with its files, which are copied when its worlds have ended; or say why they cannot be kept."""
     try:
-        scene.keep = place_for(item.config.option.faults_keep, item.nodeid)
+        running.keep = place_for(item.config.option.faults_keep, item.nodeid)
         if over:
-            scene.save()
+            running.save()
     except OSError as error:
-        scene.keep = None
+        running.keep = None
         return one_line(f"nothing: {error}")
-    return printable(str(scene.keep))
+    return printable(str(running.keep))

@@ -1,4 +1,4 @@
-"""Share an idle world between the tests of a module: whole before each test, held to its leaks after each."""
+"""Share an idle world between the tests of a module: replace it if it lost a role, and check its leaks after each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from faults.testing.rref_leaks import Kept
 from reference.world.launcher import launch
 from reference.world.world import World
 
-# Of the whole world, which lasts as long as the tests of its module (seconds).
+# The deadline of the world, which lasts as long as the tests of its module (seconds).
 DEADLINE = 3600.0
 
 
 class Idle:
-    """Everything that a `World` of idle roles has; the world itself changes when one of its roles was lost."""
+    """A world of idle roles with all attributes of `World`. The world itself is replaced when one of its roles is
+    lost."""
 
     def __init__(self, roles: Sequence[str], folder: Callable[[], Path], **arguments: Any) -> None:
         self.roles = tuple(roles)
@@ -31,7 +32,7 @@ class Idle:
         return getattr(self.world, name)
 
     def begin(self) -> None:
-        """Before a test: replace the world if it is not whole, and remember what its roles keep and have logged."""
+        """Before a test, replace a world that lost a role, and remember what its roles keep and have logged."""
         if self._spoilt or not self._kept.begin():
             self.close()
             self.world, self._spoilt = self._launch(folder=self._folder()), False
@@ -40,13 +41,14 @@ class Idle:
         self._logged = {role: path.stat().st_size for role, path in self._logs().items() if path.exists()}
 
     def left(self) -> list[tuple[str, str]]:
-        """After a test: `Kept.left`. What kept something, or has lost a role, is replaced before the next."""
+        """After a test, return `Kept.left`. A world that keeps something or lost a role is replaced before the next
+        test."""
         left = self._kept.left()
         self._spoilt = left is None or bool(left)
         return left or []
 
     def logs(self) -> dict[str, str]:
-        """What each role has written since `begin`."""
+        """Return what each role has logged since `begin`."""
         content = {role: path.read_bytes() for role, path in self._logs().items() if path.exists()}
         return {role: text[self._logged.get(role, 0) :].decode(errors="replace") for role, text in content.items()}
 

@@ -1,6 +1,6 @@
 """Compare what exists in and around a process before and after a test.
 
-RRefs and autograd contexts are the roles' own: `faults.testing.idle_world` asks for them.
+RRefs and autograd contexts exist in the roles: `faults.testing.idle_world` asks for them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from faults.run.process_tree import command, ends_by, everybody, relatives
 from reference.system import isolated_network
 from reference.system.temporary_folders import MARK
 
-# What is still there when a test ends has so long to go by itself (seconds).
+# How long processes and threads may take to end after a test (seconds).
 GRACE = 10.0
 SHARED = Path("/dev/shm")
 
-# Something that is there, and its name for people.
+# Something that exists, and its name in a report.
 Seen = Mapping[Any, str]
 
 
 class Accounting:
-    """Made before a test; `left` afterwards names what is new. ``mark``: see `faults.run.process_tree`."""
+    """The things that exist before a test; `left` names those that are new after it. ``mark``: see
+    `faults.run.process_tree`."""
 
     def __init__(self, kinds: Collection[str], mark: str) -> None:
         self._mark = mark
@@ -40,11 +41,11 @@ class Accounting:
         self._before = {kind: LOOKS[kind]() for kind in LOOKS}
 
     def left(self, besides: Collection[str] = ()) -> list[str]:
-        """One line for each thing that this test has left, but of the kinds ``besides``; waits `GRACE` at most."""
+        """Return one line for each thing that this test left, except the kinds ``besides``. Waits at most `GRACE`."""
         kinds = [kind for kind in self._kinds if kind not in besides]
         if not self._look(kinds):
             return []
-        gc.collect()  # what only garbage holds is not left
+        gc.collect()  # what only garbage refers to does not count
         due = time.monotonic() + GRACE
         for pid in self._processes() if "processes" in kinds else ():
             ends_by(pid, due)
@@ -69,7 +70,8 @@ class Accounting:
         return {key: name for key, name in new.items() if kind != "memory" or self._ours(key)}
 
     def _ours(self, key: tuple[str, int]) -> bool:
-        """Shared memory is, unless another run's process has it, or has its id in the name."""
+        """Whether shared memory belongs to this run: no process of another run has it open, or has its id in the
+        name."""
         name, inode = key
         ours = relatives(everybody(), self._mark) | {os.getpid()}
         strangers = everybody() - ours
@@ -79,24 +81,25 @@ class Accounting:
 
 
 def _threads() -> Seen:
-    """Python's own: a thread of C++ that has once called Python stays listed after its end."""
+    """Return Python's own threads. Threads of C++ do not count: one that has called Python stays listed after its
+    end."""
     listed = threading.enumerate()
     return {each: f"thread {each.name}" for each in listed if not isinstance(each, threading._DummyThread)}
 
 
-# What Python and the packages installed beside it have brought: a library may keep some of its own open for good.
+# The folders of Python and of installed packages: a library may keep some of its own files open for good.
 _INSTALLED = tuple(sorted({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "purelib", "platlib")}))
 
 
 def _descriptors() -> Seen:
-    """Open files of this process but those of Python's own servants and of isolated worlds, which are kept for the
-    next, and those that a library has brought itself."""
+    """Return the open files of this process, except those of Python's own helper processes, of isolated worlds (which
+    are kept for the next world), and of installed libraries."""
     servants = {_servant("forkserver", "_forkserver_alive_fd"), _servant("resource_tracker", "_fd")}
     ours = servants | isolated_network.descriptors()
-    lock = f"{multiprocessing.util.get_temp_dir()}{os.sep}{MARK}"  # of the forkserver's socket
+    lock = f"{multiprocessing.util.get_temp_dir()}{os.sep}{MARK}"  # in the folder of the forkserver's socket
     found = {}
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208 (twice a test)
-        with suppress(OSError):  # the listing's own
+        with suppress(OSError):  # the descriptor of the listing itself is closed by now
             target = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115 (twice a test)
             if int(number) not in ours and target != lock and not target.startswith(_INSTALLED):
                 found[number, target] = f"file descriptor {number}: {target}"
@@ -106,7 +109,7 @@ def _descriptors() -> Seen:
 def _memory() -> Seen:
     found = {}
     for path in SHARED.iterdir() if SHARED.is_dir() else ():
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # removed meanwhile
             status = path.stat()
             if status.st_uid == os.getuid():
                 found[path.name, status.st_ino] = f"shared memory {path.name}"
@@ -114,7 +117,7 @@ def _memory() -> Seen:
 
 
 def _has_open(pid: int, inode: int) -> bool:
-    """Whether a process has shared memory mapped. One that may not be looked into has not."""
+    """Whether a process has this shared memory mapped. False for a process that this user may not inspect."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
         return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
@@ -122,13 +125,13 @@ def _has_open(pid: int, inode: int) -> bool:
 
 
 def _files() -> Seen:
-    """Whatever is where temporary files go, which is this run's own folder, but torch's cache, made at some import."""
+    """Return the temporary files of this run's own folder, except torch's cache, which some import makes."""
     found = Path(tempfile.gettempdir()).iterdir()
     return {path: f"temporary file {path.name}" for path in found if not path.name.startswith("torchinductor_")}
 
 
 def _servants() -> set[int]:
-    """Processes that Python's multiprocessing keeps for itself, once and for all."""
+    """Return the processes that Python's multiprocessing keeps for itself until the end."""
     found = _servant("forkserver", "_forkserver_pid"), _servant("resource_tracker", "_pid")
     return {pid for pid in found if pid is not None}
 
@@ -144,5 +147,5 @@ LOOKS: Mapping[str, Callable[[], Seen]] = {
     "memory": _memory,
     "files": _files,
 }
-# All kinds; the last two are of an idle world's roles.
+# All kinds; the last two concern the roles of an idle world.
 KINDS = ("processes", *LOOKS, "rrefs", "contexts")

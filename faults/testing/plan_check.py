@@ -1,4 +1,4 @@
-"""Fail a test whose plan did nothing, or not all that it says, even if a failure of the test is expected."""
+"""Fail a test whose plan was not used, or not all of whose faults fired, even if the test is expected to fail."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from faults.testing.settings import RUNNING_TEST
 
 
 class Misuse(pytest.fail.Exception):  # type: ignore[name-defined, misc]
-    """A test that asks for what cannot be: an error also of one that is expected to fail."""
+    """A test that asks for something impossible: an error even for a test that is expected to fail."""
 
     __module__ = "builtins"  # as pytest's own: its summary has only the name
 
 
 @contextmanager
 def one_line_of_plan() -> Iterator[None]:
-    """A plan that cannot be fails its test with the error's text alone."""
+    """Fail a test with an impossible plan, by the error's text alone."""
     try:
         yield
     except PlanError as error:
@@ -28,7 +28,7 @@ def one_line_of_plan() -> Iterator[None]:
 
 
 def check_plan(item: pytest.Item) -> None:
-    """Fail a test whose plan did nothing, or not all that it says."""
+    """Fail a test whose plan was not used, or not all of whose faults fired."""
     if text := _unused(item):
         raise Misuse(text, pytrace=False)
     if text := _not_fired(item):
@@ -36,26 +36,26 @@ def check_plan(item: pytest.Item) -> None:
 
 
 def _not_fired(item: pytest.Item) -> str:
-    """Which faults that this test has asked for never happened; empty if all did, or none is asked for."""
+    """Name the faults of this test's own plan that did not fire; empty if all did, or it has no own plan."""
     plan = item.stash[RUNNING_TEST].plan
-    text = "" if plan is None or plan.guest else plan.not_fired()
+    text = "" if plan is None or plan.imposed else plan.not_fired()
     return text and f"not fired: {text}"
 
 
 def _unused(item: pytest.Item) -> str:
-    """Why the plan that this test has asked for was not put to work; empty if it was, or none is asked for."""
-    scene = item.stash[RUNNING_TEST]
-    if scene.plan is None and not marks_of(item):
+    """Say why this test's own plan was not put to work; empty if it was, or the test has no own plan."""
+    running = item.stash[RUNNING_TEST]
+    if running.plan is None and not marks_of(item):
         return ""
     from faults.testing.active_plan import UNUSED
 
-    if scene.plan is None or not (scene.plan.guest or scene.plan.worked()):
+    if running.plan is None or not (running.plan.imposed or running.plan.worked()):
         return UNUSED
-    return "" if marks_of(item) == scene.marks else "a mark `plan` that came after the test's set-up does nothing"
+    return "" if marks_of(item) == running.marks else "a mark `plan` that came after the test's set-up does nothing"
 
 
 def insist(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
-    """A failure that is expected of a test does not excuse a plan that does nothing, or not all that it says."""
+    """Fail a test that was expected to fail, if its plan was not used, or not all of its faults fired."""
     if not hasattr(report, "wasxfail"):
         return
     excinfo = call.excinfo

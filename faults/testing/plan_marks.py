@@ -12,47 +12,47 @@ import pytest
 from faults.plan.errors import shown
 from faults.plan.plan import Plan, PlanError
 
-# A test that names one of these can be put under the plan of the option.
-HURT = {"world", "fresh_world", "plan"}
+# The plan of the option applies to a test that uses one of these fixtures.
+FIXTURES = {"world", "fresh_world", "plan"}
 OPTIONS = {"unseen": False, "activate": True}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The plan of one test. ``guest``: only the option asks for it, so the test may have no occasion for its faults."""
+    """The plan of one test. ``imposed``: only the option asks for it, so its faults may have nothing to hit."""
 
     plan: Plan
     unseen: bool = False
     activate: bool = True
-    guest: bool = False
+    imposed: bool = False
 
 
 def wanted(item: pytest.Item, option: str | None) -> Wanted | None:
-    """What this test is to be put under. ``option``: the text of --faults-plan, which replaces that of the marks.
+    """Return the plan of a test. ``option``: the text of --faults-plan, which replaces the plans of the marks.
 
     Raises:
-        PlanError: marks that are no plan, hurt nothing or contradict each other; also where the option replaces them.
+        PlanError: marks that are no plan, have no fault or contradict each other, even if the option replaces them.
     """
     marks = marks_of(item)
     options = _agreed(marks)
     own = joined([mark.args for mark in marks]) if marks else None
     fixtures = set(getattr(item, "fixturenames", ()))
-    if option is not None and (marks or fixtures & HURT):
-        plan = hurting(option)
-        # Of other messages than its own the test has not said that it proves their loss itself.
+    if option is not None and (marks or fixtures & FIXTURES):
+        plan = with_faults(option)
+        # `unseen` holds only for the messages of the test's own plan: the test does not prove the loss of others.
         strange = own is None or not set(plan.at("message").values()) <= set(own.faults)
         unseen = options["unseen"] and not strange
-        return Wanted(plan, unseen, options["activate"], guest=not marks and "plan" not in fixtures)
+        return Wanted(plan, unseen, options["activate"], imposed=not marks and "plan" not in fixtures)
     return None if own is None else Wanted(own, **options)
 
 
 def of_option(value: str | Sequence[str] | None) -> Plan | None:
-    """The plan of all options --faults-plan of a run. A text: in a process of xdist, where they are joined already."""
+    """Join all options --faults-plan of a run. In a process of xdist they are one text, which is joined already."""
     return None if value is None else joined([[value] if isinstance(value, str) else value])
 
 
 def marks_of(item: pytest.Item) -> list[pytest.Mark]:
-    """The marks ``plan`` of a test: its module's, its class's, its own, those of its parameters."""
+    """Return the marks ``plan`` of a test: its module's, its class's, its own, and those of its parameters."""
     return [mark for node in item.listchain() for mark in node.own_markers if mark.name == "plan"]
 
 
@@ -60,7 +60,7 @@ def check_world(item: pytest.Item) -> None:
     """Refuse a mark ``world`` that the fixture does not read.
 
     Raises:
-        PlanError: it is a test's or a class's own.
+        PlanError: it belongs to a test or a class.
     """
     nodes = item.listchain() if "world" in getattr(item, "fixturenames", ()) else []
     own = [node for node in nodes if isinstance(node, pytest.Class | pytest.Item)]
@@ -70,24 +70,24 @@ def check_world(item: pytest.Item) -> None:
 
 
 def joined(groups: Sequence[Collection[object]]) -> Plan:
-    """One plan of the texts of several marks, in their order. Raises PlanError."""
+    """Join the texts of several marks into one plan, in their order. Raises PlanError."""
     if not all(groups):
         raise PlanError('no plan: wanted `@pytest.mark.plan("...")`, got a mark without a text')
     texts = [text for group in groups for text in group]
-    plans = [hurting(text) for text in texts]
+    plans = [with_faults(text) for text in texts]
     seeds = list(dict.fromkeys(plan.seed for plan, text in zip(plans, texts, strict=True) if _says_seed(str(text))))
     if len(seeds) > 1:
         raise PlanError(f"the plans of one test are joined: wanted one seed, got {' and '.join(map(str, seeds))}")
     return Plan(tuple(fault for plan in plans for fault in plan.faults), seeds[0] if seeds else 0)
 
 
-def hurting(text: object) -> Plan:
-    """The plan of one text. Raises PlanError: it is no plan, or has no fault."""
+def with_faults(text: object) -> Plan:
+    """Read the plan of one text. Raises PlanError: it is no plan, or has no fault."""
     if not isinstance(text, str):
         raise PlanError(f'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got {shown(text)}')
     plan = Plan.parse(text)
     if not plan.faults:
-        raise PlanError(f"a plan without a fault hurts nothing: wanted at least one, got {shown(text)}")
+        raise PlanError(f"a plan without a fault does nothing: wanted at least one fault, got {shown(text)}")
     return plan
 
 
@@ -98,16 +98,16 @@ def _says_seed(text: str) -> bool:
 
 
 def _agreed(marks: Sequence[pytest.Mark]) -> dict[str, Any]:
-    """The options of the marks. Raises PlanError: unknown ones, or two marks that differ in one."""
+    """Return the options of the marks. Raises PlanError: an unknown option, or two marks that differ in one."""
     for mark in marks:
         if unknown := mark.kwargs.keys() - OPTIONS:
-            raise PlanError(f"a plan's mark takes unseen and activate, got {', '.join(sorted(unknown))}")
+            raise PlanError(f"the mark plan takes unseen and activate, got {', '.join(sorted(unknown))}")
     found = dict(OPTIONS)
     for name, default in OPTIONS.items():
         values = list(dict.fromkeys(mark.kwargs.get(name, default) for mark in marks))
         if len(values) > 1:
             raise PlanError(f"the plans of one test are joined: wanted one {name}, got {values[0]} and {values[1]}")
         if values and not isinstance(values[0], bool):
-            raise PlanError(f"a plan's mark: {name} must be True or False, got {values[0]!r}")
+            raise PlanError(f"the mark plan: {name} must be True or False, got {values[0]!r}")
         found[name] = values[0] if values else default
     return found

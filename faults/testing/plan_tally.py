@@ -1,4 +1,4 @@
-"""Count the tests that ran under a plan, and fail a run in which ``--faults-plan`` hurt no test."""
+"""Count the tests that ran under a plan, and fail a run in which a fault of ``--faults-plan`` fired in no test."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from faults.testing.plan_marks import wanted
 
 
 class Tally:
-    """A plugin of its own: with ``-n`` the controller's counts the reports of all workers.
+    """A plugin of its own, because with ``-n`` the controller's instance counts the reports of all workers.
 
-    ``plan``: that of --faults-plan.
+    ``plan``: the plan of --faults-plan.
     """
 
     def __init__(self, config: pytest.Config, plan: Plan | None) -> None:
         self._config, self._plan = config, plan
-        self._have = 0  # collected here
-        self._ran: set[str] = set()  # a test that is run again counts once
+        self._have = 0  # the collected tests with a plan
+        self._ran: set[str] = set()  # a set, because a test that is run again counts once
         self._fired: set[int] = set()
         self._without: Counter[str] = Counter()
 
@@ -39,7 +39,7 @@ class Tally:
             self._without[account["why"]] += 1
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """A run that was to be hurt and was not does not pass."""
+        """Fail a run if a fault of --faults-plan fired in no test."""
         if exitstatus == pytest.ExitCode.OK and self._unproven():
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -50,11 +50,11 @@ class Tally:
         for why, count in self._without.items():
             terminalreporter.write_line(f"faults: {_tests(count)} ran without it: {why}")
         if unproven := self._unproven():
-            terminalreporter.section("faults: the run was not hurt as asked", sep="!", red=True, bold=True)
+            terminalreporter.section("faults: the plan was not carried out", sep="!", red=True, bold=True)
             terminalreporter.write_line(unproven, red=True)
 
     def _unproven(self) -> str:
-        """What of the option's plan happened in no test; empty where there is none, or no test was to run."""
+        """Name the faults of the option's plan that fired in no test; empty if there is no option, or no test runs."""
         config = self._config
         nothing_runs = config.option.collectonly or config.getoption("setuponly", False)
         if self._plan is None or nothing_runs or hasattr(config, "workerinput"):
@@ -62,14 +62,14 @@ class Tally:
         if not self._ran:
             return "no test ran under the plan of --faults-plan: wanted one that uses world, fresh_world or plan"
         never = [str(fault) for number, fault in enumerate(self._plan.faults) if number not in self._fired]
-        return f"in no test was it seen to fire: {'; '.join(never)}" if never else ""
+        return f"fired in no test: {'; '.join(never)}" if never else ""
 
 
 def _has_plan(item: pytest.Item, option: str | None) -> bool:
     try:
         return wanted(item, option) is not None
     except PlanError:
-        return True  # the test says so itself
+        return True  # the test will fail by the same error
 
 
 def _tests(count: int) -> str:

@@ -1,4 +1,7 @@
-"""Say in the head of pytest's report what a run of tests stands on. Takes some 50 ms besides the import of torch."""
+"""Name torch, the transports and the available places for faults, for the header of pytest's report.
+
+This takes some 50 ms besides the import of torch.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from reference.world.rpc_agent import LOCAL_OPTIONS
 
 
 def lines() -> list[str]:
-    """torch, how worlds talk, and which places for faults there are here."""
+    """Return lines on torch, on how roles communicate, and on the places for faults that are available here."""
     talk = ", ".join(f"{name.strip('_')} {' '.join(values)}" for name, values in LOCAL_OPTIONS.items())
     lacking = {"calls": calls.missing(), "faulty agent": messages.missing(), "namespaces": network.missing()}
     places = "; ".join(f"{place}: {reason or 'available'}" for place, reason in lacking.items())

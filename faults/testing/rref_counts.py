@@ -1,4 +1,4 @@
-"""Count in a role the RRefs and autograd contexts that it keeps for others; at its end, into a file."""
+"""Count the RRefs and autograd contexts that a role keeps for others; at the role's end, write them to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
 
-# Which kind of leak each count belongs to.
+# The kind of leak that each count belongs to.
 COUNTS = {
     "num_owner_rrefs": "rrefs",
     "num_forks": "rrefs",
@@ -22,7 +22,7 @@ COUNTS = {
 
 
 def kept(collect: bool = False) -> dict[str, int]:
-    """By torch's own names. ``collect``: first drop what only garbage holds, here or on another role's behalf."""
+    """Return the counts by torch's own names. ``collect``: first collect garbage, which may hold some of them."""
     if collect:
         gc.collect()
     every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
@@ -30,12 +30,12 @@ def kept(collect: bool = False) -> dict[str, int]:
 
 
 def record(folder: str, role: str) -> None:
-    """A ``before``: a role that shuts RPC down writes what it keeps then, when nobody will call any more."""
+    """Make a role record its counts when it shuts RPC down and no calls can arrive. To be used as a ``before``."""
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, _file(folder, role))
 
 
 def recorded(folder: str, role: str) -> dict[str, int]:
-    """What `record` wrote; empty of a role that did not come to its shutdown."""
+    """Read what `record` wrote; empty for a role that did not shut RPC down."""
     place = _file(folder, role)
     return json.loads(place.read_text()) if place.exists() else {}
 

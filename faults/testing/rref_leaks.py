@@ -10,43 +10,43 @@ from faults.testing.rref_counts import COUNTS, kept, recorded
 from reference.outcome import Returned
 from reference.world.world import World, alive
 
-# How long a role may take to say that it is there (seconds).
-ANSWER = 20.0
-# How long RRefs may take to be given back: their messages are still under way (seconds).
+# How long a role may take to answer (seconds).
+ANSWER_SECONDS = 20.0
+# How long RRefs may take to be released, because their messages are still in flight (seconds).
 GRACE = 10.0
 
 Counts = Mapping[str, Mapping[str, int]]
 
 
 class Kept:
-    """Of one world, whose roles are idle while it is asked."""
+    """What the roles of one world keep. The roles are idle while they are asked."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self._before: Counts = {}
 
     def begin(self) -> bool:
-        """Remember what each role keeps. False: not all of them answer, since one is lost or at work."""
+        """Remember what each role keeps. False: a role does not answer, because it is lost or busy."""
         counts = self._counts()
         self._before = counts or {}
         return counts is not None
 
     def left(self) -> list[tuple[str, str]] | None:
-        """Kind and text of each count that is higher than before, once what is under way has come.
+        """Return kind and text of each count that is higher than before, after messages in flight have arrived.
 
-        None of a world that has lost a role, which keeps some for good.
+        None for a world that has lost a role: its other roles keep some RRefs for good.
         """
         due, counts = time.monotonic() + GRACE, self._counts()
         while counts is not None and self._more(counts) and time.monotonic() < due:
-            # A round trip to every role; no clock. A handler may have ended, and its frames be garbage, only now.
+            # A round trip to every role replaces a sleep. Collect garbage, because a handler may have ended only now.
             counts = self._counts(collect=True)
         return None if counts is None else self._more(counts)
 
     def _counts(self, collect: bool = False) -> Counts | None:
-        """Each role's; None unless all answer."""
+        """Return each role's counts; None unless all roles answer."""
         if self.world.outcomes or self.world.busy:
             return None
-        outcomes = self.world.run(dict.fromkeys(self.world.pids, partial(kept, collect)), deadline=ANSWER)
+        outcomes = self.world.run(dict.fromkeys(self.world.pids, partial(kept, collect)), deadline=ANSWER_SECONDS)
         counts = {role: outcome.value for role, outcome in outcomes.items() if isinstance(outcome, Returned)}
         return counts if len(counts) == len(outcomes) else None  # type: ignore[return-value]
 
@@ -60,13 +60,16 @@ class Kept:
 
 
 def others(besides: Collection[World]) -> list[Kept]:
-    """Of every other world of this process that can be asked, remembered."""
+    """Return a `Kept` that has begun for every other world of this process whose roles answer."""
     return [each for each in map(Kept, set(alive) - set(besides)) if each.begin()]
 
 
 def at_end(world: World) -> list[tuple[str, str]]:
-    """Kind and text of whatever the roles of a world of one test's own keep: idle ones now, others at their shutdown
-    (`faults.testing.rref_counts.record`); none where one did not return."""
+    """Return kind and text of what the roles of one test's own world keep.
+
+    Idle roles are asked now; the others recorded it at their shutdown (`faults.testing.rref_counts.record`). If one did
+    not return, the result is empty.
+    """
     if not world.outcomes:
         return Kept(world).left() or []
     if not all(isinstance(outcome, Returned) for outcome in world.outcomes.values()):

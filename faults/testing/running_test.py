@@ -22,15 +22,15 @@ if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
     from faults.testing.idle_world import Idle
     from reference.world.world import World
 
-# How much of the timeline and of each log is printed (lines).
+# How many lines of the timeline and of each log are printed.
 LINES = 30
 
 
 @dataclass
 class RunningTest:
-    """One test's. ``keep``: where its folder is copied to when it has failed. ``marks``: those that its plan is of.
+    """The state of one test. ``keep``: the copy of its folder after a failure. ``marks``: the marks of its plan.
 
-    ``isolated``: what `launch` is given in a test that does not say itself.
+    ``isolated``: the argument of `launch` if the test does not give one.
     """
 
     plan: ActivePlan | None = None
@@ -45,13 +45,13 @@ class RunningTest:
 
     @property
     def used(self) -> bool:
-        """Whether the test has used any of the plugin's fixtures that are to be told about."""
+        """Whether the test has used a fixture of the plugin that a failure report shows."""
         return bool(self.plan or self.folder or self.idles or self.worlds)
 
     def launch(self, roles: Any, *, healthy: bool = False, **arguments: Any) -> World:
-        """The fixture ``fresh_world``: `reference.world.launch`, under the test's plan if it has one.
+        """Launch a world for the fixture ``fresh_world``, under the test's plan if it has one.
 
-        ``healthy``: without the plan. Raises what `launch` and `ActivePlan.arguments` do.
+        ``healthy``: launch without the plan. Raises as `launch` and `ActivePlan.arguments` do.
         """
         from faults.testing import rref_counts
         from faults.testing.active_plan import merge_launch_arguments
@@ -61,7 +61,7 @@ class RunningTest:
         number = len(self.worlds)
         arguments.setdefault("isolated", self.isolated)
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
-        # Before the plan's, whose ledger so counts first what is left: this collects garbage.
+        # This `before` comes first, so that the plan's ledger counts what is left before this one collects garbage.
         arguments = merge_launch_arguments(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
         if self.plan is not None and not healthy:
             arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
@@ -69,7 +69,7 @@ class RunningTest:
         return self.worlds[-1]
 
     def close(self) -> None:
-        """End the fresh worlds, and see what they keep."""
+        """End the fresh worlds, and note what their roles keep."""
         from faults.testing.rref_leaks import at_end
 
         with ExitStack() as stack:
@@ -79,10 +79,10 @@ class RunningTest:
                 self.kept += at_end(world)
 
     def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
-        """Title and text of each part of a failing test's report.
+        """Yield title and text of each section in a failing test's report.
 
-        Where a role is busy, or was overdue, all of its world are ended for their stacks. ``over``: the teardown has
-        ended the worlds, so that how their roles ended tells nothing.
+        If a role is busy or was overdue, all roles of its world are ended, to print their stacks. ``over``: the
+        teardown has ended the worlds, so their outcomes say nothing about the failure.
         """
         stacks = [] if over else [section for name, world in self._worlds() for section in _stacks(name, world)]
         if self.plan is not None:
@@ -108,7 +108,7 @@ class RunningTest:
                 (self.keep / f"{role}.log").write_text(text)
 
     def _worlds(self) -> list[tuple[str, Any]]:
-        """With what comes before a role's name: nothing for the first."""
+        """Return the worlds, each with a prefix for its roles' names; the first world's is empty."""
         found = [*self.idles, *self.worlds]
         return [(f"world {number}, " if number > 1 else "", world) for number, world in enumerate(found, 1)]
 
@@ -135,12 +135,12 @@ def _last(title: str, what: str, lines: Sequence[str]) -> tuple[str, str]:
 
 
 def place_for(folder: str | os.PathLike[str], test: str) -> Path:
-    """A new folder for this test in that one. Raises OSError: it cannot be made."""
+    """Make a new folder for this test in ``folder``. Raises OSError: it cannot be made."""
     name = re.sub(r"[^\w.-]+", "_", test)[-150:]
     make_private(Path(folder))
     for number in itertools.count(1):
         place = Path(folder) / (name if number == 1 else f"{name}-{number}")
-        with suppress(FileExistsError):  # of an earlier run, or of another one that goes on beside this
+        with suppress(FileExistsError):  # made by an earlier run, or by another one at the same time
             place.mkdir(mode=PRIVATE)
             return place
     raise AssertionError("unreachable")

@@ -15,35 +15,37 @@ from faults.testing.running_test import RunningTest
 from reference.system.printable import shown
 
 LEAKS = ("all", "fixtures", "off")
-DIGITS = 1000  # of a seed: Python reads no more than 4300
+DIGITS = 1000  # the longest seed; Python reads at most 4300 digits
 MARKERS = (
-    "world(*roles, **arguments): of a module: the roles of its idle world, and more for `reference.world.launch`",
-    "plan(*texts, unseen=False, activate=True): what goes wrong in this test; docs/pytest.md",
-    f"leaves(*kinds): what this test may leave: {', '.join(KINDS)}",
+    "world(*roles, **arguments): for a module: the roles of its idle world, and arguments for `reference.world.launch`",
+    "plan(*texts, unseen=False, activate=True): the faults of this test (docs/pytest.md)",
+    f"leaves(*kinds): the kinds of leaks that this test may have: {', '.join(KINDS)}",
 )
 
 RUNNING_TEST = pytest.StashKey[RunningTest]()
-IDLE_WORLDS = pytest.StashKey[list[Any]]()  # of `Idle`
+IDLE_WORLDS = pytest.StashKey[list[Any]]()  # each an `Idle`
 PROCESS_MARK = pytest.StashKey[str]()
-TEMPORARY = pytest.StashKey[str]()  # where temporary files go, so that another run's are not taken for this one's
+TEMPORARY = pytest.StashKey[str]()  # this run's own folder for temporary files, so that another run's do not count
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Add the options of the command line and of the configuration file."""
     group = parser.getgroup("faults")
-    told = "the plan of every test that can be hurt, instead of its own; several are joined"
+    told = "run every test that uses a world under this plan, instead of its own; several options are joined"
     group.addoption("--faults-plan", metavar="TEXT", action="append", help=told)
-    group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests there")
-    group.addoption("--faults-leaks", choices=LEAKS, help="which tests are held to what they leave (fixtures)")
-    group.addoption("--faults-seed", metavar="N", help="the fixture faults_seed, and Hypothesis's seed if it has none")
+    group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests in DIR")
+    group.addoption("--faults-leaks", choices=LEAKS, help="the tests that fail if they leak something (fixtures)")
+    group.addoption(
+        "--faults-seed", metavar="N", help="value of the fixture faults_seed, and Hypothesis's seed if it has none"
+    )
     parser.addini("faults_leaks", f"default of --faults-leaks: {', '.join(LEAKS)}", default="fixtures")
-    told = "whether worlds of the fixtures are isolated, unless they say otherwise"
+    told = "whether the fixtures' worlds are isolated, unless a test says otherwise"
     parser.addini("faults_isolated", told, type="bool", default=False)
-    parser.addini("faults_seed", "default of --faults-seed; none leaves Hypothesis alone", default="")
+    parser.addini("faults_seed", "default of --faults-seed; without one, Hypothesis's seed is not set", default="")
 
 
 def check(config: pytest.Config) -> Plan | None:
-    """Refuse options that cannot be. Returns the plan of ``--faults-plan``. Raises UsageError."""
+    """Refuse impossible options, and return the plan of ``--faults-plan``. Raises UsageError."""
     try:
         plan = of_option(config.option.faults_plan)
     except PlanError as error:
@@ -61,7 +63,7 @@ def check(config: pytest.Config) -> Plan | None:
 
 
 def leaks_of(config: pytest.Config) -> str:
-    """Which tests are held to what they leave: `LEAKS`."""
+    """Return which tests fail if they leak something: one of `LEAKS`."""
     return str(config.option.faults_leaks or config.getini("faults_leaks"))
 
 

@@ -1,13 +1,15 @@
 """Read from a formatted traceback what an error derives from: its causes here, and those at the role where it began.
 
-One error is a list of pieces, its own first. A cause that the program states (`raise ... from error`) is a piece, and
-so is one that is only being handled when another is raised by a ``raise`` statement of the program, also ``from None``,
-which only the text of an error that came over RPC does not tell. What goes wrong by
-itself while an error is handled (an operation fails, an `assert` does not hold) is a mistake: the list ends with it.
-What another function raises than the one which handles the error may be the answer, or a mistake that it has found in
-some other thing: all pieces from there on are ``doubtful``.
-An error that came over RPC carries the callee's traceback in its text; its pieces follow. An exception group is one
-piece, with the list of each of its members.
+One error is a list of pieces, its own first. The following errors are pieces, too:
+
+- a cause that the program states (`raise ... from error`);
+- an error that was being handled when a ``raise`` statement of the program raised the next one, even ``from None``
+  (which the text of an error that came over RPC does not show). If another function raised than the one that handles
+  the error, it may have found a mistake in something else, so all pieces from there on are ``doubtful``;
+- the pieces of the callee's traceback, which an error that came over RPC has in its text.
+
+An error that happened by itself while another was handled (an operation fails, an `assert` does not hold) is a mistake:
+the list ends with it. An exception group is one piece, with the list of each of its members.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _TRACE = "Traceback (most recent call last):"
 _THERE = "On WorkerInfo("
 _CALLBACK = "Got the following error when running the callback: "
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w.<>]*)(?:: (?P<text>.*))?", re.DOTALL)
-# As much of an error's text as is kept (characters), as many of its pieces, and of the members of a group.
+# How much is kept: characters of an error's text, pieces of an error, members of a group.
 TEXT, PIECES, MEMBERS = 400, 20, 100
 
 
@@ -37,11 +39,10 @@ TEXT, PIECES, MEMBERS = 400, 20, 100
 class Piece:
     """One error of a chain. ``bases``: its types' names without modules, its own first.
 
-    ``place``: file and number of the last line that its traceback has, empty where it has none; ``raised``: whether
-    that line is a ``raise`` of the program's own; ``waited``: whether a queue that was empty or full was waited for,
-    None where nobody can tell; ``doubtful``: whether the pieces before it may as well not derive from it. None of these
-    says which error it is. ``members``: of an exception group, each with what
-    it derives from; empty where that cannot be read.
+    ``place``: file and number of the last line in its traceback, empty if there is none; ``raised``: whether that line
+    is a ``raise`` of the program's own; ``waited``: whether the program waited for an empty or full queue, None if
+    unknown; ``doubtful``: whether the pieces before it may not derive from it. Comparisons ignore these four.
+    ``members``: the members of an exception group, each with what it derives from; empty if that cannot be read.
     """
 
     bases: tuple[str, ...]
@@ -60,26 +61,26 @@ class Piece:
         return f"{self.name}: {self.text}"
 
 
-# A member of a group of which nothing can be read.
+# A member of a group that cannot be read.
 UNREAD = Piece(("",), "")
 
 
 def pieces_of(error: BaseException) -> list[Piece]:
-    """Of an exception of this process."""
+    """Return the pieces of an exception of this process."""
     try:
         shown = _unhidden(traceback.TracebackException.from_exception(error, max_group_width=MEMBERS))
         found = pieces_in("".join(shown.format()))
-    except Exception:  # the program's own `__str__`
+    except Exception:  # the program's own `__str__` may raise
         found = []
     own = _bases(type(error))
     if not found:
         return [Piece(own, "")]
-    # Its class is at hand, also where no module has its name.
+    # Take the class from the exception itself, because no module may have its name.
     return [replace(found[0], bases=own), *found[1:]] if found[0].name == own[0] else found
 
 
 def _unhidden(shown: traceback.TracebackException) -> traceback.TracebackException:
-    """The same, with what ``raise ... from None`` hides from who reads: the program answers that all the same."""
+    """Show the contexts that ``raise ... from None`` hides from a reader: the error is nevertheless a reply to them."""
     found = [shown]
     for each in found:
         each.__suppress_context__ = each.__cause__ is not None
@@ -88,7 +89,7 @@ def _unhidden(shown: traceback.TracebackException) -> traceback.TracebackExcepti
 
 
 def pieces_in(text: str) -> list[Piece]:
-    """Of a formatted traceback."""
+    """Return the pieces of a formatted traceback."""
     if _THERE in text:
         text = text.replace("\\n", "\n").replace("\\'", "'")  # a KeyError quotes its text
     text, groups = folded(text)
@@ -107,18 +108,18 @@ def pieces_in(text: str) -> list[Piece]:
 
 
 def _blocks(section: str) -> list[str]:
-    """The tracebacks of one part, without their headers: its own, and those that came with its text."""
+    """Return the tracebacks of one part, without their headers: its own, and those in its text."""
     return section.split(_TRACE)[1:]
 
 
 def _handles(section: str, raising: Frame) -> bool:
-    """Whether the function that raises there is the one which handled an error of this part: its frame comes first."""
+    """Whether the function that raises is the one that handled an error of this part: the first frame is its own."""
     frames = [frames_in(block)[:1] for block in _blocks(section)]
     return any(not first or (first[0].file, first[0].name) == (raising.file, raising.name) for first in frames)
 
 
 def _whole(error: str) -> str:
-    """A member of a group, or a group, that was never raised has no traceback."""
+    """Add a traceback's header to a group, or to a member of one, that has none because it was never raised."""
     return error if _TRACE in error else f"{_TRACE}\n{error.lstrip()}"
 
 
@@ -127,7 +128,7 @@ def to_json(pieces: list[Piece]) -> list[dict[str, Any]]:
 
 
 def from_json(value: Any) -> list[Piece]:
-    """Raises TypeError, KeyError: not what `to_json` gives."""
+    """Read the pieces that `to_json` wrote. Raises TypeError, KeyError: something else."""
     return [_from_json(each) for each in value or ()]
 
 
@@ -144,7 +145,7 @@ def _from_json(value: dict[str, Any]) -> Piece:
 
 
 def paths(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Without groups: one list for each error that a group holds, with what derives from the group before it."""
+    """Resolve groups: one list for each member of a group, after the pieces that derive from the group."""
     for number, piece in enumerate(pieces):
         if piece.members:
             held = [path for each in piece.members for path in paths(each or [UNREAD])]
@@ -157,9 +158,9 @@ def _doubted(piece: Piece, group: Piece) -> Piece:
 
 
 def _errors(section: str, groups: Sequence[tuple[tuple[Piece, ...], ...]]) -> Iterator[Piece]:
-    """The errors of one part of a traceback: the one that it ends with, and what that one's text brings with it."""
+    """Yield the errors of one part of a traceback: the one at its end, and those in the text of that one."""
     for block in _blocks(section):
-        lines = block.split("\nAt:\n")[0].split("\n")  # what torch appends: its own frames
+        lines = block.split("\nAt:\n")[0].split("\n")  # without the frames of its own that torch appends
         error, group = unmarked("\n".join(lines[head(lines) :]).strip())
         named = _NAMED.fullmatch(error.strip())
         if named is not None:
@@ -176,7 +177,7 @@ def _pieces(name: str, text: str) -> Iterator[Piece]:
         if inner is not None:
             yield from _pieces(inner["name"], inner["text"] or "")
             return
-    if _THERE not in text:  # else it only stands for what the callee has raised, which follows
+    if _THERE not in text:  # otherwise it only wraps the callee's error, which follows
         yield Piece(_bases_named(name), text[:TEXT])
 
 
@@ -185,7 +186,8 @@ def _bases(kind: type) -> tuple[str, ...]:
 
 
 def _bases_named(name: str) -> tuple[str, ...]:
-    """By a name as tracebacks print it, without its module where that is the program's own."""
+    """Return the types of the exception with this name, as tracebacks print it: without a module if it is built in, or
+    in the program's own file."""
     module, _, last = name.rpartition(".")
     places = [sys.modules.get(each) for each in ([module] if module else ["__main__", "__mp_main__"])]
     for home in [*([] if module else [builtins]), *places]:

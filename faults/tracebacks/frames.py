@@ -1,4 +1,4 @@
-"""Read the frames of a formatted traceback: where an error was raised, by whom, and whether a queue was waited for."""
+"""Read the frames of a formatted traceback: where an error was raised, by which code, and whether it ended a wait."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Where the source is not at hand, as of `python -c`, a frame has no code.
+# A frame has no code if its source is unknown, as with `python -c`.
 _FRAME = re.compile(
     r'^  File "(?P<file>[^\n]*)", line (?P<line>\d+), in (?P<name>[^\n]*)(?:\n    (?P<code>[^\n]*))?', re.MULTILINE
 )
-# Whose `raise` is no answer of the program's: what is installed, and Python's own library.
+# Files whose `raise` is not the program's own: installed packages, and Python's library.
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen |<string>")
 # A call of a queue that returns or raises at once, and one that has a limit.
 _ZERO = r"0(?:\.0*)?\s*[,)]"
@@ -20,11 +20,11 @@ _AT_ONCE = re.compile(
     rf"|\btimeout\s*=\s*{_ZERO}|\.get\(\s*True,\s*{_ZERO}"
 )
 _LIMIT = re.compile(rf"\btimeout\s*=\s*(?!None\b|{_ZERO})")
-# What Python's queues ask for before their `raise`.
+# The condition before the `raise` in Python's queues, after no wait and after a wait.
 _ASKS = {False: re.compile(r"_qsize\(\)|_poll\(\)"), True: re.compile(r"\bremaining\b|_poll\(timeout\)")}
 
 
-# Whose `TimeoutExpired` it is. `run` and its kin wait for a command that they start only then, which is no peer.
+# The file that raises `TimeoutExpired`. `run` and the like wait for a command that they have just started: no peer.
 _PROCESSES = "/subprocess.py"
 
 
@@ -40,19 +40,19 @@ class Frame(NamedTuple):
 
 
 def frames_in(block: str) -> list[Frame]:
-    """Of one traceback without its header; what follows its frames does not count."""
+    """Return the frames of one traceback without its header; the text after its frames is ignored."""
     lines = block.split("\n")
     found = _FRAME.finditer("\n".join(lines[: head(lines)]))
     return [Frame(each["file"], int(each["line"]), each["name"], each["code"] or "") for each in found]
 
 
 def head(lines: list[str]) -> int:
-    """How many lines the frames of a traceback take."""
+    """Count the lines that the frames of a traceback take."""
     return next((n for n, line in enumerate(lines) if line and not line.startswith(" ")), len(lines))
 
 
 def place(frames: Sequence[Frame]) -> str:
-    """File and number of the last line; empty where there is none."""
+    """Return file and number of the last line; empty if there are no frames."""
     return f"{frames[-1].file}:{frames[-1].line}" if frames else ""
 
 
@@ -62,10 +62,9 @@ def raised(frames: Sequence[Frame]) -> bool:
 
 
 def waited(frames: Sequence[Frame]) -> bool | None:
-    """Whether a queue's `Empty` or `Full`, or a process's `TimeoutExpired`, has ended a wait. None: the frames do not
-    tell.
+    """Whether a queue's `Empty` or `Full`, or a process's `TimeoutExpired`, ended a wait. None: the frames do not tell.
 
-    The program's last own line tells by its words. Python's own queues tell by the line before their `raise`.
+    The words of the program's own last line tell; for Python's own queues, the line before their `raise` does.
     """
     if frames and frames[-1].file.endswith(_PROCESSES):
         return _of_process(frames)
@@ -83,6 +82,6 @@ def waited(frames: Sequence[Frame]) -> bool | None:
 
 
 def _of_process(frames: Sequence[Frame]) -> bool | None:
-    """Whether the program has waited for a process that ran before."""
+    """Whether the program waited for a process that it had started before."""
     asked = next(frame for frame in frames if frame.file.endswith(_PROCESSES))
     return True if asked.name in ("wait", "communicate") else None

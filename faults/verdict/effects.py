@@ -1,4 +1,4 @@
-"""Tell from the ledgers whether a fault that fired had its effect. All calls are read once, not once per fault."""
+"""Tell from the ledgers whether a fault that fired had its effect. Read all calls once, not once per fault."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterable
 from faults.ledger.ledger import Event
 from faults.ledger.record import Run
 
-# Its caller, its site, and which call of that site by that caller it is.
+# A call: its caller, its site, and its number among this caller's calls of the site.
 _Call = tuple[object, object, object]
 
 
 class Effects:
-    """Of one run."""
+    """The effects of one run's faults."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         answers = run.timeline.of("ok")
         self._answered = _calls(answers)
-        # Of `rpc.remote` an "ok" says that the call got there; an exception waits for who fetches the value.
+        # For `rpc.remote` an "ok" says only that the call arrived: an exception is raised when the value is fetched.
         self._valued = _calls(each for each in answers if each.details.get("via") != "remote")
         self._ended = _calls(run.timeline.of("fail", "info"))
         self._effective = {each.details.get("fault") for each in run.timeline.of("effective")}
 
     def has(self, fired: Event) -> bool:
-        """Whether the fault of this event had its effect, or nothing can tell."""
+        """Whether the fault of this event had its effect. True if the ledgers cannot tell."""
         number = fired.details["fault"]
         fault = self._run.plan.faults[number]
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
@@ -32,9 +32,9 @@ class Effects:
             return call not in (self._valued if fault.kind == "Raise" else self._answered)
         given_up = (fired.details.get("caller"), *fired.call) in self._ended
         if fault.place == "call" and fault.kind == "Delay" and given_up:
-            return True  # the callee had no time left to say how late it was
+            return True  # the caller gave up before the callee could record the delay
         if fault.kind == "Crash" and self._killed(str(fault.role)):
-            return True  # of who kills itself nobody writes down the effect
+            return True  # a process that kills itself cannot record the effect
         return number in self._effective
 
     def _killed(self, role: str) -> bool:

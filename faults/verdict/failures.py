@@ -1,5 +1,7 @@
-"""Name the roles that did not end as in a healthy run, and decide whether the plan, or another role's excused end,
-excuses them."""
+"""Name the roles that did not end as in a healthy run, and decide whether the plan excuses each of them.
+
+The plan may excuse a role's end directly, or by the excused end of another role.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,17 @@ from faults.verdict.given_up import may_have_given_up
 from faults.verdict.store_race import may_have_lost_the_store
 from reference.outcome import Killed
 
-# The ledger of processes of a script that play no role, such as the one that starts the others; and the command's end.
+# Names the command's end, and the ledger of a script's processes that play no role, such as the one that starts the
+# others.
 COMMAND = "+command"
 
-# How a process of a script may end that the plan kills; and how torch's threads may end one at Python's own end, after
-# an uncaught error has left RPC up.
+# A plan kills by SIGKILL. torch's threads may abort a process at Python's exit, if an uncaught error left RPC up.
 _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 
-# By these whoever started a process only passes on how that one ended. A role that has lost its pool has failed itself.
+# Errors by which a parent only reports how its child ended. A role that has lost its pool has failed itself.
 OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError"}
 _ANSWERS = {*OF_ANOTHER, "BrokenExecutor"}
-# Python's own words for code that is wrong, whatever became of others.
+# Errors that mean a mistake in the code, whatever happened to other roles.
 _MISTAKES = (
     *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
     *(NotImplementedError, RecursionError),
@@ -36,8 +38,8 @@ _MISTAKES = (
 
 @dataclass(frozen=True)
 class Failure:
-    """``time``: on the timeline; ``causes``: of its error, itself first, empty where none is known; ``process``: 0
-    where it is not known."""
+    """A role's failure. ``time``: on the timeline; ``causes``: the pieces of its error, itself first, empty if unknown;
+    ``process``: 0 if unknown."""
 
     role: str
     kind: str
@@ -51,35 +53,35 @@ class Failure:
 
 
 def judged(run: Run) -> list[tuple[Failure, bool | None]]:
-    """Each failure with whether it is excused; None where the ledgers do not tell."""
+    """Return each failure, and whether it is excused; None: the ledgers do not tell."""
     found = [(each, _excused(run, each, follows=False)) for each in _of_roles(run)]
     best = _best(found)
-    if best is not False:  # then others may have lost who ended so
+    if best is not False:  # the other roles may have failed because they lost that one
         found = [(each, holds or _following(run, each, best)) for each, holds in found]
     return found + [(each, _of_command(run, each, found)) for each in _of_commands(run)]
 
 
 def _best(found: Sequence[tuple[Failure, bool | None]]) -> bool | None:
-    """True where one is excused, else None where one may be."""
+    """Return True if one failure is excused, otherwise None if one may be."""
     known = [holds for _, holds in found]
     return True if True in known else None if None in known else False
 
 
 def _following(run: Run, failure: Failure, first: bool | None) -> bool | None:
-    """Whether it is excused, given that the end of another is, or may be (None): then so is what follows from it."""
+    """Whether a failure is excused if it follows from another one, which is excused, or may be (None)."""
     holds = _excused(run, failure, follows=True)
     return None if first is None and holds else holds
 
 
 def wanted(run: Run) -> str:
-    """What would have been excused, in words."""
+    """Describe the errors that the plan would excuse."""
     kinds = ", ".join(dict.fromkeys(fault.kind for fault in run.plan.faults)) or "no fault"
     killed = "".join(f", {role} killed" for role in sorted(victims(run)))
     return f"an error that comes from {kinds}{killed}"
 
 
 def victims(run: Run) -> set[str]:
-    """Whom the plan kills: the callee that fired a crash, or the role that it names."""
+    """Return the roles that the plan killed: the callee that fired a crash, or the role that the crash names."""
     found = set()
     for event in proof.firings(run):
         fault = run.plan.faults[event.details["fault"]]
@@ -89,40 +91,40 @@ def victims(run: Run) -> set[str]:
 
 
 def _is_victim(run: Run, failure: Failure) -> bool:
-    """Whether the plan has killed this role; and this process, where the ledgers tell: several may play one role."""
+    """Whether the plan killed this role, and this process if it is known: several processes may play one role."""
     return failure.role in victims(run) and (not failure.process or _is_planned(run, failure.process))
 
 
 def _is_planned(run: Run, process: int) -> bool:
-    """Whether the plan has killed this process, or one that no ledger names."""
+    """Whether the plan killed this process, or a process that no ledger names."""
     return not script_outcomes.planned(run.timeline).isdisjoint({0, process})
 
 
 def ungraceful(run: Run) -> set[str]:
-    """Roles that have shut RPC down for themselves alone: what torch has freed by then is left to chance."""
+    """Return the roles that shut RPC down without the others, so that chance decides what torch has freed by then."""
     return {event.role for event in run.timeline.of("shutdown") if not event.details.get("graceful", True)}
 
 
 def _of_roles(run: Run) -> list[Failure]:
-    """Those of roles, and every error that has ended one."""
+    """Return the failures of roles, and every error that ended one."""
     events = [event for event in run.timeline.of("raised") if event.role in run.ends or not _is_command(event.role)]
     told = {event.role for event in events if not _is_command(event.role)}
     found = [_of_event(event) for event in events if not _is_command(event.role)]
     for role, end in run.ends.items():
-        known = end.returned or end.kind in ("Overdue", "Running")  # other checks speak of these
+        known = end.returned or end.kind in ("Overdue", "Running")  # the check `ends` names these
         if not known and not _is_command(role) and not (end.kind == "Raised" and role in told):
             found.append(_of_end(run, role, end))
-    return sorted(found, key=lambda failure: failure.time)  # who ended first is named first
+    return sorted(found, key=lambda failure: failure.time)  # the verdict names the first failure first
 
 
 def _of_commands(run: Run) -> list[Failure]:
-    """The command's end, and the errors of processes that play no role."""
+    """Return the command's failed end, and the errors of processes that play no role."""
     found = [
         _of_end(run, role, end)
         for role, end in run.ends.items()
         if _is_command(role) and not end.returned and end.kind != "Overdue"
     ]
-    # Nobody has to hear of an error that the command itself makes nothing of.
+    # If the command itself returned, its processes' errors did not matter to it.
     return found + [_of_event(event) for event in run.timeline.of("raised") if found and _is_command(event.role)]
 
 
@@ -145,24 +147,24 @@ def _of_event(event: Event) -> Failure:
 
 
 def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
-    """Of a role."""
+    """Whether a role's failure is excused."""
     if failure.kind == "Raised":
         return _of_error(run, failure, follows)
     if failure.kind == "Killed":
         return _is_victim(run, failure) or _may_be_torchs(run, failure, follows)
-    if failure.kind == "Ended":  # a pool ends all its processes when one is gone, that one too
+    if failure.kind == "Ended":  # a pool that loses one process ends all of them, that one included
         return follows or _is_victim(run, failure)
-    if failure.kind == "Stuck":  # by a time-out of its program's, or by one that ends its roles whatever they do
+    if failure.kind == "Stuck":  # the program ended it, by a time-out of its own or in any case
         return True if follows or _is_victim(run, failure) else None
     if COMMAND not in run.ends:
-        return False  # no role of a world of ours ends by a status of its own
+        return False  # in a world of `launch` no role chooses an exit status
     if failure.causes:
         return _of_error(run, failure, follows)
     return _by_its_calls(run, failure, follows)
 
 
 def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
-    """Of the error that has ended a role, or that it was handling then."""
+    """Whether the error that ended a role, or that the role was handling at its end, is excused."""
     holds = excused(run, failure.causes, failure.time, follows=follows)
     if holds is not False:
         return holds
@@ -172,8 +174,8 @@ def _of_error(run: Run, failure: Failure, follows: bool) -> bool | None:
 
 
 def _may_be_torchs(run: Run, failure: Failure, follows: bool) -> bool | None:
-    """Whether torch may have crashed it: its threads abort where what a peer sent is torn, and an RRef that the plan
-    kept from being made corrupts the heap when it is dropped. Of a script's roles nobody knows by which signal."""
+    """Whether torch may have crashed it. torch's threads abort if a peer's message is torn; an RRef whose creation the
+    plan prevented corrupts the heap when it is dropped. The signal that ended a script's role is unknown."""
     aborted = follows and failure.text == _ABORTED
     return None if aborted or _has_lost_an_rref(run, failure, failure.role) else False
 
@@ -187,8 +189,11 @@ def _has_lost_an_rref(run: Run, failure: Failure, role: str) -> bool:
 
 
 def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
-    """It has ended by its own decision, and said nothing. Who only left may have left for its last call, if that has
-    failed; a status says that something is wrong, and may as well speak of a result."""
+    """Whether a role that ended by its own decision, without an error, is excused by its failed calls.
+
+    A role that only vanished may have left because its last call failed. An exit status says that something is wrong,
+    but that may be a result, so it is unknown at best.
+    """
     ended = [event for event in run.timeline.of("ok", "fail", "info") if event.may_be_of(failure.role, failure.process)]
     for event in reversed(ended):
         causes = from_json(event.details.get("causes"))
@@ -198,28 +203,33 @@ def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
 
 
 def _undecided(run: Run) -> bool | None:
-    """Whether a status that nobody explains may come from the plan: from a `Duplicate` only what a ledger tells of."""
+    """Whether a status without an explanation may come from the plan. From a `Duplicate` it cannot: a ledger would
+    tell."""
     fired = [number for number, event in proof.bites(run).items() if event is not None]
     return None if any(run.plan.faults[number].kind != "Duplicate" for number in fired) else False
 
 
 def _of_command(run: Run, failure: Failure, roles: Sequence[tuple[Failure, bool | None]]) -> bool | None:
-    """A command says by its status, or by an error, that something went wrong: with a role, which is judged, or else
-    with itself. It may be a role too."""
+    """Whether the command's failure is excused.
+
+    By its status or its error a command reports that a role failed, which is judged separately, or that it failed
+    itself. It may play a role, too.
+    """
     if failure.kind == "Killed":
         return _of_killed_command(run, failure)
     if failure.kind == "Raised":
         holds = excused(run, failure.causes, failure.time, follows=bool(roles))
-        if holds is False and not roles:  # every role has returned, also one that has told of its failure
+        if holds is False and not roles:  # every role returned, even one that reported its failure to the command
             return None if may_have_given_up(run, failure.causes, run.timeline.roles) else False
         return holds if holds or not roles else _answers(failure.causes)
     if roles or any(event.role == COMMAND for event in run.timeline.of("raised")):
-        return True  # they are judged beside it
+        return True  # those failures are judged separately
     return _undecided(run)
 
 
 def _of_killed_command(run: Run, failure: Failure) -> bool | None:
-    """By the plan, where it plays the role that the plan kills. None: it may have killed itself, as it lost another."""
+    """Whether the plan killed the command, because the command plays the killed role. None: it may have killed itself
+    when it lost another role."""
     if failure.text == _ABORTED and run.timeline.of("raised"):
         return True
     if any(_has_lost_an_rref(run, failure, role) for role in run.timeline.roles):
@@ -230,8 +240,11 @@ def _of_killed_command(run: Run, failure: Failure) -> bool | None:
 
 
 def _answers(causes: Sequence[Piece]) -> bool | None:
-    """Whether an error of a process that plays no role is its answer to the end of a role: it passes that end on, or
-    the program itself states it, by `raise` or `assert`. A mistake of its code is none. None: of all others."""
+    """Whether an error of a process that plays no role only reports the end of a role.
+
+    True if it passes that end on, or the program raised it by `raise` or `assert`; False for a mistake in the code;
+    None for all others.
+    """
     own = causes[0]
     if any(not _ANSWERS.isdisjoint(piece.bases) for piece in causes):
         return True

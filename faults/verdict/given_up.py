@@ -1,8 +1,8 @@
-"""Decide whether a program may have ended by an error of its own because it gave up a call that the plan hurt.
+"""Decide whether a program may have ended by an error of its own because it gave up a call that failed by the plan.
 
-A loop that asks three times, and then raises ``ShopError("no answer")``, names no cause. Nobody can tell that from a
-program that has made up for the lost call, and has then found a mistake of its own: the end of both is unknown. A
-mistake of its code (`KeyError`, an `assert`) is never taken for it.
+A loop that asks three times, and then raises ``ShopError("no answer")``, names no cause. The ledgers do not distinguish
+it from a program that has recovered from the lost call, and has then found a mistake of its own. So both are unknown. A
+mistake in the code (`KeyError`, an `assert`) never counts as giving up.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from faults.plan.site import INTERNAL
 from faults.tracebacks.error_chain import Piece, from_json
 from faults.verdict.error_origin import excused
 
-# Of Python's own types those that say nothing about what is wrong.
+# Built-in types that say nothing about what is wrong.
 _PLAIN = ("Exception", "RuntimeError")
 
 
 def may_have_given_up(run: Run, causes: Sequence[Piece], roles: Sequence[str], process: int = 0) -> bool:
-    """Whether the program states this error, by ``raise``, and the last call of one of the roles has failed by the
-    plan."""
+    """Whether the program raised this error by ``raise``, and the last call of one of the roles failed by the plan."""
     return _is_stated(causes) and any(_has_lost(run, role, process, -math.inf, math.inf) for role in roles)
 
 
@@ -34,21 +33,24 @@ def _is_stated(causes: Sequence[Piece]) -> bool:
 
 
 def _has_lost(run: Run, role: str, process: int, since: float, until: float) -> bool:
-    """Whether the last call that the role made then has failed by the plan; or by an error that its callee states, and
-    the callee's own last call meanwhile has: an error that came over RPC may not tell what the callee was handling."""
+    """Whether the last call that the role made between these times failed by the plan.
+
+    If it failed by an error that its callee raised by ``raise``, the callee's own last call meanwhile decides, because
+    an error that came over RPC may not tell which error the callee was handling.
+    """
     last = _last_call(run, role, process, since, until)
     if last is None:
         return False
     begun, ended = last
-    causes = from_json(ended.details.get("causes"))  # none where it has succeeded
+    causes = from_json(ended.details.get("causes"))  # none if the call succeeded
     if not causes or excused(run, causes, ended.time):
         return bool(causes)
     return _is_stated(causes) and _has_lost(run, str(ended.details.get("to")), 0, begun.time, ended.time)
 
 
 def _last_call(run: Run, role: str, process: int, since: float, until: float) -> tuple[Event, Event] | None:
-    """The beginning and the end of the call that ended last, of those that the role began between these times; calls
-    that torch makes by itself do not count."""
+    """Of the calls that the role began between these times, return the beginning and the end of the one that ended
+    last. Calls that torch makes by itself do not count."""
     begun: dict[tuple[object, ...], Event] = {}
     last = None
     for event in run.timeline.of("invoke", "ok", "fail", "info"):

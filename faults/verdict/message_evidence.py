@@ -1,4 +1,4 @@
-"""Find proof in recorded calls that a fault of RPC's messages bit, because torch's faulty agent gives no receipt."""
+"""Find proof in recorded calls that a fault of messages had an effect, because torch's faulty agent reports nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import replace
 from faults.ledger.ledger import Event, Timeline
 from faults.plan.plan import Fault, Plan
 
-# How the error of a lost message begins. What follows is the message itself, and where that is no text, the error
-# cannot even be made: then it is a UnicodeDecodeError at the message's first byte.
-LOST = "RPCErr:2:Send attempt failed intentionally for"  # and a blank, which a ledger's line may end before
+# The beginning of the error for a lost message. The message itself follows. If it is no text, Python cannot make the
+# error, and raises a UnicodeDecodeError at the message's first byte instead.
+LOST = "RPCErr:2:Send attempt failed intentionally for"  # without the blank after it, which a ledger's line may lack
 UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
-# What `RRef.to_here` says when the message that was to create the RRef is lost, or late, or its owner gone.
+# What `RRef.to_here` says if the message that creates the RRef is lost or late, or if the owner has ended.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
-# Which recorded calls can show what became of a message.
+# Which recorded calls can show the effect of a fault on a message type.
 _CALLS: Mapping[str, str] = {
     "PYTHON_CALL": "rpc",
     "PYTHON_REMOTE_CALL": "remote",
@@ -22,41 +22,41 @@ _CALLS: Mapping[str, str] = {
 
 
 def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
-    """For each message fault what in the recorded calls proves that it bit; None: nothing there, which proves nothing.
+    """Return for each message fault what proves in the recorded calls that it had an effect; None: no proof found.
 
     A call's ``ok``, ``fail`` or ``info`` has ``via`` (``rpc``: `rpc_sync` and `rpc_async`; ``remote``), the ``seconds``
-    that it took its caller, and the ``error``'s text. A Delay is proven where each such call took at least as long, so
+    that the caller waited, and the ``error``'s text. A Delay is proven if each such call took at least as long, so
     give it more seconds than a healthy call needs. Calls of TorchScript functions and fetches of an RRef's value are
-    not recorded; nor does a call show RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and
-    CLEANUP_AUTOGRAD_CONTEXT_REQ: their effect is what others keep, and when.
+    not recorded. RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and CLEANUP_AUTOGRAD_CONTEXT_REQ change only
+    what other roles keep, and for how long, which no call shows.
     """
     return {number: None if found is None else found[1] for number, found in _proofs(plan, timeline).items()}
 
 
 def unseen(plan: Plan, timeline: Timeline) -> dict[int, bool]:
-    """For each message fault without evidence whether that says nothing, since no recorded call could have shown it."""
+    """Tell for each message fault without evidence whether no recorded call could have shown its effect."""
     without = [number for number, text in evidence(plan, timeline).items() if text is None]
     return {number: not _shows(plan, plan.faults[number]) for number in without}
 
 
 def _shows(plan: Plan, fault: Fault) -> bool:
-    """Whether a recorded call tells of it, if it happens."""
+    """Whether a recorded call shows the fault if it has an effect."""
     via = _CALLS.get(str(fault.message))
     return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))
 
 
 def _alone(plan: Plan) -> bool:
-    """Whether nothing else of the plan can be why an RRef was not made."""
+    """Whether no other fault of the plan can prevent the creation of an RRef."""
     return not plan.at("process") and not plan.at("network")
 
 
 def bites(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
-    """For each message fault the first call by which `evidence` proves it, when it began, or None."""
+    """Return for each message fault the first call by which `evidence` proves it, at its beginning, or None."""
     return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
 
 
 def _begun(call: Event) -> Event:
-    """A call's end, at the time of its beginning: the end may be written after its caller has already failed."""
+    """Move a call's end to the time of its beginning: the end may be written after the caller has already failed."""
     return replace(call, time=call.time - float(call.details.get("seconds", 0.0)))
 
 
@@ -72,7 +72,7 @@ def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[Event, str] | Non
 
 
 def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
-    """The calls of its role whose message this fault hits. One to oneself is lost like any other, and never late."""
+    """Select the role's calls whose message this fault hits. A message to oneself can be lost, but not delayed."""
     return [
         each
         for each in ended

@@ -1,4 +1,4 @@
-"""Prove from the ledgers alone that the faults of a plan happened and bit."""
+"""Prove from the ledgers alone that the faults of a plan fired and had an effect."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from faults.verdict.effects import Effects
 from faults.verdict.message_evidence import bites as of_messages
 from faults.verdict.message_evidence import evidence
 
-# Whether it holds, None where that cannot be told; and what was seen.
+# Whether it holds (None: unknown), and what was seen.
 Proof = tuple[bool | None, str]
 
 
 def firings(run: Run) -> list[Event]:
-    """The events of faults that are in the plan."""
+    """Return the firings of the plan's own faults."""
     faults = range(len(run.plan.faults))
     return [event for event in run.timeline.of("fired") if event.details.get("fault") in faults]
 
 
 def bites(run: Run) -> dict[int, Event | None]:
-    """For each fault of the plan by what it is known to have bitten first, None where nothing tells.
+    """Find the event of each fault's first known effect; None: no event shows one.
 
-    Of a message's fault that is the first call which it has hurt, as that call's caller saw its end. Of an `Order` it
-    is the first call that it may hold: it fires when the last one is done, and never if they do not meet.
+    For a fault of a message it is the first call that failed by it, as the caller recorded the call's end. For an
+    `Order` it is the first call that it may hold back: an `Order` fires only when its last call is done, and never if
+    the calls do not meet.
     """
     found: dict[int, Event | None] = dict.fromkeys(range(len(run.plan.faults)))
     found.update(of_messages(run.plan, run.timeline))
@@ -51,7 +52,7 @@ def fired(run: Run) -> Proof:
         elif not _often_enough(starts, fault, counts[number]):
             wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{reasons.of(number, fault)}")
         elif hits.get(number, counts[number]) != counts[number]:
-            wrong.append(f"{fault} fired {counts[number]} times, wanted {hits[number]}, the calls that it has hit")
+            wrong.append(f"{fault} fired {counts[number]} times, wanted {hits[number]}: the calls that it hit")
     if wrong:
         return False, "; ".join(wrong)
     if unseen:
@@ -60,7 +61,7 @@ def fired(run: Run) -> Proof:
 
 
 def _hits(run: Run) -> dict[int, int]:
-    """The calls that a fault has hit, as callers say, where each must have arrived: all lived, no other came before."""
+    """Count the calls that callers say a fault hit, if each must have arrived: all roles returned, no other fault."""
     calls = run.plan.at("call")
     if len(calls) != 1 or not all(end.returned for end in run.ends.values()):
         return {}
@@ -70,7 +71,7 @@ def _hits(run: Run) -> dict[int, int]:
 
 
 class _Reasons:
-    """What the ledgers say of faults that did not fire."""
+    """Explain from the ledgers why faults did not fire."""
 
     def __init__(self, run: Run) -> None:
         self._callers: dict[object, Counter[str]] = {}
@@ -79,26 +80,26 @@ class _Reasons:
         self._failed = {each.details["fault"]: each.details.get("why") for each in run.timeline.of("failed")[::-1]}
 
     def of(self, number: int, fault: Fault) -> str:
-        """Who called the site how often, for who has named another; or what failed first."""
+        """Return each caller's number of calls of the site, in case the plan names another; or the recorded failure."""
         if fault.place == "call":
             callers = sorted(self._callers.get(fault.site, {}).items())
             calls = ", ".join(f"{count} by {role}" for role, count in callers)
-            return f" (recorded calls of it: {calls or 'none'})"
+            return f" (recorded calls of this site: {calls or 'none'})"
         return f" ({self._failed[number]})" if number in self._failed else ""
 
 
 def bitten(run: Run) -> Proof:
-    """What fired had its effect, where that can be seen."""
+    """Every fault that fired had its effect, if the ledgers can show one."""
     effects = Effects(run)
     without = [(run.plan.faults[e.details["fault"]], e) for e in firings(run) if not effects.has(e)]
-    text = "; ".join(f"{fault} fired, and {_seen_instead(fault, event)}" for fault, event in without)
-    return not without, text or "seen of all that fired, where it can be"
+    text = "; ".join(f"{fault} fired, but {_seen_instead(fault, event)}" for fault, event in without)
+    return not without, text or "seen for every fault that fired, as far as the ledgers can show it"
 
 
 def _seen_instead(fault: Fault, event: Event) -> str:
     if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-        return f"{event.details['caller']} was answered all the same"
-    return "hit no packet" if fault.place == "network" else "nobody saw its effect"
+        return f"{event.details['caller']} got an answer nevertheless"
+    return "hit no packet" if fault.place == "network" else "no role saw an effect"
 
 
 def _once(fault: Fault) -> bool:
@@ -106,7 +107,7 @@ def _once(fault: Fault) -> bool:
 
 
 def _often_enough(starts: Mapping[str, int], fault: Fault, count: int) -> bool:
-    """Once is once each time that RPC starts for the role which decides, since everything counts anew then."""
+    """Whether a fault fired often enough. 'Once' means once per start of RPC, because counts begin anew then."""
     if not _once(fault):
         return count >= 1
     roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])

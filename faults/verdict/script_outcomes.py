@@ -1,10 +1,10 @@
 """Tell from the ledgers how each role of a script ended, because only the script itself waits for its processes.
 
-A role's *life* is from one start of its RPC to the next one in the same process. Several processes may play one role,
-one after the other or at once: each has lives of its own. A life has to end in order, with RPC shut down where the
-others of its world have done so together. Where nobody did, as in programs that shut down with ``graceful=False`` or
-not at all, its end is enough; but not where its program ends it in a call that the plan has hurt: it may have hung
-there for ever.
+A role's *life* lasts from one start of its RPC to the next one in the same process. Several processes may play one
+role, one after the other or at the same time; each has its own lives. A life has to end in order: with a shutdown of
+RPC if the others of its world shut down together. If none did, as in programs that use ``graceful=False`` or never shut
+down, any end is enough, with one exception: if the program ended the process during a call that a fault had hit, the
+call may have hung forever.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from faults.ledger.record import End
 from faults.tracebacks.error_chain import Piece, from_json
 from reference.outcome import Exited
 
-# The worst first: what a role that has several lives is called by.
+# Kinds of ends, the worst first. A role with several lives is judged by its worst one.
 _KINDS = ("Killed", "Overdue", "Vanished", "Raised", "Exited", "Ended", "Stuck", "Running", "Returned")
 
 
 @dataclass(frozen=True)
 class Life:
-    """The events of one role and process from one start to the next. ``last``: whether the process started RPC no more,
-    under whatever name."""
+    """The events of one role and process from one start to the next. ``last``: the process did not start RPC again,
+    under any name."""
 
     role: str
     events: tuple[Event, ...]
@@ -36,16 +36,16 @@ class Life:
 
     @property
     def ended_itself(self) -> bool:
-        """Whether it has come to its own end: nobody else ended its process."""
+        """Whether its process ended by itself: no other process ended it."""
         return not self.last or self.of("exit") is not None
 
     def of(self, kind: str) -> Event | None:
-        """The last one of this kind."""
+        """Return the last event of this kind."""
         return next((event for event in reversed(self.events) if event.event == kind), None)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether a call that the plan has hurt was open at its end, before RPC was shut down."""
+        """Whether a call that a fault had hit was open at its end, before RPC was shut down."""
         if self.of("left") is not None:
             return False
         ended = {event.call for event in self.events if event.event in ("ok", "fail", "info")}
@@ -53,13 +53,12 @@ class Life:
         return any(event.call not in ended for event in begun)
 
     def has(self, event: Event) -> bool:
-        """Whether the event can be of this life."""
+        """Whether the event can belong to this life."""
         begun, ended = self.events[0].time, self.events[-1].time
         return event.may_be_of(self.role, self.pid) and begun <= event.time <= ended
 
     def overlaps(self, other: Life) -> bool:
-        """Whether both can have been of one world: at one time, and each in a world that has a role of the other's
-        name."""
+        """Whether both can have been in one world: at the same time, each in a world that names the other's role."""
         return (
             self.events[0].time <= other.events[-1].time
             and other.events[0].time <= self.events[-1].time
@@ -75,7 +74,7 @@ class Life:
 
 
 def lives(timeline: Timeline) -> list[Life]:
-    """Of all roles. Who plays none (``+command``) has none."""
+    """Return the lives of all roles. A process that plays no role (``+command``) has none."""
     latest = {_pid(event): event for event in timeline.of("start") if not event.role.startswith("+")}
     played = (role for role in timeline.roles if not role.startswith("+"))
     every = [(role, events) for role in played for events in _of_role(timeline, role)]
@@ -83,8 +82,11 @@ def lives(timeline: Timeline) -> list[Life]:
 
 
 def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
-    """The events of each of its lives. One that does not say of which process it is belongs to the latest start's; one
-    of a process that has not started RPC, such as a forked child, to none."""
+    """Return the events of each life of a role.
+
+    An event without a process belongs to the latest start. An event of a process that has not started RPC, such as a
+    forked child, belongs to no life.
+    """
     found: list[list[Event]] = []
     current: dict[int, list[Event]] = {}
     latest = 0
@@ -94,7 +96,7 @@ def _of_role(timeline: Timeline, role: str) -> list[list[Event]]:
             current[latest] = []
             found.append(current[latest])
         process = event.process or latest
-        if event.event == "stayed" and process in current:  # what it wanted to become is not there
+        if event.event == "stayed" and process in current:  # `os.execv` failed, so the process did not end
             current[process][:] = [each for each in current[process] if each.event != "exit"]
         if process in current:
             current[process].append(event)
@@ -106,7 +108,7 @@ def _pid(start: Event) -> int:
 
 
 def peers(life: Life, every: list[Life]) -> list[Life]:
-    """The lives of its world, as far as they can be told: of several of one role those that met at the same place."""
+    """Return the lives that may be of its world. If a role has several, only those that met at the same place count."""
     met = [other for other in every if life.overlaps(other)]
     here = {other.role for other in met if _same_place(life, other)}
     return [other for other in met if other.role not in here or _same_place(life, other)]
@@ -119,9 +121,12 @@ def _same_place(life: Life, other: Life) -> bool:
 
 @dataclass(frozen=True)
 class Known:
-    """Of the processes, besides their ledgers. ``asked``: those that their own program has ended, and when (monotonic
-    seconds); ``running``: those that were there when it was over; ``statuses``: with which they have really ended;
-    ``silent``: those that were to write that down, and have not."""
+    """What is known of the processes besides their ledgers.
+
+    ``asked``: the processes that their own program ended, and when (monotonic seconds); ``running``: those that still
+    ran after the command's end; ``statuses``: their real exit statuses; ``silent``: those that should have recorded
+    their status, but have not.
+    """
 
     asked: Mapping[int, float] = field(default_factory=dict)
     running: Collection[int] = ()
@@ -130,7 +135,7 @@ class Known:
 
 
 def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
-    """Each role's end; of several lives the worst."""
+    """Return each role's end; of several lives the worst."""
     killed = planned(timeline)
 
     def rank(end: End) -> tuple[int, bool, bool]:
@@ -140,7 +145,7 @@ def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
 
 
 def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[End]]:
-    """The end of each role's every life, in the order of `lives`."""
+    """Return the ends of all lives of each role, in the order of `lives`."""
     found: dict[str, list[End]] = {}
     every = lives(timeline)
     for life in every:
@@ -150,7 +155,7 @@ def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[E
 
 
 def planned(timeline: Timeline) -> set[int]:
-    """The processes that the plan has killed."""
+    """Return the processes that the plan killed."""
     crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
     return {int(event.details.get("pid", event.process)) for event in crashes}
 
@@ -165,7 +170,7 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
         return _by_its_program(life, every, time)
     status = _status(life, left, known.statuses)
     if left is not None and status:
-        own = status == left.details.get("status")  # else the error is another's, as of a `sys.exit` that was caught
+        own = status == left.details.get("status")  # otherwise the error belongs to an earlier `sys.exit`, now caught
         return End("Exited", str(Exited(status)), time, (), _causes(left) if own else ())
     if left is None and life.last:
         return _unseen(life, every, time, known)
@@ -177,8 +182,7 @@ def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:
 
 
 def _with_nought(life: Life, every: list[Life], time: float, left: Event | None) -> End:
-    """One that has ended with status 0, whatever it met before. With the causes of an error that it may not have
-    handled."""
+    """Return the end of a life with exit status 0, with the causes of an error that it may not have handled."""
     causes = () if left is None else _causes(left)
     handled = left.details.get("handled", True) if left is not None and left.details.get("status") == 0 else True
     passing = causes[0] if causes else "an error"
@@ -192,22 +196,25 @@ def _with_nought(life: Life, every: list[Life], time: float, left: Event | None)
 
 
 def _status(life: Life, left: Event | None, statuses: Mapping[int, int]) -> int:
-    """What the process has really ended with; where nobody knows, what it said. Of its last life alone."""
+    """Return the real exit status of a process, or if it is unknown, the one that its ledger has. Only the last life
+    has the process's status."""
     said = 0 if left is None else left.details.get("status") or 0
     return statuses.get(life.pid, said) if life.last else said
 
 
 def _is_cut_off(life: Life, left: Event, known: Known) -> bool:
-    """Whether a signal has ended its process after it had said that Python ends: in another handler of `atexit`, a
-    destructor, a library. After `os._exit` C writes no status either; and where RPC is still up, torch's threads may
-    abort a process whose program is right."""
+    """Whether a signal ended the process after its ledger said that Python ends.
+
+    Another `atexit` handler, a destructor or a library may crash then. `os._exit` does not count: it writes no status
+    either. Nor does a process with RPC still up: torch's threads may abort it although its program is right.
+    """
     over = life.of("left") is not None or life.of("up") is None
     ended = life.pid not in known.running and life.pid not in known.asked
     return life.last and over and life.pid in known.silent and ended and not left.details.get("final")
 
 
 def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:
-    """One that has not said itself that it ends."""
+    """Return the end of a life whose ledger has no ``exit``."""
     if life.pid in known.running:
         return End("Running", "still ran when the command had ended", time)
     if life.pid not in known.asked:
@@ -217,13 +224,13 @@ def _unseen(life: Life, every: list[Life], time: float, known: Known) -> End:
 
 def _by_its_program(life: Life, every: list[Life], time: float) -> End:
     if life.is_stuck:
-        return End("Stuck", "was ended by its own program in a call that the plan had hurt", time)
+        return End("Stuck", "was ended by its own program during a call that a fault had hit", time)
     over = life.of("left") is not None or (life.of("shutdown") is None and not _misses(life, every))
     return _returned(time) if over else End("Ended", "was ended by its own program", time)
 
 
 def _misses(life: Life, every: list[Life]) -> bool:
-    """Whether it has started RPC and not shut it down, where another role of its world did, for all together."""
+    """Whether it started RPC and did not shut it down, although another role of its world shut down for all."""
     if life.of("up") is None or life.of("shutdown") is not None:
         return False
     others = [other.of("shutdown") for other in peers(life, every)]

@@ -1,8 +1,8 @@
-"""Decide whether a role's shutdown may have failed because the first rank had ended before: torch's own race, not the
-plan's.
+"""Decide whether a role's shutdown may have failed by a race in torch, not by the plan: the first rank ended before it.
 
-The first rank's process holds the store that all ranks count themselves in, until it ends. It may end as soon as all
-are counted; whoever has still to read the last count, as on a busy machine, has lost the store: `DistNetworkError`.
+All ranks count themselves in a store, which the first rank's process holds until it ends. The first rank may end as
+soon as all are counted. A rank that has not read the last count by then, as happens on a busy machine, loses the store:
+`DistNetworkError`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from faults.tracebacks.error_chain import Piece
 
 
 def may_have_lost_the_store(run: Run, causes: Sequence[Piece], time: float, role: str, process: int) -> bool:
-    """Whether the error at ``time`` is of a store, after this role and another have left RPC by a graceful shutdown."""
+    """Whether the error at ``time`` may come from a lost store, after this role and another shut down gracefully."""
     if not any("DistNetworkError" in piece.bases for piece in causes):
         return False
     left = [event for event in run.timeline.of("left") if event.time <= time and _is_graceful(run, event)]

@@ -1,4 +1,4 @@
-"""Compute how soon all roles have to end after a fault: twice the program's own timeout, and some seconds."""
+"""Compute how soon all roles have to end after a fault: within twice the program's own timeout, plus `MARGIN`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from faults.verdict import proof
 from faults.verdict.failures import COMMAND
 from faults.verdict.script_outcomes import Life, lives, peers
 
-# Besides the timeout, what roles may take to end once one is lost (seconds): others may only then begin to wait in
-# their turn.
+# Seconds that roles may take to end, besides the timeouts. There are two timeouts, because a role may begin to wait
+# only when another one has given up.
 MARGIN = 10.0
 
 
-# So ends who has not failed by itself.
+# The ends of roles that did not fail by themselves.
 _BY_PROGRAM = ("Ended", "Stuck", "Running")
 
 
 def bound_of_timeout(timeout: float) -> float:
-    """Seconds within which all roles end after a fault."""
+    """Return the seconds within which all roles have to end after a fault."""
     return 2 * timeout + MARGIN
 
 
 def timeout_of(timeline: Timeline, bitten: float | None = None) -> float:
-    """The longest that a script lets RPC wait: as it told `init_rpc` or `shutdown`, or in a call that a fault has hit,
-    or that was open when the first one bit (``bitten``: when), or has failed since.
+    """Return the longest timeout of a script that may have delayed its end.
 
-    A call without a limit (0) has none to take; before RPC is up there is none at all.
+    These are the timeouts of `init_rpc` and `shutdown`, of calls that a fault hit, and of calls that were open at the
+    first effect of a fault (at ``bitten``), or failed after it. A call without a limit (0) does not count. Without any,
+    as before RPC is up, it is 0.
     """
     calls = _waiting(timeline, bitten) if bitten is not None else []
     return max([*_timeouts(timeline.of("up", "invoke", "shutdown")), *map(_timeout, calls)], default=0.0)
@@ -47,7 +48,7 @@ def _timeout(event: Event) -> float:
 
 
 def _waiting(timeline: Timeline, bitten: float) -> list[Event]:
-    """The calls, as they began, that were open at this time, or have not succeeded since."""
+    """Return the beginnings of calls that were open at this time, or began later and did not succeed."""
     found: list[Event] = []
     open_: dict[tuple[object, ...], Event] = {}
     for event in timeline.of("invoke", "ok", "fail", "info"):
@@ -55,14 +56,14 @@ def _waiting(timeline: Timeline, bitten: float) -> list[Event]:
         begun = open_.pop(call, None)
         if event.event == "invoke":
             open_[call] = event
-            found += [begun] if begun is not None else []  # it has no end: RPC has started anew
+            found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
         elif begun is not None and event.time >= bitten and (event.event != "ok" or begun.time <= bitten):
             found.append(begun)
     return [*found, *open_.values()]
 
 
 def first_bite(plan: Plan, timeline: Timeline) -> float | None:
-    """When the first fault bit, as far as the ledgers tell."""
+    """Return the time of the first effect of a fault, as far as the ledgers tell."""
     return min((event.time for event in _bites(Run("", plan, timeline))), default=None)
 
 
@@ -71,12 +72,12 @@ def _bites(run: Run) -> list[Event]:
 
 
 def slowest(run: Run) -> tuple[str, float] | None:
-    """Who was the last to end, and how long after the first fault (seconds); None: nothing is known to have bitten.
+    """Return the role that ended last, and its seconds after the first fault; None: no fault is known to have fired.
 
-    Of a script, which may recover: whoever returned takes as long as it takes. A life that failed is counted from the
-    first fault in its own world, if there was one. The command is counted from the end of the last of these, or of
-    the last role that came to its own end, but not from that of a role which the program has ended; if it returned, as
-    one that did, it is not counted either.
+    A script may recover, so a role that returned has no limit. A life that failed is counted from the first fault in
+    its own world, if there was one. The command is counted from the last of these ends, or from the last role that
+    ended by itself, but not from a role that the program ended. A command that returned after a role recovered has no
+    limit either.
     """
     bites = _bites(run)
     first = min((event.time for event in bites), default=None)
@@ -104,17 +105,17 @@ def _held(run: Run, bites: list[Event], first: float) -> Iterator[tuple[str, flo
 
 
 def _bitten(life: Life, every: list[Life], bites: list[Event], first: float) -> float:
-    """When the first fault bit in this life's world, in its time; else when the first one bit at all."""
+    """Return the time of the first fault in this life's world and time, otherwise of the first fault at all."""
     world = [life, *peers(life, every)]
     met = [bite.time for bite in bites if any(each.has(bite) for each in world)]
     return min((time for time in met if time >= life.events[0].time), default=first)
 
 
 def lasting(plan: Plan) -> float:
-    """What the faults themselves last (seconds)."""
+    """Return the seconds that the faults themselves last."""
     return sum(fault.seconds or 0.0 for fault in plan.faults)
 
 
 def limit(timeout: float) -> str:
-    """What the bound is made of, in words."""
+    """Describe how the bound is computed."""
     return f"twice the program's own timeout of {timeout:g} s, and {MARGIN:g} s"

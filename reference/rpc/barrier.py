@@ -80,10 +80,22 @@ class Barrier(Generic[T]):
     def report(self, name: str, number: int | None = None) -> Iterator[tuple[torch.futures.Future[T], bool]]:
         """`join`, for a block that handles the report: if the block fails, the round fails for all participants."""
         joined = self.join(name, number)
-        try:
+        with self.work(f"the report of {name}"):
             yield joined
+
+    @contextmanager
+    def work(self, what: str) -> Iterator[None]:
+        """For a block that works for everybody: if it fails, the round has failed for everybody.
+
+        Raises:
+            RoundFailed: the block failed, and ``what`` says which; or a round had failed before.
+        """
+        if self.failure is not None:
+            raise self.failure
+        try:
+            yield
         except Exception as error:
-            raise self.fail(f"the report of {name} failed: {type(error).__name__}: {error}") from error
+            raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error
 
     def complete(self, result: T) -> None:
         """Answer all participants and begin the next round. Call it without a lock: it makes all replies in turn."""
@@ -169,8 +181,9 @@ class Barrier(Generic[T]):
                 else:  # all have reported, and the last one is still completing the round
                     self._due += self.timeout
         if self.failure is not None:
-            self._future.set_result(self.failure)
+            # First the wait in `gather`: a participant that hears of the failure fails too, and is not its reason.
             self.failed.set_result(Failure(str(self.failure), self._silent))
+            self._future.set_result(self.failure)
 
 
 def _result_or_raise(pick: Callable[[T], Any] | None, future: torch.futures.Future[T | RoundFailed]) -> Any:

@@ -156,6 +156,7 @@ class Recorder:
         """Record step ``step`` (from 0), and log the mean of its losses if it has any.
 
         ``model`` is not read if `wants` says so. ``gradients`` default to those in ``.grad``.
+        A module's buffers are part of the result, so they are recorded with its parameters.
         """
         self.put(f"{step:04d}/loss", losses)
         parameters = parameters_of(model)
@@ -163,6 +164,7 @@ class Recorder:
             self.put(f"{step:04d}/gradient", gradients_of(parameters) if gradients is None else gradients)
         if self.wants(step):
             self.put(f"{step:04d}/parameter", parameters)
+            self.put(f"{step:04d}/buffer", dict(model.named_buffers()) if isinstance(model, nn.Module) else {})
         STEP.set(step + 1)
         if losses:
             log_step(step + 1, self.steps, sum(loss.item() for loss in losses.values()) / len(losses))

@@ -56,11 +56,6 @@ def require_environment(case: Case, name: str) -> None:
         case.require(False, "env", wanted)
 
 
-def observer_names(observers: int) -> list[str]:
-    """Name the observers' roles, in rank order."""
-    return [f"observer{index}" for index in range(1, observers + 1)]
-
-
 def environment_seed(seed: int, observer: str) -> int:
     """An observer's own seed: one seed for all would give every observer the same start states (S2.25)."""
     return seed_for(seed, f"{observer}/environment")
@@ -115,18 +110,14 @@ class ObserverRng:
         return Draws(uniforms, kept.to(self.dtype) / (1 - self.dropout))
 
 
-class ObserverRngs:
-    """The random numbers of all observers for one episode, by step."""
+class EpisodeDraws:
+    """What all observers' steps of one episode take at random."""
 
-    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
-        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
-
-    def draw(self, n_steps: int) -> None:
-        """Draw the next episode: ``uniforms[step][observer]``, and ``dropout_mask[step, observer]`` (1, HIDDEN)."""
-        draws = [chance.episode(n_steps) for chance in self.each]
+    def __init__(self, draws: Sequence[Draws]) -> None:
+        self.observers = len(draws)
         self.uniforms: list[list[float]] = torch.stack([each.uniforms for each in draws], dim=1).tolist()
-        keeps = [each.dropout_mask for each in draws if each.dropout_mask is not None]
-        self.dropout_mask = torch.stack(keeps, dim=1).unsqueeze(2) if keeps else None
+        masks = [each.dropout_mask for each in draws if each.dropout_mask is not None]
+        self.dropout_mask = torch.stack(masks, dim=1).unsqueeze(2) if masks else None
 
     def dropout_mask_at(self, step: int, observer: int | None = None) -> torch.Tensor | None:
         """Dropout's factors at one step: (1, HIDDEN) for one observer, (observers, 1, HIDDEN) for all."""
@@ -138,6 +129,17 @@ class ObserverRngs:
         """The numbers that choose actions at one step: one for one observer, otherwise one per observer."""
         uniforms = self.uniforms[step]
         return uniforms if observer is None else uniforms[observer : observer + 1]
+
+
+class ObserverRngs:
+    """Every observer's generator."""
+
+    def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
+        self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
+
+    def episode(self, n_steps: int) -> EpisodeDraws:
+        """The next episode's draws, all at once."""
+        return EpisodeDraws([each.episode(n_steps) for each in self.each])
 
 
 def pick(probabilities: Sequence[float], uniform: float) -> int:

@@ -31,6 +31,17 @@ def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return (outputs * (labels + 1)).sum()
 
 
+def backward_in_order(losses: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Add the gradients of all losses into ``.grad``, one loss after the other; returns the sum of the losses.
+
+    A backward pass of their sum would add in the order in which the graph was made: that of observers' calls, which is
+    any (S0.14).
+    """
+    for loss in losses:
+        loss.backward()
+    return torch.stack([*losses]).sum().detach()
+
+
 def accumulate(model: nn.Module, grads: Tensors, *, first: bool) -> None:
     """Add one trainer's gradients to ``.grad``; the first trainer's become ``.grad``.
 

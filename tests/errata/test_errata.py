@@ -72,7 +72,7 @@ KEEPS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11
 @pytest.mark.parametrize(
     "behaviour", [pytest.param(each, id=number, marks=KEEPS.get(number, [])) for number, each in BEHAVIOURS.items()]
 )
-def test_erratum(behaviour: Behaviour, world: World) -> None:
+def test_each_erratum_is_shown_by_its_listing(behaviour: Behaviour, world: World) -> None:
     check(behaviour, world)
 
 
@@ -102,7 +102,7 @@ def test_no_number_is_both_shown_and_excused() -> None:
 
 
 @pytest.mark.parametrize(("number", "place"), ELSEWHERE.items(), ids=ELSEWHERE)
-def test_what_is_shown_elsewhere_is_there(number: str, place: str) -> None:
+def test_errata_shown_elsewhere_name_existing_tests(number: str, place: str) -> None:
     path, name = place.split("::")
     functions = {
         node.name: ast.get_docstring(node) or ""
@@ -115,34 +115,34 @@ def test_what_is_shown_elsewhere_is_there(number: str, place: str) -> None:
 class TestTheseTestsCanFail:
     """A row that rots is noticed."""
 
-    def test_a_crash_that_no_longer_happens(self) -> None:
+    def test_a_crash_that_no_longer_happens_fails(self) -> None:
         with pytest.raises(pytest.fail.Exception, match=r"^DID NOT RAISE"):
             check(Behaviour("S9.1", int, None, ("TypeError", "no"), here=True), None)
 
     @pytest.mark.parametrize("raises", [("KeyError", "today"), ("LookupError", "toda"), ("LookupError", "…today")])
-    def test_another_error(self, raises: tuple[str, str]) -> None:
+    def test_another_error_fails(self, raises: tuple[str, str]) -> None:
         with pytest.raises(AssertionError):
             check(Behaviour("S9.1", unlucky, None, raises, here=True), None)
 
-    def test_the_error_of_the_row(self) -> None:
+    def test_the_error_of_the_row_passes(self) -> None:
         check(Behaviour("S9.1", unlucky, None, ("LookupError", "today"), here=True), None)
 
-    def test_another_value(self) -> None:
+    def test_another_value_fails(self) -> None:
         with pytest.raises(AssertionError):
             check(Behaviour("S9.1", int, 1, None, here=True), None)
 
-    def test_a_number_shown_twice(self) -> None:
+    def test_a_number_shown_twice_fails(self) -> None:
         with pytest.raises(AssertionError, match=r"^S0\.1 is shown twice$"):
             shows("S0.1", gives=1)(int)
 
-    def test_rows_without_a_test(self) -> None:
+    def test_the_rows_that_must_be_shown_are_found(self) -> None:
         page = "| S9.1 | a | b | c | **silent** (x) |\n| 0.99 | a | b | c | crash |\n| S9.3 | a | b | c | hang |\n"
         assert must_be_shown(page) == {"S9.1", "0.99"}
 
     @pytest.mark.parametrize(
         ("row", "reason"), [("| S9.1 | a | b | c | ok", "another shape"), ("| S9.1 | a | b | c | ok |\n" * 2, "twice")]
     )
-    def test_a_row_that_is_none(self, row: str, reason: str) -> None:
+    def test_a_row_that_cannot_be_read_is_refused(self, row: str, reason: str) -> None:
         with pytest.raises(AssertionError, match=reason):
             severities(row)
 
@@ -164,5 +164,5 @@ def unlucky() -> None:
         ("a…c", "a\nc", False),
     ],
 )
-def test_texts(wanted: str, message: str, fit: bool) -> None:
+def test_texts_are_compared_with_ellipses(wanted: str, message: str, fit: bool) -> None:
     assert fits(wanted, message) is fit

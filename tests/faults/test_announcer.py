@@ -12,7 +12,7 @@ from faults.inject.announcer import Announcer, StepHandler
 from faults.plan.moment import Moment
 
 
-def test_each_action_once_and_before_the_role_goes_on() -> None:
+def test_each_action_runs_once_before_the_role_goes_on() -> None:
     announcer, seen = Announcer("ps"), []
     for name in "ab":
         announcer.subscribe(Moment.parse("up@ps"), partial(seen.append, name))
@@ -25,7 +25,7 @@ def test_each_action_once_and_before_the_role_goes_on() -> None:
     assert seen == ["a", "b", "c"]
 
 
-def test_the_very_call_and_step() -> None:
+def test_only_the_named_call_and_step_are_announced() -> None:
     announcer, seen = Announcer("ps"), []
     announcer.subscribe(Moment.parse("call:m:f#2@ps"), partial(seen.append, "call"))
     announcer.subscribe(Moment.parse("step:2@ps"), partial(seen.append, "step"))
@@ -48,7 +48,7 @@ def test_the_moment_of_another_role_is_a_mistake() -> None:
         Announcer("ps").subscribe(Moment.parse("up@trainer1"), list)
 
 
-def test_who_waits() -> None:
+def test_awaits_tells_whether_an_action_waits() -> None:
     announcer = Announcer("ps")
     announcer.subscribe(Moment.parse("step:2@ps"), list)
     assert announcer.awaits("step")

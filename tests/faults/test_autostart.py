@@ -59,7 +59,7 @@ def said(python: str, text: str, **variables: str) -> str:
 
 
 @pytest.mark.long
-def test_torchrun_as_documented(python: str, tmp_path: Path) -> None:
+def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -> None:
     """prepare; FAULTS_RUN=DIR torchrun ...; check. By a relative path, too."""
     run = tmp_path / "run"
     assert main(["prepare", str(run), "--plan", "Duplicate site=__main__:greet role=worker1 nth=2"]) == 0
@@ -75,7 +75,7 @@ def test_torchrun_as_documented(python: str, tmp_path: Path) -> None:
     )
     assert checked.returncode == 2, checked.stderr
     assert "pass     fired: 1 of 1 faults" in checked.stdout
-    assert "by the ledgers worker0, worker1 shut RPC down, nobody did not" in checked.stdout
+    assert "according to the ledgers worker0, worker1 shut RPC down, no role did not" in checked.stdout
     assert "verdict: unknown" in checked.stdout
 
 
@@ -94,7 +94,7 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 
-def test_the_line_costs_nothing() -> None:
+def test_the_line_in_faults_pth_costs_nothing() -> None:
     """A start of Python takes 10 ms and more; this less than a thousandth of that."""
     line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")
     assert VARIABLE not in os.environ
@@ -115,7 +115,7 @@ def test_torch_is_as_it_was_without_the_variable_and_is_not_with_it(python: str,
 
 
 @pytest.mark.long
-def test_a_variable_that_is_left_exported_is_told_once_a_program(python: str, tmp_path: Path) -> None:
+def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: str, tmp_path: Path) -> None:
     """Not in what this starts; and the program's own `reference` is a reason to do nothing."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     text = "import sys, subprocess, torch.distributed.rpc as r; print(type(r.shutdown).__name__, flush=True)\n"
@@ -147,14 +147,14 @@ def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_
     assert said(sys.executable, text, PYTHONPATH=path, **{VARIABLE: str(tmp_path / "run")}) == "partial\n"
 
 
-def test_a_folder_that_is_not_there_is_said(python: str, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
     """A plan that is silently not carried out would be worse."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         said(python, "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
     assert caught.value.stderr.splitlines()[-1].endswith("nowhere/plan.json cannot be read: No such file or directory")
 
 
-def test_what_is_shipped(tmp_path: Path) -> None:
+def test_the_line_and_its_module_are_shipped(tmp_path: Path) -> None:
     with tarfile.open(build("sdist", tmp_path)) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"faults.pth", "setup.py", "faults/startup/sitecustomize.py", "faults/script/autostart.py"} <= names

@@ -102,9 +102,9 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
     lost = [nth for nth, each in enumerate(effects, 2) if each.text == TIMED_OUT]
     count = len(effects) + 2
-    first, *hurt, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
+    first, *faulty, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
     assert (first.value, last.value) == (2, count * count + count)
-    for number, (effect, seen) in enumerate(zip(effects, hurt, strict=True), 2):
+    for number, (effect, seen) in enumerate(zip(effects, faulty, strict=True), 2):
         # torch keeps a type only of what the function itself raises, not of what a callback of its future does.
         callback = "asynchronous" in way and "Raise side=reply" in effect.fault
         assert seen.error == ("RuntimeError" if callback else effect.error), (effect, seen)
@@ -149,15 +149,15 @@ def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, way: str) ->
     healthy = played(world, tmp_path, "seed=0", "a", shop.gradients, way, "b", 5)
     lasting = [each for each in EFFECTS if each.effective]
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(lasting, 2))
-    hurt = played(world, tmp_path, plan, "a", shop.gradients, way, "b", 5)
+    faulty = played(world, tmp_path, plan, "a", shop.gradients, way, "b", 5)
     assert len(ledger.read(tmp_path).of("fired")) == len(lasting) == 3
-    assert all(torch.equal(x, y) for x, y in zip(healthy, hurt, strict=True))
+    assert all(torch.equal(x, y) for x, y in zip(healthy, faulty, strict=True))
     assert torch.equal(healthy[0], 2 * (torch.arange(3, dtype=torch.float64) / 4 + 1) + 1)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("way", ["rpc_sync", "remote", "asynchronous", "proxy", "helper"])
-def test_crash(tmp_path: Path, when: str, way: str) -> None:
+def test_a_crash_kills_the_callee_before_or_after_it_executes(tmp_path: Path, when: str, way: str) -> None:
     plan = Plan.parse(f"Crash site={shop.WAYS[way].site} nth=2 when={when}")
     with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
         first, second, third = world.call("a", shop.calls, way, "b", 3, 5.0)
@@ -193,30 +193,32 @@ def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: P
     assert 0 < len(hit) < 40
 
 
-def test_every_call(world: World, tmp_path: Path) -> None:
+def test_every_hits_every_call(world: World, tmp_path: Path) -> None:
     plan = f"Duplicate site={HERE}function every=true"
     played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 5)
     assert executed(world, "function") == 10
     assert len(ledger.read(tmp_path).of("fired")) == 5
 
 
-@pytest.mark.parametrize(("role", "hurt"), [("", ["a", "c"]), ("role=c", ["c"])])
-def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hurt: list[str]) -> None:
+@pytest.mark.parametrize(("role", "hit"), [("", ["a", "c"]), ("role=c", ["c"])])
+def test_each_caller_has_a_count_of_its_own(world: World, tmp_path: Path, role: str, hit: list[str]) -> None:
     begin(world, tmp_path, f"Raise site={HERE}function side=request nth=2 {role}")
     try:
         ends = {caller: world.call(caller, shop.calls, "rpc_sync", "b", 3) for caller in ("a", "c")}
     finally:
         end(world)
-    wanted = {caller: ["", "RuntimeError" if caller in hurt else "", ""] for caller in ends}
+    wanted = {caller: ["", "RuntimeError" if caller in hit else "", ""] for caller in ends}
     assert {caller: [each.error for each in answers] for caller, answers in ends.items()} == wanted
-    assert [each.details["caller"] for each in ledger.read(tmp_path).of("fired")] == hurt
+    assert [each.details["caller"] for each in ledger.read(tmp_path).of("fired")] == hit
     assert sorted({each.role for each in ledger.read(tmp_path).of("planned")}) == (["c"] if role else list("abcd"))
 
 
 class TestOrder:
     @pytest.mark.parametrize("function", shop.ARRIVALS)
     @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
-    def test_whatever_the_arrival(self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]) -> None:
+    def test_an_order_holds_whatever_the_order_of_arrival(
+        self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]
+    ) -> None:
         """They arrive in the reverse order, one by one: the worst."""
         begin(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10")
         try:
@@ -237,7 +239,7 @@ class TestOrder:
         assert fired.details["arrived"] == list(reversed(roles))
         assert timeline.of("effective")[0].details["executed"] == list(roles)
 
-    def test_a_missing_one_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
+    def test_a_missing_call_ends_the_wait_of_the_others(self, world: World, tmp_path: Path) -> None:
         begin(world, tmp_path, f"Order site={HERE}arrive roles=a,b,c seconds=0.2")
         try:
             for role in ("b", "c"):
@@ -251,7 +253,7 @@ class TestOrder:
         assert world.call("d", shop.executions) == []
         assert ledger.read(tmp_path).of("fired") == []
 
-    def test_without_a_plan_they_execute_as_they_arrive(self, world: World) -> None:
+    def test_without_a_plan_calls_execute_as_they_arrive(self, world: World) -> None:
         world.call("d", shop.forget)
         for role in ("c", "b", "a"):
             world.call(role, shop.send_arrival, "arrive", "d")
@@ -272,7 +274,9 @@ class TestThreads:
         ],
     )
     @pytest.mark.parametrize("function", ["function", "asynchronous"])
-    def test_one_is_enough(self, tmp_path: Path, fault: str, blocks: bool, function: str) -> None:
+    def test_delayed_and_dropped_replies_hold_no_rpc_thread(
+        self, tmp_path: Path, fault: str, blocks: bool, function: str
+    ) -> None:
         plan = Plan.parse(f"{fault} site={HERE}{function}")
         with (
             scope(plan, tmp_path, ["a", "b"]) as arguments,
@@ -303,7 +307,7 @@ class TestLedger:
             ("RuntimeError", "RuntimeError: RuntimeError('no sale')"),
         ],
     )
-    def test_an_exception_there_is_definite(self, world: World, tmp_path: Path, kind: str, text: str) -> None:
+    def test_an_exception_of_the_callee_is_definite(self, world: World, tmp_path: Path, kind: str, text: str) -> None:
         begin(world, tmp_path, f"Duplicate site={HERE}never")
         answer = world.call("a", shop.refused, kind, "b")
         end(world)
@@ -318,11 +322,11 @@ class TestLedger:
         assert "no sale" in answer.text
         assert ends(tmp_path)["refuse_later"][0] == "fail"
 
-    def test_a_normal_call(self, world: World, tmp_path: Path) -> None:
+    def test_a_normal_call_is_recorded_as_ok(self, world: World, tmp_path: Path) -> None:
         played(world, tmp_path, f"Duplicate site={HERE}never", "a", shop.calls, "rpc_sync", "b", 1)
         assert ends(tmp_path) == {"function": ("ok", "")}
 
-    def test_a_timeout_is_not(self, world: World, tmp_path: Path) -> None:
+    def test_a_timeout_is_indefinite(self, world: World, tmp_path: Path) -> None:
         plan = f"Delay site={HERE}function side=request seconds=0.3"
         played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 1, 0.1)
         due = time.monotonic() + 10
@@ -345,7 +349,7 @@ class TestLedger:
         assert ends(tmp_path) == {}
 
     @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
-    def test_a_dead_callee(self, tmp_path: Path, options: dict[str, Any]) -> None:
+    def test_a_call_to_a_dead_callee_is_indefinite(self, tmp_path: Path, options: dict[str, Any]) -> None:
         """Killed in mid-call, then dead, then dead for one who has never called it."""
         plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
         with (
@@ -401,16 +405,16 @@ def test_a_callee_without_the_plan_says_so(world: World, tmp_path: Path) -> None
 def test_a_mistake_of_the_program_is_still_torchs_to_tell(world: World, tmp_path: Path) -> None:
     plan = f"Delay site={HERE}not_a_future side=reply seconds=0.1"
     healthy = world.call("a", shop.refused, "not_a_future", "b")
-    hurt = played(world, tmp_path, plan, "a", shop.refused, "not_a_future", "b")
+    faulty = played(world, tmp_path, plan, "a", shop.refused, "not_a_future", "b")
     assert "must return a torch.futures.Future" in healthy.text
-    assert "must return a torch.futures.Future" in hurt.text
+    assert "must return a torch.futures.Future" in faulty.text
 
 
 class TestOwnReference:
     """`remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
 
     @pytest.mark.parametrize("side", ["request", "reply"])
-    def test_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
+    def test_a_lost_reply_of_remote_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
         plan = Plan.parse(f"Drop site={HERE}function side={side}")
         with scope(plan, tmp_path) as arguments, launch(["a"], deadline=100, **arguments) as world:
             world.call("a", shop.nothing)
@@ -423,7 +427,7 @@ class TestOwnReference:
 
 
 class TestShutdown:
-    def test_waits_for_a_dropped_reply_only_until_its_caller_has_timed_out(self, tmp_path: Path) -> None:
+    def test_shutdown_waits_for_a_dropped_reply_until_its_caller_has_timed_out(self, tmp_path: Path) -> None:
         """The outstanding call of the caller holds it, not the future that never completes on the callee."""
         seconds = []
         for number, play in enumerate([shop.call_and_wait, shop.call_and_leave]):
@@ -439,7 +443,7 @@ class TestShutdown:
         assert seconds[0] < 0.7
         assert 0.7 < seconds[1] < 3
 
-    def test_while_a_reply_is_still_late(self, tmp_path: Path) -> None:
+    def test_shutdown_survives_a_reply_that_is_still_delayed(self, tmp_path: Path) -> None:
         """The caller has given up; the callee answers nobody, and must not fall over it."""
         plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
         with (

@@ -19,7 +19,7 @@ def timeline(*events: Event) -> Timeline:
     return Timeline(events, {}, ())
 
 
-def test_by_hand() -> None:
+def test_calls_are_counted_by_site_and_caller() -> None:
     found = census(
         timeline(
             invoke("b", "m:later", "a", 1),
@@ -35,17 +35,17 @@ def test_by_hand() -> None:
     assert list(found["m:f"].callers) == ["a", "b"]
 
 
-def test_torch_by_itself() -> None:
+def test_torchs_own_calls_are_left_out_unless_wanted() -> None:
     own = timeline(invoke("a", "torch.distributed.rpc.api:_x", "b", 6), invoke("a", "torchrun:f", "b", 7))
     assert list(census(own)) == ["torchrun:f"]
     assert list(census(own, internal=True)) == ["torch.distributed.rpc.api:_x", "torchrun:f"]
 
 
-def test_nothing() -> None:
+def test_a_run_without_calls_has_no_sites() -> None:
     assert census(timeline()) == {}
 
 
-def test_a_real_run(tmp_path: Path) -> None:
+def test_a_real_runs_calls_are_counted(tmp_path: Path) -> None:
     found, _ = run(plays.subject(plays.careful), Plan(), tmp_path, recorded=True)
     assert census(found.timeline) == {
         plays.PAY: Calls({"till": 3}, ("shop",)),

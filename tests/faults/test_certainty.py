@@ -23,7 +23,7 @@ FROM = "(this error originated at tensorpipe/{}:1)"
         RuntimeError("RPCErr:2:Send attempt failed intentionally for PYTHON_CALL"),
     ],
 )
-def test_definite(error: Exception) -> None:
+def test_an_error_of_the_callee_or_of_a_call_never_sent_is_definite(error: Exception) -> None:
     assert is_definite(error)
 
 
@@ -40,7 +40,7 @@ def test_definite(error: Exception) -> None:
         "",
     ],
 )
-def test_indefinite(text: str) -> None:
+def test_a_timeout_or_a_broken_connection_is_indefinite(text: str) -> None:
     assert not is_definite(RuntimeError(text))
 
 
@@ -58,7 +58,7 @@ def test_indefinite(text: str) -> None:
         (RuntimeError("x" * 1000), "RuntimeError: " + "x" * 200),
     ],
 )
-def test_first_line(error: Exception, line: str) -> None:
+def test_first_line_has_the_type_and_the_message(error: Exception, line: str) -> None:
     assert first_line(error) == line
 
 
@@ -72,5 +72,5 @@ def test_first_line(error: Exception, line: str) -> None:
         ("RPCErr:1:RPC ran for more than set timeout", None),
     ],
 )
-def test_raised_there(error: str, name: str | None) -> None:
+def test_raised_there_names_the_callees_built_in_exception(error: str, name: str | None) -> None:
     assert raised_there(error) == name

@@ -84,7 +84,7 @@ def check(name: str, found: Run) -> Check:
         (run(torn={"a": 1}), "unknown", 2),
     ],
 )
-def test_verdicts(found: Run, verdict: str, status: int) -> None:
+def test_each_run_has_its_verdict(found: Run, verdict: str, status: int) -> None:
     judgement = judge(found)
     assert (judgement.verdict, judgement.status) == (verdict, status), str(judgement)
 
@@ -145,34 +145,36 @@ class TestRecord:
         ends = {"a": raised("RuntimeError"), "b": KILLED}
         assert check("record", run(CRASH, fired(), ends=ends, torn={"b": 1})).holds is True
         assert check("record", run(CRASH, fired(), ends=ends, torn={"b": 2})).holds is None
-        assert check("record", run(CRASH, fired(), ends=ends, torn={"a": 1})).text == "a: 1 torn"
+        assert check("record", run(CRASH, fired(), ends=ends, torn={"a": 1})).text == "a: torn lines: 1"
 
-    def test_a_missing_ledger(self) -> None:
+    def test_a_missing_ledger_makes_the_record_unknown(self) -> None:
         found = run(DROP, fired())
         missing = replace(found, ends={**found.ends, "c": RETURNED})
-        assert (check("record", missing).holds, check("record", missing).text) == (None, "c: none")
+        assert (check("record", missing).holds, check("record", missing).text) == (None, "c: no ledger")
         assert check("record", replace(missing, plan=Plan())).holds is True  # nothing planned, nothing written
         assert check("record", replace(found, ends={**found.ends, "+command": RETURNED})).holds is True
 
     def test_a_role_of_its_world_that_the_plan_did_not_reach_is_missing(self) -> None:
         up = Event("a", "up", 0.5, {"workers": ["a", "b", "c"]})
         found = check("record", run("seed=0", up))
-        assert (found.holds, found.text) == (None, "c: none")
+        assert (found.holds, found.text) == (None, "c: no ledger")
         assert judge(run("seed=0", up)).verdict == "unknown"
 
-    def test_two_runs_in_one_folder(self) -> None:
+    def test_a_ledger_of_two_runs_makes_the_record_unknown(self) -> None:
         """It was written down as one, and then written on; or nobody wrote it down."""
         later = Event("a", "start", 9.0, {"pid": 3})
-        assert check("record", run("seed=0", later, seconds=8.0)).text == "a: of 2 runs"
+        assert check("record", run("seed=0", later, seconds=8.0)).text == "a: one ledger of 2 runs"
         assert check("record", run("seed=0", later, seconds=8.0)).holds is None
-        assert check("record", run("seed=0", later, complete=False)).text.startswith("a: of 2 runs, no run.json")
+        assert check("record", run("seed=0", later, complete=False)).text.startswith(
+            "a: one ledger of 2 runs, no run.json"
+        )
 
-    def test_a_role_that_a_program_plays_twice(self) -> None:
+    def test_a_role_that_a_program_plays_twice_is_one_run(self) -> None:
         again = replace(STARTS[0], time=3.0)
         assert check("record", run("seed=0", again, seconds=8.0)).holds is True
         assert "2 runs" not in check("record", run("seed=0", again, complete=False)).text
 
-    def test_ends_of_nobody(self) -> None:
+    def test_a_run_without_ends_is_unknown(self) -> None:
         assert judge(run(ends={})).verdict == "unknown"
 
 
@@ -183,10 +185,10 @@ class TestEnds:
         killed = {"a": KILLED, "+command": KILLED}
         found = run("Crash role=a at=up@a", crashed("a"), ends={"b": running, **killed})
         assert judge(found).verdict == "unknown"
-        assert check("ends", found).text.startswith("b still ran when the command had ended, and nobody waited longer")
+        assert check("ends", found).text.startswith("b still ran when the command had ended, and was not waited for")
         assert judge(replace(found, ends={"b": RETURNED, **killed})).verdict == "clean error"
 
-    def test_who_still_runs_when_a_command_misses_its_deadline_is_named(self) -> None:
+    def test_a_role_that_still_runs_when_a_command_misses_its_deadline_is_named(self) -> None:
         running = End("Running", "still ran when the command had ended", 160.0)
         found = run(ends={"a": RETURNED, "b": running, "+command": OVERDUE})
         assert judge(found).verdict == "hung"
@@ -202,7 +204,7 @@ class TestBound:
     def ends(self, time: float) -> dict[str, End]:
         return {"a": raised("RuntimeError", time=time), "b": KILLED}
 
-    def test_is_counted_from_the_first_fault(self) -> None:
+    def test_the_bound_is_counted_from_the_first_fault(self) -> None:
         """It fired at 1 s of the timeline, 101 on the clock; the bound is 5 s."""
         assert check("bound", run(CRASH, fired(), ends=self.ends(106.0))).holds is True
         late = check("bound", run(CRASH, fired(), ends=self.ends(106.1)))
@@ -210,47 +212,47 @@ class TestBound:
         assert late.text == "a was the last to end, 5.1 s after the first fault, wanted at most 5.0"
         assert judge(run(CRASH, fired(), ends=self.ends(106.1))).verdict == "hung"
 
-    def test_what_a_fault_lasts_is_added(self) -> None:
+    def test_the_seconds_of_a_fault_are_added_to_the_bound(self) -> None:
         delay = "Delay site=shop:pay role=a side=reply seconds=3"
         assert check("bound", run(delay, fired(), ends=self.ends(108.9))).holds is True
         assert check("bound", run(delay, fired(), ends=self.ends(109.1))).holds is False
 
-    def test_a_run_that_returns_takes_as_long_as_it_takes(self) -> None:
+    def test_a_run_that_returns_has_no_bound(self) -> None:
         slow = {"a": replace(RETURNED, time=1e6), "b": RETURNED}
         assert check("bound", run(DROP, fired(), ends=slow)).holds is True
 
 
 class TestTrace:
-    def test_only_the_twins(self) -> None:
+    def test_only_the_twins_trace_is_right(self) -> None:
         assert check("trace", run(trace="equal", difference="bits equal")).holds is True
         wrong = check("trace", run(trace="wrong", difference="1 ULPs in weight"))
         assert (wrong.holds, wrong.text) == (False, "1 ULPs in weight, wanted the twin's")
 
-    def test_none_is_no_wrong_one(self) -> None:
+    def test_a_run_without_a_trace_is_not_wrong(self) -> None:
         assert check("trace", run()).holds is True
 
-    def test_one_that_nobody_can_judge_is_neither_right_nor_wrong(self) -> None:
+    def test_a_trace_that_cannot_be_judged_is_unknown(self) -> None:
         assert check("trace", run(trace="unknown", difference="refused")).holds is None
 
 
 class TestErrors:
     @pytest.mark.parametrize("bases", [("AttributeError", "Exception"), ("KeyError", "LookupError"), ("x.Odd",)])
-    def test_an_error_that_nobody_has_to_expect(self, bases: tuple[str, ...]) -> None:
+    def test_an_error_that_does_not_come_from_the_plan_is_wrong(self, bases: tuple[str, ...]) -> None:
         found = run(DROP, fired(), ends={"a": raised(*bases, says="no"), "b": RETURNED})
         assert judge(found).verdict == "wrong"
         assert f"a raised {bases[0]}" in check("errors", found).text
 
-    def test_a_role_that_dies_although_nobody_planned_it(self) -> None:
+    def test_an_unplanned_death_is_wrong(self) -> None:
         assert judge(run(DROP, fired(), ends={"a": RETURNED, "b": KILLED})).verdict == "wrong"
         assert judge(run(CRASH, fired(role="a"), ends={"a": RETURNED, "b": KILLED})).verdict == "wrong"
 
-    def test_a_process_fault_kills_whom_it_names_whoever_fired_it(self) -> None:
+    def test_a_process_fault_kills_the_role_that_it_names(self) -> None:
         plan = "Crash role=b at=step:1@a"
         ends = {"a": raised("RuntimeError"), "b": KILLED}
         assert judge(run(plan, fired(role="a"), ends=ends)).verdict == "clean error"
         assert judge(run(plan, fired(role="a"), ends={"a": KILLED, "b": RETURNED})).verdict == "wrong"
 
-    def test_a_status(self) -> None:
+    def test_an_exit_status_of_a_launched_role_is_wrong_and_of_a_command_unknown_after_a_fault(self) -> None:
         """Of a role of ours it is never right; of a command nobody can tell, once a fault has bitten, and nobody says
         what went wrong."""
         exited = End("Exited", "exited with status 1", 102.0)
@@ -272,7 +274,7 @@ class TestErrors:
         handled = replace(ends["a"], causes=tuple(from_json(lost.details["causes"])))
         assert judge(run(DROP, fired(), lost, ends={**ends, "a": handled})).verdict == "clean error"
 
-    def test_who_leaves_without_a_failed_call_is_wrong(self) -> None:
+    def test_a_role_that_leaves_without_a_failed_call_is_wrong(self) -> None:
         """With one before its last call it cannot be told: it may have reported that, and then left."""
         lost = told("a", "RuntimeError").details["causes"]
         calls = (
@@ -284,7 +286,7 @@ class TestErrors:
         assert judge(run(DROP, fired(), *calls, ends=ends)).verdict == "unknown"
         assert judge(run(DROP, fired(), calls[0], ends=ends)).verdict == "clean error"
 
-    def test_what_ended_a_process_of_a_script(self) -> None:
+    def test_the_error_that_ended_a_process_of_a_script_is_judged(self) -> None:
         """Its status does not say. One that plays no role may tell only of those that do."""
         failed = End("Exited", "exited with status 1", 102.0)
 
@@ -339,15 +341,15 @@ class TestErrors:
         found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
         assert judge(found).verdict == verdict
 
-    def test_who_was_ended_in_a_hurt_call_is_only_known_to_have_hung_where_another_failed(self) -> None:
+    def test_a_role_ended_in_a_call_with_a_fault_is_excused_only_if_another_failed(self) -> None:
         """Its program may have lost patience, or end its roles whatever they do."""
-        stuck = End("Stuck", "was ended by its own program in a call that the plan had hurt", 102.0)
+        stuck = End("Stuck", "was ended by its own program during a call that a fault had hit", 102.0)
         ends = {"a": stuck, "b": RETURNED, "+command": RETURNED}
         assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
         assert judge(run(DROP, fired(), ends={**ends, "b": raised("RuntimeError")})).verdict == "clean error"
 
     @pytest.mark.parametrize(("status", "verdict"), [("", "unknown"), (TIMED_OUT, "clean error")])
-    def test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too(self, status: str, verdict: str) -> None:
+    def test_a_role_ended_after_an_undecided_failure_is_undecided_too(self, status: str, verdict: str) -> None:
         """A launcher ends all when one role ends by a status: they are worth what that one is."""
         causes = tuple(from_json(told("b", "RuntimeError", status).details["causes"])) if status else ()
         exited = End("Exited", "exited with status 1", 101.5, causes=causes)
@@ -397,7 +399,7 @@ class TestErrors:
         ],
     )
     @pytest.mark.parametrize("role", ["a", "+command"])
-    def test_who_crashes_after_an_rref_was_lost_may_have_been_crashed_by_torch(
+    def test_a_crash_after_a_lost_rref_may_be_torchs(
         self, role: str, via: str, event: str, text: str, verdict: str
     ) -> None:
         """Dropping one whose `remote` has timed out corrupts the heap (docs/behaviours.md)."""
@@ -406,7 +408,7 @@ class TestErrors:
         ends = {"a": RETURNED, "b": RETURNED, role: End("Killed", text, 102.0)}
         assert judge(run(DROP, fired(), lost, ends=ends)).verdict == verdict
 
-    def test_a_script_that_torch_aborts_while_python_ends(self) -> None:
+    def test_a_script_that_torch_aborts_while_python_ends_is_judged_by_its_error(self) -> None:
         """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
 
         def verdict(signal: int, *raised: str) -> str:
@@ -424,7 +426,7 @@ class TestLeft:
     def left(self, **counts: int) -> Event:
         return Event("b", "left", 2.0, {"num_owner_rrefs": 0, "num_pending_users": 0, **counts})
 
-    def test_rrefs_and_contexts_where_all_returned(self) -> None:
+    def test_rrefs_and_contexts_count_if_all_roles_returned(self) -> None:
         assert check("left", run("seed=0", self.left())).holds is True
         found = run(DROP, fired(), self.left(num_owner_rrefs=2), trace="equal")
         assert (judge(found).verdict, check("left", found).text) == ("leaked", "b: num_owner_rrefs=2")
@@ -432,44 +434,47 @@ class TestLeft:
     def test_a_message_that_is_still_to_be_answered_is_not_left(self) -> None:
         assert check("left", run(DROP, fired(), self.left(num_pending_futures=1), trace="equal")).text == "nothing"
 
-    def test_a_run_that_failed_may_leave_those(self) -> None:
+    def test_a_run_that_failed_may_leave_rrefs_and_contexts(self) -> None:
         ends = {"a": raised("RuntimeError"), "b": RETURNED}
         assert judge(run(DROP, fired(), self.left(num_owner_rrefs=2), ends=ends)).verdict == "clean error"
 
 
 class TestFired:
-    def test_exactly_once_where_one_call_is_named(self) -> None:
+    def test_a_fault_of_one_named_call_fires_exactly_once(self) -> None:
         assert check("fired", run(DROP, fired())).holds is True
         twice = check("fired", run(DROP, fired(), fired()))
-        assert (twice.holds, twice.text) == (False, f"{DROP} fired 2 times, wanted 1 (recorded calls of it: none)")
+        assert (twice.holds, twice.text) == (
+            False,
+            f"{DROP} fired 2 times, wanted 1 (recorded calls of this site: none)",
+        )
 
-    def test_once_each_time_that_rpc_starts_for_the_role(self) -> None:
+    def test_a_fault_fires_once_per_start_of_rpc(self) -> None:
         again = replace(STARTS[0], time=3.0)
         assert check("fired", run(DROP, fired(), again, fired(), seconds=5.0)).holds is True
         assert check("fired", run(DROP, fired(), replace(STARTS[1], time=3.0), fired(), seconds=5.0)).holds is False
 
     @pytest.mark.parametrize("occurrence", ["every=true", "chance_percent=50", "nth=1"])
-    def test_at_least_once_where_several_calls_may_be_meant(self, occurrence: str) -> None:
+    def test_a_fault_of_several_calls_fires_at_least_once(self, occurrence: str) -> None:
         plan = f"Drop site=shop:pay {occurrence} side=reply"
         assert check("fired", run(plan, fired(), fired())).holds is True
         assert check("fired", run(plan)).holds is False
 
-    def test_every_call_that_was_hit_where_nobody_died(self) -> None:
+    def test_a_fault_fires_in_every_call_that_it_hit_if_no_role_died(self) -> None:
         """The callers say which calls they have sent in envelopes: a callee that opens one of two has lost one."""
         plan = "Drop site=shop:pay every=true side=reply"
         sent = Event("a", "invoke", 1.0, {"site": "shop:pay", "nth": 1, "faults": [0]})
         assert check("fired", run(plan, sent, sent, fired(), fired())).holds is True
         lost = check("fired", run(plan, sent, sent, fired()))
-        assert (lost.holds, lost.text) == (False, f"{plan} fired 1 times, wanted 2, the calls that it has hit")
+        assert (lost.holds, lost.text) == (False, f"{plan} fired 1 times, wanted 2: the calls that it hit")
         died = {"a": RETURNED, "b": KILLED}
         assert check("fired", run(plan, sent, sent, fired(), ends=died)).holds is True
 
-    def test_each_of_several(self) -> None:
+    def test_each_of_several_faults_has_to_fire(self) -> None:
         plan = f"{DROP}; {CRASH}"
         assert check("fired", run(plan, fired(0), fired(1))).holds is True
         assert check("fired", run(plan, fired(1))).text.startswith(f"{DROP} fired 0 times, wanted 1 (")
 
-    def test_where_nobody_started_rpc_it_is_unknown(self) -> None:
+    def test_without_a_start_of_rpc_firing_is_unknown(self) -> None:
         """The program may do without, or the plan has not reached it; a role that started RPC was reached."""
         found = run(DROP)
         without = replace(found, timeline=replace(found.timeline, events=STARTS))
@@ -480,7 +485,7 @@ class TestFired:
     def test_events_of_faults_that_are_not_in_the_plan_count_for_nothing(self) -> None:
         assert check("fired", run(DROP, fired(7))).holds is False
 
-    def test_why_it_could_not(self) -> None:
+    def test_the_reason_why_a_fault_could_not_fire_is_said(self) -> None:
         plan = "Pause role=c at=up@a seconds=1.0"
         failed = Event("a", "failed", 1.0, {"fault": 0, "why": "c has no process here"})
         assert check("fired", run(plan, failed)).text == f"{plan} fired 0 times, wanted 1 (c has no process here)"
@@ -488,12 +493,12 @@ class TestFired:
 
 class TestEffect:
     @pytest.mark.parametrize("plan", [DROP, RAISE, CRASH])
-    def test_a_caller_that_is_answered_all_the_same(self, plan: str) -> None:
+    def test_a_dropped_call_that_is_answered_had_no_effect(self, plan: str) -> None:
         ends = {"a": RETURNED, "b": KILLED if plan == CRASH else RETURNED}
         assert check("effect", run(plan, fired(), ends=ends)).holds is True
         assert check("effect", run(plan, fired(), answered(nth=2), answered("b"), ends=ends)).holds is True
         found = run(plan, fired(), answered(), ends=ends)
-        assert check("effect", found).text == f"{Plan.parse(plan)} fired, and a was answered all the same"
+        assert check("effect", found).text == f"{Plan.parse(plan)} fired, but a got an answer nevertheless"
         assert judge(found).verdict == "not fired"
 
     def test_a_remote_value_that_was_refused_is_there_to_be_fetched(self) -> None:
@@ -504,15 +509,15 @@ class TestEffect:
     @pytest.mark.parametrize(
         ("plan", "seen"),
         [
-            ("Delay site=shop:pay role=a nth=1 side=reply seconds=0.5", "nobody saw its effect"),
-            ("Duplicate site=shop:pay role=a nth=1", "nobody saw its effect"),
-            ("Pause role=b at=up@a seconds=0.5", "nobody saw its effect"),
+            ("Delay site=shop:pay role=a nth=1 side=reply seconds=0.5", "no role saw an effect"),
+            ("Duplicate site=shop:pay role=a nth=1", "no role saw an effect"),
+            ("Pause role=b at=up@a seconds=0.5", "no role saw an effect"),
             ("Partition role=b at=up@a direction=both", "hit no packet"),
         ],
     )
-    def test_what_has_a_receipt_needs_it(self, plan: str, seen: str) -> None:
+    def test_a_fault_with_a_receipt_needs_it(self, plan: str, seen: str) -> None:
         assert check("effect", run(plan, fired(), effective())).holds is True
-        assert check("effect", run(plan, fired(), effective(1))).text == f"{Plan.parse(plan)} fired, and {seen}"
+        assert check("effect", run(plan, fired(), effective(1))).text == f"{Plan.parse(plan)} fired, but {seen}"
         assert judge(run(plan, fired())).verdict == "not fired"
 
     def test_a_delay_that_its_caller_gives_up_has_had_its_effect(self) -> None:
@@ -522,7 +527,7 @@ class TestEffect:
         assert check("effect", run(plan, fired(), late)).holds is True
         assert check("effect", run(plan, fired(), replace(late, role="b"))).holds is False
 
-    def test_who_kills_itself_cannot_say_so(self) -> None:
+    def test_a_role_that_kills_itself_needs_no_effect_event(self) -> None:
         plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}
         assert check("effect", run(plan, fired(role="a"), ends=ends)).holds is True
         assert check("effect", run(plan, fired(role="a"))).holds is False

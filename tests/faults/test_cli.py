@@ -45,7 +45,7 @@ def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFix
     assert main([*RUN, DELAY.replace("trainer1", "trainer1 nth=9")]) == 1
     said = capsys.readouterr()
     assert "verdict: not fired" in said.out
-    assert "(recorded calls of it: 2 by trainer1, 2 by trainer2)" in said.out
+    assert "(recorded calls of this site: 2 by trainer1, 2 by trainer2)" in said.out
     assert "events:" in said.out
     place = said.err.strip().removeprefix("stored in ")
     assert stored() == [Path(place).name]
@@ -54,7 +54,7 @@ def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFix
     shutil.rmtree(place)
 
 
-def test_a_plan_from_a_file_and_a_folder_that_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, place = tmp_path / "plan=1.txt", tmp_path / "run"
     plan.write_text(f"{DELAY}\n")
     for _ in range(2):  # the second takes the place of the first
@@ -67,7 +67,7 @@ def test_a_plan_from_a_file_and_a_folder_that_is_kept(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.count("verdict: equal") == 2
 
 
-def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_the_sites_of_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "batch_parameter_server", "--steps", "1"]) == 0
     out = capsys.readouterr().out
     assert f"{SITE} " in out
@@ -107,7 +107,7 @@ BAD = [
     (["run", "--healthy", "--steps", "3", "--script", "true"], "unrecognized arguments: --steps 3; wanted"),
     (["run", "--deadline", "-1", "--script", "x.py"], "wanted seconds, above 0"),
     (["run", "--bound", "soon", "--script", "x.py"], "wanted seconds, above 0"),
-    (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "a network's faults need roles"),
+    (["run", "--plan", "Slow role=a kbit_per_second=1", "--script", "true"], "faults of a network need roles"),
     (["sweep"], "sweep what?"),
     (["sweep", "rnn", "--budget", "-1"], "wanted seconds, above 0"),
     (["sweep", "rnn", "--kinds", "Delay,Melt"], "unknown kind 'Melt', wanted some of Delay request, Delay,"),
@@ -126,7 +126,7 @@ BAD = [
 RUNS = [["run", "rnn"], ["run", "--script", "true"], ["prepare", "x"]]
 NO_FAULTS = [
     ([], "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"),
-    (["--plan", ""], "--plan '' has no faults: wanted one at least, or --healthy instead"),
+    (["--plan", ""], "--plan '' has no faults: wanted at least one, or --healthy instead"),
     (["--plan", "  "], "has no faults"),
     (["--plan="], "--plan '' has no faults"),
     (["--plan", "seed=3"], "--plan 'seed=3' has no faults"),
@@ -168,7 +168,10 @@ BAD += [(words, "what?" if "--scrip" in words else "unrecognized arguments: --")
 
 AFTER = ["--plan", "--healthy", "--dir", "--deadline", "--bound", "--script", "--plan=x", "--dir=x", "--script=y.py"]
 BAD += [
-    (["run", "--plan", DELAY, script, "x.py", *first, after], f"'{after}' stands after --script, where all words are")
+    (
+        ["run", "--plan", DELAY, script, "x.py", *first, after],
+        f"'{after}' stands after --script, where all words belong",
+    )
     for after in AFTER
     for script, first in [("--script", []), ("--script", ["3", "--"])]
 ]
@@ -191,7 +194,7 @@ def test_bad_input_is_one_line(
     assert (children_of(os.getpid()) - before, stored(), list(tmp_path.iterdir())) == (set(), [], [])
 
 
-def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_without_a_cell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "dist_autograd", "--sites", "nowhere"]) == 2
     assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
     assert (
@@ -201,14 +204,14 @@ def test_a_sweep_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert stored() == []
 
 
-def test_without_a_command_nothing_has_passed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_command_the_status_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     """As in a CI's line whose variable is empty."""
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("usage: python -m faults COMMAND")) == ("", 1)
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_ends_with_status_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert capsys.readouterr().out.count("usage: python -m faults COMMAND") == 1
     for arguments in (["run", "rnn", "--help"], ["sweep", "--help"], ["run", "--help"]):
@@ -229,18 +232,22 @@ def test_plans_are_texts_or_files(tmp_path: Path) -> None:
     assert len(read_plan(many).faults) == 100
     with pytest.raises(PlanError, match="neither a plan nor a file"):
         read_plan("x" * 5000)
-    with pytest.raises(PlanError, match=r"^'/dev/zero' has more than 67108864 bytes, wanted a plan$"):
+    with pytest.raises(
+        PlanError, match=r"^'/dev/zero' is neither a plan nor a file that .*: it has more than 67108864 bytes$"
+    ):
         read_plan("/dev/zero")
 
 
-def test_prepare(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_writes_the_plan_and_prints_the_variable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["prepare", "run", "--plan", DELAY]) == 0
     assert capsys.readouterr().out == f"FAULTS_RUN={tmp_path / 'run'}\n"
     assert main(["check", "run"]) == 1  # nobody ran it
     out = capsys.readouterr().out
     assert out.startswith("run: under 1 fault: Delay site=")
-    assert "by the ledgers nobody shut RPC down" in out
+    assert "according to the ledgers no role shut RPC down" in out
     assert main(["prepare", "run", "--healthy"]) == 0
     assert main(["check", "run"]) == 2
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
@@ -312,7 +319,7 @@ def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None
         process.wait()
         process.stderr.close()  # type: ignore[union-attr]
     try:
-        assert len(started) == 4  # with the warden
+        assert len(started) == 4  # with the parent's watcher
         assert left_after(started, 3) == set()
     finally:
         end(started)

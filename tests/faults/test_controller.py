@@ -34,30 +34,30 @@ def tables(hosts: Hosts) -> list[str]:
     return hosts.run("a", Command(("nft", "list", "tables"))).splitlines()
 
 
-def test_put_and_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
-    mender = NetworkController(hosts, tmp_path)
+def test_a_fault_is_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
+    controller = NetworkController(hosts, tmp_path)
     ask(tmp_path, 0, CUT)
     ask(tmp_path, 1, Fault.parse("Reset role=a peer=b"))
     assert tables(hosts) == ["table inet fault_0", "table inet fault_1"]
-    mender.close()
+    controller.close()
     assert tables(hosts) == []
     assert told(tmp_path) == [("+network", "healed", 0), ("+network", "healed", 1)]
 
 
-def test_healed_when_due(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_fault_is_healed_when_it_is_due(hosts: Hosts, tmp_path: Path) -> None:
     """In the order in which they are due, while others stay."""
-    mender = NetworkController(hosts, tmp_path)
+    controller = NetworkController(hosts, tmp_path)
     for number, seconds in enumerate((1.5, 0.1, 100.0)):
         ask(tmp_path, number, Fault(kind="Partition", role="a", direction="out", seconds=seconds))
     roles_network.await_line(tmp_path / "+network.jsonl", '"healed", "time"')
     roles_network.await_line(tmp_path / "+network.jsonl", '"fault": 0')
     assert tables(hosts) == ["table inet fault_2"]
-    mender.close()
+    controller.close()
     assert [number for _, _, number in told(tmp_path, "healed")] == [1, 0, 2]
 
 
-def test_what_is_refused_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
-    mender = NetworkController(hosts, tmp_path)
+def test_a_refused_fault_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
+    controller = NetworkController(hosts, tmp_path)
     try:
         with pytest.raises(NetworkError, match=r"^fault 0: KeyError: 'z'$"):
             ask(tmp_path, 0, Fault.parse("Reset role=z"))
@@ -67,14 +67,14 @@ def test_what_is_refused_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
         assert tables(hosts) == []
         assert "tbf" in hosts.run("a", Command(("tc", "qdisc")))
     finally:
-        mender.close()
+        controller.close()
     assert "tbf" not in hosts.run("a", Command(("tc", "qdisc")))
 
 
 @pytest.mark.parametrize("question", [b"nonsense", b"{}", b'{"number": 1, "fault": {"kind": "Crash"}}', b""])
 def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_path: Path) -> None:
     """Also one who asks and is gone, and one who never asks."""
-    mender = NetworkController(hosts, tmp_path)
+    controller = NetworkController(hosts, tmp_path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
         try:
             silent.connect(str(tmp_path / "network.socket"))
@@ -86,7 +86,7 @@ def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_p
                     assert json.loads(asking.recv(1 << 16))
             ask(tmp_path, 0, CUT)
         finally:
-            mender.close()
+            controller.close()
         assert silent.recv(1) == b""
 
 
@@ -94,23 +94,23 @@ def test_a_rule_that_cannot_be_is_taken_back(hosts: Hosts, tmp_path: Path, monke
     monkeypatch.setattr(
         "faults.inject.network.rules._broken", lambda own, peer: Command(("sh", "-c", "echo no >&2; exit 1"))
     )
-    mender = NetworkController(hosts, tmp_path)
+    controller = NetworkController(hosts, tmp_path)
     with pytest.raises(NetworkError, match=r"^fault 0: sh -c .*: no$"):
         ask(tmp_path, 0, Fault.parse("Reset role=a"))
     assert tables(hosts) == []
-    mender.close()
+    controller.close()
     assert told(tmp_path) == []
 
 
-def test_a_fault_that_somebody_else_took_away_is_said(hosts: Hosts, tmp_path: Path) -> None:
-    mender = NetworkController(hosts, tmp_path)
+def test_a_fault_that_was_removed_from_outside_is_an_error(hosts: Hosts, tmp_path: Path) -> None:
+    controller = NetworkController(hosts, tmp_path)
     ask(tmp_path, 0, CUT)
     hosts.run("a", Command(("nft", "flush", "ruleset")))
     with pytest.raises(NetworkError, match=r"^the network's faults could not be healed: nft .*No such file"):
-        mender.close()
+        controller.close()
 
 
-def test_nobody_answers_afterwards(hosts: Hosts, tmp_path: Path) -> None:
+def test_after_close_a_question_fails(hosts: Hosts, tmp_path: Path) -> None:
     NetworkController(hosts, tmp_path).close()
     with pytest.raises(NetworkError, match=r"^fault 0: the Network in .* does not answer \(\[Errno 2\]"):
         ask(tmp_path, 0, CUT)
@@ -124,12 +124,12 @@ def test_a_file_of_the_users_own_is_never_removed(hosts: Hosts, tmp_path: Path) 
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("network.socket", "mine")]
 
 
-def test_a_folder_with_a_long_name(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_folder_may_have_a_name_longer_than_a_sockets_address(hosts: Hosts, tmp_path: Path) -> None:
     """Longer than the address of a socket may be; and what a killed one left there is in nobody's way."""
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     os.mknod(folder / "network.socket", stat.S_IFSOCK | 0o600)
-    mender = NetworkController(hosts, folder)
+    controller = NetworkController(hosts, folder)
     ask(folder, 0, CUT)
-    mender.close()
+    controller.close()
     assert told(folder) == [("+network", "healed", 0)]

@@ -10,7 +10,7 @@ import pytest
 from faults.inject.call.delayed_replies import DelayedReplies
 
 
-def test_effect_then_answer_when_it_is_time() -> None:
+def test_the_effect_is_recorded_before_the_answer() -> None:
     later, seen, given, start = DelayedReplies(), [], threading.Event(), time.monotonic()
 
     def give() -> None:
@@ -32,7 +32,7 @@ def join_timers() -> None:
 
 
 @pytest.mark.parametrize("give", [False, True])
-def test_closing_gives_at_once_or_never(give: bool) -> None:
+def test_closing_answers_at_once_or_never(give: bool) -> None:
     later, seen = DelayedReplies(), []
     later.answer(0.2, lambda: seen.append("effect"), lambda: seen.append("answer"))
     later.close(give=give)

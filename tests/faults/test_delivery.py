@@ -60,7 +60,7 @@ def events(folder: Path) -> list[str]:
     return [each.event for each in ledger.read(folder).events][1:]
 
 
-def test_an_envelope_travels() -> None:
+def test_an_envelope_can_be_pickled() -> None:
     sent = envelope("Delay side=reply seconds=1; Duplicate")
     assert pickle.loads(pickle.dumps(sent)) == sent
 
@@ -77,17 +77,17 @@ def test_an_envelope_travels() -> None:
         ("Duplicate", True, True),
     ],
 )
-def test_who_answers_with_a_future(words: str, asynchronous: bool, later: bool) -> None:
+def test_some_faults_make_the_answer_a_future(words: str, asynchronous: bool, later: bool) -> None:
     assert envelope(words, asynchronous).answers_later is later
 
 
-def test_a_desk_that_is_closed() -> None:
+def test_without_a_plan_at_the_callee_delivery_fails() -> None:
     CalleeState.open = None
     with pytest.raises(FaultError, match=r"^a fault hit shop:pay, but its callee has no plan installed$"):
         paid("Duplicate", Shop())
 
 
-def test_delay_of_the_request_comes_before(tmp_path: Path) -> None:
+def test_a_delay_of_the_request_precedes_the_execution(tmp_path: Path) -> None:
     start = time.monotonic()
     assert paid("Delay side=request seconds=0.05", Shop()) == 3
     assert time.monotonic() - start >= 0.05
@@ -95,7 +95,7 @@ def test_delay_of_the_request_comes_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_delay_of_the_reply_comes_after_and_in_another_thread(tmp_path: Path, asynchronous: bool) -> None:
+def test_a_delay_of_the_reply_follows_in_another_thread(tmp_path: Path, asynchronous: bool) -> None:
     shop, start = Shop(), time.monotonic()
     future = paid("Delay side=reply seconds=0.2", shop, asynchronous=asynchronous)
     assert time.monotonic() - start < 0.2
@@ -154,14 +154,14 @@ def test_a_lost_reply_is_executed_once(tmp_path: Path, error: Exception | None) 
 
 
 @pytest.mark.parametrize(("side", "executions"), [("request", []), ("reply", [1])])
-def test_raise(side: str, executions: list[int]) -> None:
+def test_raise_raises_on_either_side(side: str, executions: list[int]) -> None:
     shop = Shop()
     with pytest.raises(LookupError, match=r"^none left$"):
         paid(f"Raise side={side} error=LookupError text='none left'", shop)
     assert shop.paid == executions
 
 
-def test_raise_by_default_and_instead_of_another_error() -> None:
+def test_raise_has_a_default_and_replaces_another_error() -> None:
     with pytest.raises(FaultError, match=r"^injected$"):
         paid("Raise side=reply", Shop(KeyError("x")))
 
@@ -175,7 +175,7 @@ def test_raise_waits_for_an_asynchronous_answer() -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_duplicate(tmp_path: Path, asynchronous: bool) -> None:
+def test_a_duplicate_executes_twice_and_answers_once(tmp_path: Path, asynchronous: bool) -> None:
     shop = Shop()
     answer = paid("Duplicate; Duplicate", shop, asynchronous=asynchronous)
     assert (answer.wait() if asynchronous else answer) == (1 if asynchronous else 3)
@@ -199,7 +199,7 @@ def test_faults_of_one_call_come_in_the_order_of_the_plan(tmp_path: Path) -> Non
     assert shop.paid == [1, 1]
 
 
-def test_order_is_seen_also_when_the_last_one_raises(tmp_path: Path) -> None:
+def test_an_order_is_effective_even_if_the_last_call_raises(tmp_path: Path) -> None:
     words = "Order roles=a,b seconds=1"
     assert paid(words, Shop(), caller="a") == 3
     assert ledger.read(tmp_path).of("fired") == []
@@ -229,7 +229,7 @@ def test_tensors_are_answered_late_with_their_graph() -> None:
     assert torch.equal(x.grad, torch.full((2,), 3.0))  # type: ignore[arg-type]
 
 
-def test_exception_of() -> None:
+def test_exception_of_makes_the_planned_error() -> None:
     made = exception_of(Fault(kind="Raise", site=SITE, side="request", error="OSError", text="disk"))
     assert (type(made), str(made)) == (OSError, "disk")
     assert str(exception_of(Fault(kind="Raise", site=SITE, side="request", text=""))) == ""

@@ -85,7 +85,7 @@ def names(play: Callable[[], None]) -> list[str]:
         (denied, ["Closed", "Empty"]),
     ],
 )
-def test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets(
+def test_an_error_derives_from_stated_or_handled_errors_but_a_mistake_does_not(
     play: Callable[[], None], wanted: list[str]
 ) -> None:
     assert names(play) == wanted
@@ -120,7 +120,7 @@ def passed_on() -> None:
         (passed_on, [False, False, True]),
     ],
 )
-def test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it(
+def test_an_error_of_another_function_than_the_handling_one_is_doubtful(
     play: Callable[[], None], doubtful: list[bool]
 ) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011 (each has its own)
@@ -130,7 +130,7 @@ def test_what_another_function_raises_than_the_one_that_handles_an_error_may_hav
     assert [piece.doubtful for piece in from_json(to_json(found))] == doubtful
 
 
-def test_what_from_none_hides_is_read_also_in_a_group() -> None:
+def test_an_error_hidden_by_from_none_is_read_even_in_a_group() -> None:
     with pytest.raises(ExceptionGroup) as caught:
         denied_within()
     assert [[piece.name for piece in each] for each in pieces_of(caught.value)[0].members] == [
@@ -303,7 +303,7 @@ def test_a_group_is_read_where_another_error_derives_from_it() -> None:
     assert [UNREAD in path for path in shown] == [False] * 15 + [True]
 
 
-def test_they_survive_a_ledger() -> None:
+def test_pieces_survive_a_ledger() -> None:
     pieces = [Piece(("Closed", "Exception"), "no", "shop.py:3", raised=True), Piece(("Empty", "Exception"), "")]
     assert from_json(to_json(pieces)) == pieces
     assert to_json(from_json(to_json(pieces))) == to_json(pieces)

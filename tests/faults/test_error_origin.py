@@ -129,7 +129,7 @@ def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bo
     assert comes(DROP, CLOSED, piece, GONE) is True
 
 
-def test_who_is_out_of_turn_is_so_by_the_plan() -> None:
+def test_an_out_of_turn_error_comes_from_the_plan() -> None:
     out = error("OutOfTurn", "Order: nothing from c within 5.0 s, wanted before a", "RuntimeError")
     assert comes(ORDER, out) is True
     assert comes(ORDER, out, events=NOTHING) is True  # before the order is complete, and so has fired
@@ -147,7 +147,7 @@ def test_an_order_holds_calls_before_it_fires_and_if_it_never_does() -> None:
 class TestDuplicate:
     SENT = call("invoke", faults=[0])
 
-    def test_what_the_callee_raises_in_handling_it_is_excused(self) -> None:
+    def test_an_error_of_the_callee_in_handling_a_duplicate_is_excused(self) -> None:
         refused = call("refused", TWICE_REFUSED, role="b", caller="a")
         assert comes(TWICE, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
         told = error("RuntimeError", "b says: AssertionError: paid twice")
@@ -156,15 +156,15 @@ class TestDuplicate:
         assert comes(TWICE, short, events=(self.SENT, fired(), refused)) is None
         assert comes(TWICE, CLOSED, TWICE_REFUSED, events=(self.SENT, fired(), refused)) is True
 
-    def test_what_its_caller_is_told_is_excused(self) -> None:
+    def test_the_answer_to_the_caller_of_a_duplicate_is_excused(self) -> None:
         assert comes(TWICE, TWICE_REFUSED, events=(self.SENT, fired(), call("fail", TWICE_REFUSED))) is True
 
-    def test_what_another_call_fails_by_is_not(self) -> None:
+    def test_an_error_of_another_call_is_not_excused_by_a_duplicate(self) -> None:
         other = call("fail", SIZE, nth=2)
         assert comes(TWICE, SIZE, events=(self.SENT, fired(), other)) is False
 
     @pytest.mark.parametrize("piece", [SIZE, LATE, GONE, EMPTY], ids=str)
-    def test_what_the_program_raises_is_not(self, piece: Piece) -> None:
+    def test_an_error_of_the_program_is_not_excused_by_a_duplicate(self, piece: Piece) -> None:
         assert comes(TWICE, piece, events=(self.SENT, fired())) is False
 
 
@@ -192,7 +192,7 @@ class TestDuplicate:
     ],
     ids=lambda value: str(value[0]) if isinstance(value, tuple) else str(value),
 )
-def test_after_a_loss_what_derives_from_it_is_excused(plan: str, pieces: tuple[Piece, ...], right: bool) -> None:
+def test_errors_that_derive_from_a_loss_are_excused(plan: str, pieces: tuple[Piece, ...], right: bool) -> None:
     assert comes(plan, *pieces) is right
 
 
@@ -216,7 +216,7 @@ def test_a_group_is_excused_if_all_that_it_holds_is(held: tuple[tuple[Piece, ...
     assert comes(DROP, told, events=(fired(), call("fail", other))) is False
 
 
-def test_what_an_error_may_derive_from_makes_it_unknown() -> None:
+def test_a_doubtful_cause_makes_an_error_unknown() -> None:
     doubtful = replace(GONE, doubtful=True)
     assert comes(DROP, CLOSED, doubtful) is None
     assert comes(DROP, CLOSED, replace(SIZE, doubtful=True)) is False
@@ -227,7 +227,7 @@ def test_what_an_error_may_derive_from_makes_it_unknown() -> None:
     assert comes(DROP, told, events=(fired(), call("fail", CLOSED, doubtful))) is False
 
 
-def test_what_the_plan_raises_is_excused_by_type_and_text() -> None:
+def test_a_planned_error_is_excused_by_type_and_text() -> None:
     assert comes(RAISE, error("KeyError", "no sale", "LookupError")) is True
     assert comes(RAISE, error("KeyError", "no such sale", "LookupError")) is False
     assert comes(RAISE, error("ValueError", "no sale")) is False
@@ -279,7 +279,7 @@ def test_an_end_of_file_is_a_loss_where_a_channel_raises_it() -> None:
         assert comes(CRASH, end(place)) is False
 
 
-def test_what_quotes_a_call_that_has_failed_so_is_excused() -> None:
+def test_an_error_that_quotes_a_failed_call_is_excused() -> None:
     told = error("RuntimeError", "till 1 has given up: Closed: the shop is closed")
     assert comes(DROP, told, events=(fired(), call("fail", CLOSED, GONE))) is True
     assert comes(DROP, told, events=(fired(), call("fail", CLOSED))) is False
@@ -321,7 +321,7 @@ class TestMessages:
         )  # it is written as its caller goes on
         assert comes(LOST_MESSAGE, SIZE, events=(seen,)) is False
 
-    def test_without_evidence_nobody_can_tell(self) -> None:
+    def test_without_evidence_of_the_fault_an_error_is_unknown(self) -> None:
         assert comes(LOST_MESSAGE, LATE, events=NOTHING) is None
         assert comes(LATE_MESSAGE, LATE, events=NOTHING) is None
         assert comes(LATE_MESSAGE, GONE, events=NOTHING) is False

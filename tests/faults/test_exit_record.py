@@ -72,7 +72,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         monkeypatch.setattr(exit_record, "_inherited", [])
 
     @pytest.mark.parametrize("leave", [exit_record._exit, exit_record._exit_now])
-    def test_within_its_handler(self, leave: Callable[..., NoReturn]) -> None:
+    def test_a_status_within_a_handler_is_told_with_the_error(self, leave: Callable[..., NoReturn]) -> None:
         try:
             int("no data")
         except ValueError:
@@ -81,7 +81,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert exit_record._last["status"] == 3
         assert exit_record._last["causes"][0]["bases"][0] == "ValueError"
 
-    def test_within_the_handler_of_what_was_raised_there(self) -> None:
+    def test_a_status_within_a_nested_handler_is_told_with_both_errors(self) -> None:
         try:
             try:
                 int("no data")
@@ -93,7 +93,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert exit_record._last["causes"][0]["bases"][0] == "ValueError"
 
     @pytest.mark.parametrize("leave", [exit_record._exit, exit_record._exit_now])
-    def test_with_nought_it_is_told_whether_the_program_handles_it(self, leave: Callable[..., NoReturn]) -> None:
+    def test_status_0_is_told_with_whether_the_error_is_handled(self, leave: Callable[..., NoReturn]) -> None:
         """An interrupt, by which somebody stops a server, is no mistake of the program."""
 
         def end(error: type[BaseException]) -> None:
@@ -109,7 +109,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
             assert (exit_record._last["status"], exit_record._last["handled"]) == (0, handled)
 
     @pytest.mark.parametrize("leave", [exit_record._exit, exit_record._exit_now])
-    def test_not_after_it_nor_of_the_parent(self, leave: Callable[..., NoReturn]) -> None:
+    def test_an_error_is_not_told_after_its_handler_nor_in_a_forked_child(self, leave: Callable[..., NoReturn]) -> None:
         with suppress(ValueError):
             int("no data")
         with pytest.raises(SystemExit):
@@ -122,7 +122,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
                 leave(_leave, 3)
         assert "causes" not in exit_record._last
 
-    def test_not_of_a_thread(self) -> None:
+    def test_a_status_of_a_thread_is_not_told(self) -> None:
         """It ends that thread alone."""
 
         def end() -> None:
@@ -137,7 +137,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         thread.join()
         assert exit_record._last == {}
 
-    def test_not_where_the_program_catches_what_it_raises(
+    def test_a_status_that_the_program_catches_is_not_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def work() -> None:
@@ -156,7 +156,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert "causes" not in left.details
 
     @pytest.mark.parametrize(("code", "handled"), [("the sum is wrong", False), (0, None)])
-    def test_a_status_of_which_nothing_is_made(self, code: object, handled: bool | None) -> None:
+    def test_a_status_that_a_finally_block_replaces_is_told(self, code: object, handled: bool | None) -> None:
         """``sys.exit("...")``, and then ``os._exit(0)`` in a `finally` block."""
 
         def end() -> None:
@@ -170,7 +170,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         assert exit_record._last.get("handled") is handled
 
 
-def test_os_exit_ends_the_process_whatever_goes_wrong_in_telling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_os_exit_ends_the_process_even_if_recording_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
         raise OSError("no room")
 
@@ -180,7 +180,7 @@ def test_os_exit_ends_the_process_whatever_goes_wrong_in_telling(monkeypatch: py
     assert end.value.code == 3
 
 
-def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp_path: Path) -> None:
+def test_os_exit_is_seen_even_if_a_program_stored_it_before_it_imports_torch(tmp_path: Path) -> None:
     """As in ``atexit.register(os._exit, 0)``, which is executed after what was registered later."""
     text = (
         "import os; kept = os._exit; from faults.script.exit_hooks import doors; "
@@ -191,9 +191,7 @@ def test_os_exit_is_seen_where_a_program_has_kept_it_before_it_imports_torch(tmp
     assert said == "ends 3\nends 0\n"
 
 
-def test_a_role_is_over_where_its_process_becomes_another_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_role_ends_when_its_process_becomes_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by the folders of PATH in which that program is not."""
     monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     monkeypatch.setattr(exit_record, "_before", [])
@@ -204,7 +202,9 @@ def test_a_role_is_over_where_its_process_becomes_another_program(
     assert [(each.details["status"], each.details["final"]) for each in read(tmp_path).of("exit")] == [(0, True)]
 
 
-def test_who_cannot_become_another_program_has_not_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_that_cannot_become_another_program_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`os.execve` may be called with names."""
 
     def execute(path: object, argv: list[str], env: dict[str, str]) -> NoReturn:
@@ -261,7 +261,9 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
     ],
 )
-def test_a_launcher_that_never_imports_torch_tells_whom_it_ends(how: str, asked: bool, tmp_path: Path) -> None:
+def test_a_launcher_that_never_imports_torch_records_the_processes_it_ends(
+    how: str, asked: bool, tmp_path: Path
+) -> None:
     text = (
         "import os, subprocess, sys; child = subprocess.Popen(['sleep', '100'], start_new_session=True); "
         f"{how}; child.wait(); assert 'torch' not in sys.modules; print(child.pid)"
@@ -295,7 +297,7 @@ def test_a_signal_that_its_receiver_handles_is_not_what_ends_it(told: str, asked
     assert list(own_signals.asked_to_end(tmp_path)) == ([process.pid] if asked else [])
 
 
-def test_minus_one_reaches_everybody_and_nought_the_own_group() -> None:
+def test_kill_with_minus_one_reaches_all_and_with_0_the_own_group() -> None:
     assert {os.getpid(), os.getppid()} <= set(own_signals._receivers(-1))
     assert own_signals._receivers(7) == [7]
     assert os.getpid() in own_signals._receivers(0)

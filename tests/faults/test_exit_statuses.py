@@ -100,7 +100,7 @@ STORED: list[tuple[str, int, dict[str, Any]]] = [
 @pytest.mark.parametrize(
     ("wanted", "status", "how"), STORED, ids=lambda value: value if isinstance(value, str) else None
 )
-def test_check(
+def test_check_gives_the_status_of_the_verdict(
     wanted: str, status: int, how: Mapping[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = folder(tmp_path / "run", DROP, **{"ends": RETURNED, **how})
@@ -108,7 +108,7 @@ def test_check(
     assert headline(out) == f"shop: 3.0 s under 1 fault: {DROP}"
 
 
-def test_check_of_what_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_an_unknown_run_gives_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torn = folder(tmp_path / "torn", DROP, RETURNED)
     with (torn / "till.jsonl").open("a") as ledger:
         ledger.write('{"event": "o')
@@ -133,18 +133,18 @@ def test_several_faults_are_counted(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("roles", [["shop", "till"], []], ids=["launched", "command"])
-def test_no_rpc_seen_is_unknown(roles: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_rpc_is_unknown(roles: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of launched roles whose ledgers are not there, and of a command whose processes wrote none."""
     ends = dict.fromkeys(roles or ["+command"], RETURNED["shop"])
     place = folder(tmp_path / "run", "seed=0", ends)
     for ledger in place.glob("*.jsonl"):
         ledger.unlink()
     assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (2, "unknown"), out
-    assert "no RPC seen: nobody called rpc.init_rpc, or FAULTS_RUN did not reach who did" in out
-    assert "an environment of its own, without FAULTS_RUN and PYTHONPATH" in out
+    assert "no RPC seen: no process called rpc.init_rpc, or FAULTS_RUN did not reach the process that did" in out
+    assert "another environment, without this one's FAULTS_RUN and PYTHONPATH" in out
 
 
-def test_a_role_that_never_came_up_is_no_rpc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its ledger was begun, and `init_rpc` failed, which the program caught."""
     place = folder(tmp_path / "run", "seed=0", {"+command": RETURNED["shop"]})
     (place / "+command.jsonl").unlink()
@@ -173,7 +173,7 @@ OPTIONS = Namespace(dir=None, deadline=30.0)
     ],
     ids=lambda value: value if isinstance(value, str) and "=" not in value else None,
 )
-def test_run(
+def test_run_gives_the_status_of_the_verdict(
     till: Callable[[], object], plan: str, wanted: str, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_of(plays.subject(till), Plan.parse(plan), OPTIONS) == status
@@ -183,7 +183,7 @@ def test_run(
 
 
 @pytest.mark.long
-def test_run_that_hangs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_hangs_gives_1(capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan.parse(f"Drop {PAY} nth=2 side=request")
     assert run_of(plays.subject(plays.stubborn), plan, Namespace(dir=None, deadline=3.0)) == 1
     assert verdict(capsys.readouterr().out) == "hung"
@@ -199,16 +199,16 @@ def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
 _right = rpc_basics.train_locally
 
 
-def test_run_of_a_tutorial_that_is_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_healthy_run_of_a_tutorial_gives_0(capsys: pytest.CaptureFixture[str]) -> None:
     """Its calls are recorded, so that it is seen that there were some."""
     assert main(["run", "rpc_basics", "--healthy"]) == 0
     out = capsys.readouterr().out
     assert headline(out).endswith(" s healthy: no faults planned")
-    assert " events of 2 ledgers" in out
+    assert " events in 2 ledgers" in out
     assert verdict(out) == "equal"
 
 
-def test_run_of_a_tutorial_that_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_a_wrong_tutorial_gives_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(rpc_basics, "train_locally", wrong)
     assert main(["run", "rpc_basics", "--healthy"]) == 1
     assert verdict(capsys.readouterr().out) == "wrong"
@@ -271,7 +271,7 @@ def test_an_interrupt_is_130_and_nothing_is_stored(
     ],
     ids=["no-rpc", "no-rpc-to-hurt", "wrong", "hung", "leaked"],
 )
-def test_run_of_a_script(
+def test_a_run_of_a_script_gives_the_status_of_its_verdict(
     text: str, options: list[str], wanted: str, status: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "my.py").write_text(text)
@@ -297,7 +297,7 @@ def test_a_program_that_the_plan_cannot_reach_is_unknown(
 
 
 @pytest.mark.parametrize("script", [["--script", "--"], ["--script=--"]], ids=" ".join)
-def test_what_follows_two_dashes_is_the_programs(
+def test_words_after_two_dashes_belong_to_the_program(
     script: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
@@ -306,7 +306,7 @@ def test_what_follows_two_dashes_is_the_programs(
     assert capfd.readouterr().out.splitlines()[0] == str(theirs)
 
 
-def test_other_words_after_the_script_are_the_programs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_words_after_the_script_belong_to_the_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Also such as begin as ours do, and its own `--help`."""
     (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
     theirs = ["--help", "--planner", "x", "--dirs=y", "plan", "--", "-h", "--seed=--plan"]
@@ -324,7 +324,7 @@ def test_other_words_after_the_script_are_the_programs(tmp_path: Path, capfd: py
     ],
     ids=["returned", "clean-error", "wrong"],
 )
-def test_run_of_an_rpc_script(
+def test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict(
     options: list[str],
     wanted: str,
     status: int,
@@ -353,12 +353,14 @@ def test_run_of_an_rpc_script(
         ([None, False, True], 1),
     ],
 )
-def test_sweep(passed: Sequence[bool | None], status: int) -> None:
+def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(
+    passed: Sequence[bool | None], status: int
+) -> None:
     """One defect is enough, and one run that does not tell."""
     assert status_of(passed) == status
 
 
-def test_a_sweep_of_a_tutorial_that_is_wrong(
+def test_a_sweep_of_a_wrong_tutorial_gives_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From its second run on, since of one that is not healthy nothing is swept."""
@@ -423,7 +425,7 @@ def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("wanted", "status", "how"), [STORED[1], STORED[5], STORED[9]], ids=["returned", "wrong", "not fired"]
 )
-def test_python_m_faults(
+def test_python_m_faults_gives_the_status_of_its_command(
     wanted: str,
     status: int,
     how: Mapping[str, Any],
@@ -443,7 +445,7 @@ def test_python_m_faults(
     [("faults", "run", "rpc_basics", "--healthy"), ("reference", "verify", "rpc_basics")],
     ids=lambda each: each[0],
 )
-def test_a_command_that_is_interrupted(
+def test_an_interrupted_command_ends_with_130_and_leaves_no_process(
     command: Sequence[str], by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a terminal sends for Ctrl-C, what a time limit does, and a terminal that is closed."""
@@ -459,7 +461,7 @@ def test_a_command_that_is_interrupted(
 
 @pytest.mark.usefixtures("_signals")
 @pytest.mark.parametrize("package", ["faults", "reference"])
-def test_what_cannot_be_printed_is_no_pass(
+def test_a_verdict_that_cannot_be_printed_is_no_pass(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A full disk, or a reader that has gone."""
@@ -476,7 +478,7 @@ def test_what_cannot_be_printed_is_no_pass(
 @pytest.mark.parametrize(
     ("twin", "status"), [(_right, 0), (wrong, 1), (interrupting, 130)], ids=["right", "wrong", "interrupted"]
 )
-def test_python_m_reference(
+def test_python_m_reference_gives_the_status_of_its_command(
     twin: Any, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(rpc_basics, "train_locally", twin)

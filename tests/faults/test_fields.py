@@ -40,7 +40,7 @@ def test_the_tables_agree_with_the_fault() -> None:
 
 
 @pytest.mark.parametrize("table", [shapes_table, fields_table], ids=lambda each: each.__name__)
-def test_the_manual_shows_them(table: Callable[[], str]) -> None:
+def test_the_manual_shows_the_tables(table: Callable[[], str]) -> None:
     """Paste what `python -m tests.project.fault_tables` prints."""
     assert table() in manual()
 
@@ -57,7 +57,7 @@ def test_an_error_says_what_the_manual_says(name: str) -> None:
     [("nth", 1, 10**9, 1), ("times", 1, 10**6, 1), ("kbit_per_second", 1, 10**8, 1)]
     + [(name, 5e-324, high, None) for name, high in [("seconds", 1e6), ("percent", 100.0), ("chance_percent", 100.0)]],
 )
-def test_limits_are_within(name: str, low: float, high: float, step: int | None) -> None:
+def test_the_limits_of_a_number_are_allowed(name: str, low: float, high: float, step: int | None) -> None:
     assert check_value("Kind", name, low) == low
     assert check_value("Kind", name, high) == high
     for beyond in (low - (step or 1e-300), high + (step or 0.001)):
@@ -69,19 +69,19 @@ def test_limits_are_within(name: str, low: float, high: float, step: int | None)
     "site",
     ["a:b", "a.b.c:D.e", "_a:_b", "a:f.<locals>.g", "a:f.<locals>.<lambda>", "é.ü:λ", "__main__:pay", "a1:b2"],
 )
-def test_sites(site: str) -> None:
+def test_a_site_is_a_module_and_a_qualified_name(site: str) -> None:
     assert check_value("Kind", "site", site) == site
     assert check_value("Kind", "at", f"call:{site}#2@ps") == f"call:{site}#2@ps"
 
 
 @pytest.mark.parametrize("site", ["a.:b", ".a:b", "a:b.", "a:1b", "a:<b>", "a-b:c", "a:b#1", "a:b@c", "a :b"])
-def test_no_sites(site: str) -> None:
+def test_other_texts_are_no_sites(site: str) -> None:
     for name, value in (("site", site), ("at", f"call:{site}#2@ps")):
         with pytest.raises(PlanError):
             check_value("Kind", name, value)
 
 
-def test_exceptions_that_a_text_makes_and_no_others() -> None:
+def test_an_error_is_an_exception_made_from_a_text() -> None:
     accepted = {name for name in dir(builtins) if _can_be_raised(name)}
     for name in accepted:
         made = getattr(builtins, name)("some words")
@@ -102,11 +102,11 @@ def test_exceptions_that_a_text_makes_and_no_others() -> None:
         ("Slow", {}, "network"),
     ],
 )
-def test_places(kind: str, given: dict[str, int], place: str) -> None:
+def test_a_kind_and_its_fields_determine_the_place(kind: str, given: dict[str, int], place: str) -> None:
     assert place_of(kind, given) == place
 
 
-def test_no_place() -> None:
+def test_fields_that_determine_no_place_are_refused() -> None:
     with pytest.raises(PlanError, match=r"^Delay needs either 'site' or 'message', got nothing$"):
         place_of("Delay", {})
     with pytest.raises(PlanError, match=r"^Crash needs either 'site' or 'at', got 'at' and 'site'$"):

@@ -72,7 +72,7 @@ def test_a_mistake_is_wrong_whatever_was_lost(error: Piece, unknown: bool) -> No
     assert verdict(*LOST, error=error) == ("unknown" if unknown else "wrong")
 
 
-def test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown() -> None:
+def test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown() -> None:
     """What it was handling does not travel, if it says `from None`."""
     asked = call("a", 1, 1.0, 5.0, REFUSED, site="shop:ask")
     inner = call("b", 1, 1.1, 3.1, LATE, to="c")

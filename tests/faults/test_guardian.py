@@ -32,12 +32,16 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 class Watched:
-    """A guardian of ``hurt``, fired by ``firing``."""
+    """A guardian of ``target``, fired by ``firing``."""
 
-    def __init__(self, hurt: int, firing: int, ledger: Path, seconds: float) -> None:
-        handles = [os.pidfd_open(hurt), os.pidfd_open(firing), os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY)]
-        names = dict(zip(("hurt", "firing", "ledger"), handles, strict=True))
-        told = json.dumps({**names, "pid": hurt, "seconds": seconds, "details": {"fault": 3}})
+    def __init__(self, target: int, firing: int, ledger: Path, seconds: float) -> None:
+        handles = [
+            os.pidfd_open(target),
+            os.pidfd_open(firing),
+            os.open(ledger, os.O_CREAT | os.O_APPEND | os.O_WRONLY),
+        ]
+        names = dict(zip(("target", "firing", "ledger"), handles, strict=True))
+        told = json.dumps({**names, "pid": target, "seconds": seconds, "details": {"fault": 3}})
         self.ledger = ledger
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", guardian.__file__, told],
@@ -75,8 +79,8 @@ class Watched:
 
 
 @contextmanager
-def watching(hurt: int, firing: int, folder: Path, seconds: float) -> Iterator[Watched]:
-    watched = Watched(hurt, firing, folder / "a.jsonl", seconds)
+def watching(target: int, firing: int, folder: Path, seconds: float) -> Iterator[Watched]:
+    watched = Watched(target, firing, folder / "a.jsonl", seconds)
     try:
         assert watched.said() == "ready"
         yield watched
@@ -91,72 +95,72 @@ def stop(watched: Watched, pid: int) -> None:
     assert guardian.is_stopped(pid)
 
 
-def test_it_stops_for_so_long_and_no_longer(tmp_path: Path) -> None:
-    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.3) as watched:
-        stop(watched, hurt.pid)
+def test_the_guardian_stops_a_process_for_its_seconds(tmp_path: Path) -> None:
+    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.3) as watched:
+        stop(watched, target.pid)
         effective, resumed = watched.events()
-        assert not guardian.is_stopped(hurt.pid)
+        assert not guardian.is_stopped(target.pid)
     assert (effective["event"], effective["fault"]) == ("effective", 3)
     assert (resumed["event"], resumed["why"]) == ("resumed", "time")
     assert 0.3 <= resumed["seconds"] < 5
     assert effective["time"] < resumed["time"] <= time.monotonic()
 
 
-def test_it_continues_when_its_orders_end(tmp_path: Path) -> None:
-    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 600) as watched:
-        stop(watched, hurt.pid)
+def test_the_guardian_continues_the_process_when_its_orders_end(tmp_path: Path) -> None:
+    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 600) as watched:
+        stop(watched, target.pid)
         assert watched.process.stdin is not None
         watched.process.stdin.close()
         assert [(each["event"], each.get("why")) for each in watched.events()] == [
             ("effective", None),
             ("resumed", "left"),
         ]
-        assert not guardian.is_stopped(hurt.pid)
+        assert not guardian.is_stopped(target.pid)
 
 
-def test_it_continues_when_who_fired_is_gone_although_somebody_holds_the_pipe(tmp_path: Path) -> None:
-    with sleeper() as hurt, sleeper() as firing, watching(hurt.pid, firing.pid, tmp_path, 600) as watched:
-        stop(watched, hurt.pid)
+def test_the_guardian_continues_the_process_when_the_firing_one_ends(tmp_path: Path) -> None:
+    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
+        stop(watched, target.pid)
         firing.kill()
         assert watched.events()[-1]["why"] == "left"
-        assert not guardian.is_stopped(hurt.pid)
+        assert not guardian.is_stopped(target.pid)
 
 
-def test_it_ends_with_who_is_stopped(tmp_path: Path) -> None:
-    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 600) as watched:
-        stop(watched, hurt.pid)
-        hurt.kill()
+def test_the_guardian_ends_with_the_stopped_process(tmp_path: Path) -> None:
+    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 600) as watched:
+        stop(watched, target.pid)
+        target.kill()
         assert watched.events()[-1]["event"] == "died"
 
 
-def test_it_says_when_another_continued_it(tmp_path: Path) -> None:
-    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.3) as watched:
-        stop(watched, hurt.pid)
-        os.kill(hurt.pid, signal.SIGCONT)
+def test_the_guardian_reports_that_another_continued_the_process(tmp_path: Path) -> None:
+    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.3) as watched:
+        stop(watched, target.pid)
+        os.kill(target.pid, signal.SIGCONT)
         assert watched.events()[-1]["why"] == "another continued it"
 
 
-@pytest.mark.parametrize("who", ["orders", "firing", "hurt"])
-def test_called_off_before_it_was_ordered(tmp_path: Path, who: str) -> None:
-    with sleeper() as hurt, sleeper() as firing, watching(hurt.pid, firing.pid, tmp_path, 600) as watched:
+@pytest.mark.parametrize("who", ["orders", "firing", "target"])
+def test_the_guardian_ends_if_it_is_cancelled_before_its_order(tmp_path: Path, who: str) -> None:
+    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
         assert watched.process.stdin is not None
-        {"orders": watched.process.stdin.close, "firing": firing.kill, "hurt": hurt.kill}[who]()
+        {"orders": watched.process.stdin.close, "firing": firing.kill, "target": target.kill}[who]()
         assert watched.events() == []
-        assert hurt.poll() is None or who == "hurt"
-        assert not guardian.is_stopped(hurt.pid)
+        assert target.poll() is None or who == "target"
+        assert not guardian.is_stopped(target.pid)
 
 
-def test_without_it_the_process_stays_stopped(tmp_path: Path) -> None:
+def test_without_the_guardian_the_process_stays_stopped(tmp_path: Path) -> None:
     """The control: it is the guardian, nothing else, that continues."""
-    with sleeper() as hurt, watching(hurt.pid, os.getpid(), tmp_path, 0.2) as watched:
-        stop(watched, hurt.pid)
+    with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.2) as watched:
+        stop(watched, target.pid)
         watched.process.kill()
         watched.process.wait(10)
-        assert left_after({hurt.pid}, 0.4) == {hurt.pid}
-        assert guardian.is_stopped(hurt.pid)
+        assert left_after({target.pid}, 0.4) == {target.pid}
+        assert guardian.is_stopped(target.pid)
 
 
-def test_every_thread_counts() -> None:
+def test_a_process_is_stopped_when_every_thread_is() -> None:
     assert not guardian.is_stopped(os.getpid())
     with sleeper() as gone:
         pass

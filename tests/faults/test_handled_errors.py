@@ -125,16 +125,14 @@ def is_left_by_who_may_answer() -> None:
         (raises_it_again, None),
     ],
 )
-def test_by_the_source_of_the_frame_that_the_error_has_reached(
-    program: Callable[[], None], handled: bool | None
-) -> None:
+def test_the_source_tells_whether_an_error_is_handled(program: Callable[[], None], handled: bool | None) -> None:
     found.clear()
     with suppress(ValueError, KeyError):
         program()
     assert found == [handled]
 
 
-def test_without_a_source_nobody_can_tell() -> None:
+def test_without_a_source_handling_is_unknown() -> None:
     found.clear()
     with suppress(ValueError):
         exec("try:\n    int('no data')\nfinally:\n    look()", {"look": look})

@@ -78,7 +78,7 @@ def test_installing_again_does_not_pile_up(tmp_path: Path) -> None:
     assert changed(before) == set()
 
 
-def test_what_an_active_plan_replaces_and_that_it_is_put_back(tmp_path: Path) -> None:
+def test_an_active_plan_replaces_known_names_and_puts_them_back(tmp_path: Path) -> None:
     before = everything()
     hook.activate(prepared(PLAN, tmp_path), "a")
     assert CalleeState.open is not None
@@ -107,7 +107,7 @@ def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(("text", "message"), [(None, "cannot be read: No such file"), ("[]", "must be a JSON object")])
-def test_a_plan_that_cannot_be_read(tmp_path: Path, text: str | None, message: str) -> None:
+def test_an_unreadable_plan_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     if text is not None:
         (tmp_path / PLAN_FILE).write_text(text)
     with pytest.raises(PlanError, match=message):
@@ -143,7 +143,7 @@ def test_a_healthy_role_leaves_nothing(tmp_path: Path) -> None:
         assert moments == ["start", "up", "shutdown", "left"]
 
 
-def test_an_autograd_context_that_is_never_released(tmp_path: Path) -> None:
+def test_an_unreleased_autograd_context_is_recorded_on_every_role(tmp_path: Path) -> None:
     """Here and on everybody it has been to."""
     leaked = {"num_autograd_contexts": 1}
     assert left(run(tmp_path, shop.leak_a_context)) == {"a": leaked, "b": leaked}
@@ -155,7 +155,7 @@ def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Pa
     assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
 
 
-def test_moments_in_their_order(tmp_path: Path) -> None:
+def test_moments_come_in_their_order(tmp_path: Path) -> None:
     place = prepared(PLAN, tmp_path)
     with launch({"a": shop.steps_and_calls, "b": shop.nothing}, before=partial(shop.listen, str(place))) as world:
         world.wait()
@@ -165,7 +165,7 @@ def test_moments_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_users_own_script_and_two_worlds_in_one_process(tmp_path: Path) -> None:
+def test_a_users_own_script_may_have_two_worlds_in_one_process(tmp_path: Path) -> None:
     """Names taken before the hook are hurt as well; each world counts anew; a reply due after the end is lost."""
     site = "__main__:pay"
     plan = Plan.parse(
@@ -182,8 +182,8 @@ def test_a_users_own_script_and_two_worlds_in_one_process(tmp_path: Path) -> Non
     )
     assert process.returncode == 0, process.stderr
     found = json.loads(process.stdout.splitlines()[-1])
-    hurt = ["ValueError", 3, "RuntimeError", 5]
-    assert found["worlds"] == [hurt, hurt, [2, 3, 4, 5]]
+    faulty = ["ValueError", 3, "RuntimeError", 5]
+    assert found["worlds"] == [faulty, faulty, [2, 3, 4, 5]]
     assert found["ran"] == [2, 3, 4, 2, 3, 4, 1, 2, 3, 4]
     assert [each for each in found["threads"] if "Timer" in each] == []
     timeline = ledger.read(tmp_path)

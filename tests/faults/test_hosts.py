@@ -33,7 +33,7 @@ def interfaces(hosts: Hosts, role: str) -> dict[str, list[str]]:
     return {each["ifname"]: [entry["local"] for entry in each["addr_info"]] for each in found}
 
 
-def test_each_has_its_own(hosts: Hosts) -> None:
+def test_each_role_has_a_namespace_and_address_of_its_own(hosts: Hosts) -> None:
     """And of IPv6 only the loopback's: no packet that nobody sent."""
     assert interfaces(hosts, "a") == {"lo": ["127.0.0.1", "::1"], "eth0": ["10.77.0.1"]}
     assert interfaces(hosts, "b") == {"lo": ["127.0.0.1", "::1"], "eth0": ["10.77.0.2"]}
@@ -65,7 +65,7 @@ def test_a_thread_enters_alone(hosts: Hosts) -> None:
     assert Path("/proc/thread-self/ns/net").readlink() == before
 
 
-def test_what_a_program_says(hosts: Hosts) -> None:
+def test_a_programs_error_is_one_line(hosts: Hosts) -> None:
     with pytest.raises(NetworkError, match=r'^tc qdisc del dev eth9 root: Cannot find device "eth9"$'):
         hosts.run("a", Command(("tc", "qdisc", "del", "dev", "eth9", "root")))
     with pytest.raises(NetworkError, match=r"^sh -c exit 3: ended with 3$"):
@@ -81,7 +81,7 @@ def test_a_set_up_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert descriptors() == before
 
 
-def test_no_such_namespace() -> None:
+def test_a_namespace_that_does_not_exist_cannot_be_entered() -> None:
     with pytest.raises(OSError, match="No such file"):
         enter_namespace("/proc/self/ns/nothing")
     with pytest.raises(OSError, match="Invalid argument"):

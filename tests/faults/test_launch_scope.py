@@ -32,7 +32,7 @@ def test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run(tmp_path: Path)
     assert read_plan(place) == PLAN
 
 
-def test_arguments_of_launch(tmp_path: Path) -> None:
+def test_scope_yields_arguments_of_launch(tmp_path: Path) -> None:
     with scope(PLAN, tmp_path, record=True) as arguments:
         assert list(arguments) == ["before"]
         before = arguments["before"]
@@ -49,7 +49,7 @@ def test_arguments_of_launch(tmp_path: Path) -> None:
         "Partition role=c at=up@a direction=both",
     ],
 )
-def test_who_plays_no_role_is_refused_by_name(text: str) -> None:
+def test_a_name_that_is_no_role_is_refused(text: str) -> None:
     with pytest.raises(PlanError) as refused:
         check_roles(Plan.parse(text), ["a", "b"])
     assert str(refused.value) == f"{text}: no role c; wanted some of a, b"

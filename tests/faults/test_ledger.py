@@ -47,7 +47,7 @@ def killed_writer(folder: Path, how: str) -> list[int]:
     return [event.details["number"] for event in read(folder).of("invoke")]
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_event_is_read_back(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "ps")
     ledger.write("fired", fault=2, kind="Delay", site="m:f", caller="trainer1", nth=3, seconds=0.25)
     ledger.write("odd", path=Path("a"), line="two\nlines \r \u2028 \ud800", nothing=None)
@@ -117,7 +117,7 @@ def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_a_writer_killed_within_a_line(tmp_path: Path) -> None:
+def test_a_line_of_a_writer_killed_within_it_is_torn(tmp_path: Path) -> None:
     assert killed_writer(tmp_path, "torn") == list(range(ACKNOWLEDGED))
     assert read(tmp_path).torn == {"ps": 1}
     again = Ledger(tmp_path, "ps")
@@ -127,12 +127,12 @@ def test_a_writer_killed_within_a_line(tmp_path: Path) -> None:
     assert read(tmp_path).torn == {"ps": 1}
 
 
-def test_a_writer_that_buffers_would_lose_them(tmp_path: Path) -> None:
+def test_a_writer_that_buffers_would_lose_lines(tmp_path: Path) -> None:
     """The planted bug that the test above catches."""
     assert len(killed_writer(tmp_path, "buffered")) < ACKNOWLEDGED
 
 
-def test_a_line_torn_anywhere_is_counted_and_hurts_no_other(tmp_path: Path) -> None:
+def test_a_line_torn_anywhere_is_counted_and_spoils_no_other(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "ps")
     ledger.write("fired", fault=1)
     whole = ledger.path.read_bytes()
@@ -149,7 +149,7 @@ def test_a_line_torn_anywhere_is_counted_and_hurts_no_other(tmp_path: Path) -> N
         assert read(tmp_path).torn == {}
 
 
-def test_a_role_that_starts_again_after_a_torn_line(tmp_path: Path) -> None:
+def test_a_role_that_starts_again_after_a_torn_line_loses_nothing_more(tmp_path: Path) -> None:
     Ledger(tmp_path, "ps").close()
     with (tmp_path / "ps.jsonl").open("ab") as file:
         file.write(b'{"event": "fir')
@@ -200,7 +200,7 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
         assert numbers == list(range(200))
 
 
-def test_closing_while_others_write(tmp_path: Path) -> None:
+def test_a_ledger_can_be_closed_while_threads_write(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "ps")
     started = threading.Semaphore(0)
 
@@ -249,7 +249,7 @@ def test_a_role_without_a_start_is_on_the_first_clock(tmp_path: Path) -> None:
     assert timeline.torn == {"b": 1}
 
 
-def test_nothing_but_torn_starts(tmp_path: Path) -> None:
+def test_a_ledger_may_have_nothing_but_a_torn_start(tmp_path: Path) -> None:
     put(tmp_path, "a", "{", {"event": "up", "time": 102.0})
     put(tmp_path, "b")
     timeline = read(tmp_path)
@@ -259,7 +259,9 @@ def test_nothing_but_torn_starts(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1e6)), max_size=20), st.permutations("abc"))
-def test_merged_by_time_whatever_the_order(tmp_path: Path, times: list[tuple[str, float]], order: list[str]) -> None:
+def test_events_are_merged_by_time_whatever_the_order(
+    tmp_path: Path, times: list[tuple[str, float]], order: list[str]
+) -> None:
     for role in order:
         own = [{"event": "x", "time": time} for each, time in times if each == role]
         put(tmp_path, role, start("boot", 0.0, 0.0), *own)
@@ -283,7 +285,7 @@ def test_facts_are_what_the_same_plan_gives_again() -> None:
 
 
 @pytest.mark.parametrize("folder", ["missing", "file", "ro"])
-def test_a_folder_that_cannot_be_written(tmp_path: Path, folder: str) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("")
     target = Path("/proc/self") if folder == "ro" else tmp_path / folder
     with pytest.raises(LedgerError) as caught:
@@ -294,9 +296,9 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, folder: str) -> None:
     assert line.isprintable()
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     assert read(tmp_path) == Timeline((), {}, ())
-    with pytest.raises(LedgerError, match=r"^no folder '.*missing', wanted the one of a run$"):
+    with pytest.raises(LedgerError, match=r"^no folder '.*missing', wanted the folder of a run$"):
         read(tmp_path / "missing")
     (tmp_path / "ps.jsonl").mkdir()
     with pytest.raises(LedgerError, match=r"^cannot read the ledger .*ps.jsonl: Is a directory$"):

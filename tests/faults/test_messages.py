@@ -135,7 +135,7 @@ def test_fetching_a_value_late_and_lost(tmp_path: Path, message: str) -> None:
     assert ([each for _, each in lost.values()], count) == ([LOST_TEXTS[1], value], executed)
 
 
-def test_asking_for_a_fork_late_and_lost(tmp_path: Path) -> None:
+def test_a_late_and_a_lost_request_for_a_fork(tmp_path: Path) -> None:
     """Sent by who receives the RRef; repeated by itself after a second."""
     healthy, _ = seen(tmp_path / "healthy", plays.fork_request)
     assert healthy["pass"][1] == 1
@@ -181,7 +181,7 @@ def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -
         assert started.call("b", plays.counted) == 3
 
 
-def test_what_passes_the_agent(tmp_path: Path) -> None:
+def test_calls_with_gradients_pass_the_agent(tmp_path: Path) -> None:
     """Calls with gradients within a context of distributed autograd; a call to oneself does not."""
     with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
         context = started.call("a", plays.call_in_context)
@@ -190,7 +190,7 @@ def test_what_passes_the_agent(tmp_path: Path) -> None:
         assert started.call("a", plays.call_oneself)[1].startswith(LOST_TEXTS[0])
 
 
-def test_only_the_named_role_is_hurt_but_every_role_has_the_agent(tmp_path: Path) -> None:
+def test_only_the_named_role_loses_messages_but_every_role_has_the_agent(tmp_path: Path) -> None:
     with world(tmp_path, f"Delay message=PYTHON_CALL role=c seconds={LATE}") as started:
         assert {started.call(role, plays.agent) for role in "abc"} == {"FaultyTensorPipeAgent"}
         assert max(seconds for seconds, _ in started.call("a", plays.python_call).values()) < LATE
@@ -204,7 +204,7 @@ def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
         assert {started.call(role, plays.file_limit) for role in "abc"} == {plays.file_limit()}
 
 
-def test_every_role_is_hurt_where_none_is_named(tmp_path: Path) -> None:
+def test_every_role_loses_messages_if_none_is_named(tmp_path: Path) -> None:
     with world(tmp_path, f"Delay message=PYTHON_CALL seconds={LATE}") as started:
         for role in "ac":
             assert started.call(role, plays.python_call)["first"][0] >= LATE
@@ -219,7 +219,7 @@ def test_without_message_faults_nothing_is_changed_nor_imported(tmp_path: Path) 
         assert started.call("a", plays.settings) == (60.0, False)
 
 
-def test_the_programs_options_stay(tmp_path: Path) -> None:
+def test_the_programs_options_stay_under_the_faulty_agent(tmp_path: Path) -> None:
     plan = Plan.parse("Delay message=PYTHON_CALL role=a seconds=2; Drop message=SCRIPT_CALL role=b times=3")
     given = rpc.TensorPipeRpcBackendOptions(num_worker_threads=7, rpc_timeout=11, init_method="tcp://x:1")
     for role, late, lost in (("a", {"PYTHON_CALL": 2.0}, []), ("b", {}, ["SCRIPT_CALL"]), ("c", {}, [])):
@@ -283,18 +283,18 @@ class TestEvidence:
     LATE = "Delay message=PYTHON_CALL role=a seconds=0.5"
 
     @pytest.mark.parametrize("error", [LOST_TEXTS[0], LOST_TEXTS[1]])
-    def test_a_lost_call(self, error: str) -> None:
+    def test_a_lost_call_is_evidence(self, error: str) -> None:
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
         assert proofs(self.LOST, ("b", "fail", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
 
-    def test_a_lost_call_whose_message_begins_a_new_line(self) -> None:
+    def test_a_lost_call_whose_message_begins_a_new_line_is_evidence(self) -> None:
         """Then the ledger's line ends with the words of the error, without the blank that follows them."""
         error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
         assert error.endswith(" for")
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
 
-    def test_a_lost_call_to_oneself(self) -> None:
+    def test_a_lost_call_to_oneself_is_evidence_and_a_late_one_is_none(self) -> None:
         """The agent loses it; late it never is."""
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
         assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
@@ -304,13 +304,13 @@ class TestEvidence:
         assert proofs(self.LOST, ("a", "info", {"via": "rpc", "error": error})) == [None]
         assert proofs(self.LOST) == [None]
 
-    def test_an_rref_that_was_not_made_unless_something_else_can_be_why(self) -> None:
+    def test_an_rref_that_was_not_made_is_evidence_unless_another_fault_may_be_why(self) -> None:
         event = ("a", "fail", {"via": "remote", "error": NOT_MADE})
         lost = "Drop message=PYTHON_REMOTE_CALL times=1"
         assert proofs(lost, event) == [f"a: {NOT_MADE[:120]}"]
         assert proofs(f"{lost}; Crash role=b at=up@a", event) == [None]
 
-    def test_late_calls_are_all_late(self) -> None:
+    def test_a_delay_is_proven_only_if_every_call_was_late(self) -> None:
         slow = ("a", "ok", {"via": "rpc", "seconds": 0.61, "to": "b"})
         fast = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "b"})
         oneself = ("a", "ok", {"via": "rpc", "seconds": 0.1, "to": "a"})
@@ -318,7 +318,7 @@ class TestEvidence:
         assert proofs(self.LATE, slow, fast) == [None]
         assert proofs(self.LATE) == [None]
 
-    def test_messages_that_no_recorded_call_can_show(self) -> None:
+    def test_some_messages_are_shown_by_no_recorded_call(self) -> None:
         made, lost = "PYTHON_REMOTE_CALL", "Drop message={} times=1"
         for message in MESSAGES:
             found = message_evidence.unseen(Plan.parse(lost.format(message)), timeline())
@@ -329,6 +329,6 @@ class TestEvidence:
         shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))
         assert message_evidence.unseen(Plan.parse(self.LOST), shown) == {}
 
-    def test_what_no_call_shows(self) -> None:
+    def test_without_such_a_call_there_is_no_evidence(self) -> None:
         event = ("a", "ok", {"via": "rpc", "seconds": 9})
         assert proofs("Delay message=RREF_USER_DELETE seconds=1", event) == [None]

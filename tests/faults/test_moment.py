@@ -21,7 +21,7 @@ numbers = st.integers(1, 10**9)
         ("call:m.n:C.f#3@agent", Moment("call", "agent", 3, "m.n:C.f")),
     ],
 )
-def test_both_ways(text: str, moment: Moment) -> None:
+def test_a_moment_is_written_as_it_is_read(text: str, moment: Moment) -> None:
     assert Moment.parse(text) == moment
     assert str(moment) == text
 
@@ -49,7 +49,7 @@ def test_zeros_in_front_are_dropped() -> None:
         *("step:1@ps@ps", "up@" + "x" * 128),
     ],
 )
-def test_what_is_no_moment(text: str) -> None:
+def test_other_texts_are_no_moments(text: str) -> None:
     with pytest.raises(PlanError, match=r"^'at' must be 'up@ROLE', .* got '[^\n]*$"):
         Moment.parse(text)
 

@@ -25,7 +25,7 @@ from faults.plan import Plan
 from reference.outcome import Killed, Returned, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_network as plays
-from tests.support.networks import Watch, events, hurt, require, told
+from tests.support.networks import Watch, events, faulty_world, require, told
 from tests.support.processes import left_after
 from tests.support.roles_network import Answer
 
@@ -65,7 +65,7 @@ def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
 
 class TestHealthy:
     def test_a_network_without_faults_changes_nothing(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "seed=0") as world:
+        with faulty_world(tmp_path, "seed=0") as world:
             inside = {role: world.call(role, plays.call_twice, ["a", "b", "c"]) for role in "abc"}
             assert world.wait() == dict.fromkeys("abc", Returned(None))
         with launch(["a", "b", "c"]) as world:
@@ -74,7 +74,7 @@ class TestHealthy:
 
     def test_every_thread_of_rpc_is_in_the_network(self, tmp_path: Path) -> None:
         """Only the one that listens to the launcher, which was there before, is not."""
-        with hurt(tmp_path, "seed=0", "ab") as world:
+        with faulty_world(tmp_path, "seed=0", "ab") as world:
             outside = str(Path("/proc/self/ns/net").readlink())
             for role, address in (("a", "10.77.0.1"), ("b", "10.77.0.2")):
                 threads = world.call(role, plays.networks_of_threads)
@@ -89,7 +89,7 @@ class TestHealthy:
     @pytest.mark.parametrize("channels", [["basic"], ["cma", "basic"]])
     def test_a_large_tensor_crosses_the_network(self, channels: list[str], tmp_path: Path) -> None:
         """By the interface's own counter. Not so without `Network.options`: namespaces do not stop `cma`."""
-        with hurt(tmp_path, "seed=0", "ab", _channels=channels) as world:
+        with faulty_world(tmp_path, "seed=0", "ab", _channels=channels) as world:
             world.call("a", plays.call, "b", 10.0)
             before = world.call("a", plays.bytes_sent)
             assert world.call("a", plays.call, "b", 10.0, 32 * MIB).value == 32 * MIB
@@ -98,7 +98,7 @@ class TestHealthy:
         assert sent < 34 * MIB if channels == ["basic"] else sent < MIB
 
     def test_a_role_that_dies_is_seen_and_nothing_is_left(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "seed=0") as world:
+        with faulty_world(tmp_path, "seed=0") as world:
             assert answered(ask(world, "a", "b"), "b")
             os.kill(world.pids["b"], signal.SIGKILL)
             with pytest.raises(RoleFailed, match=r"^b was killed by SIGKILL$"):
@@ -111,7 +111,7 @@ class TestHealthy:
         assert left_after(pids, 5) == set()
 
     @pytest.mark.parametrize("count", [3, 6])
-    def test_it_is_there_at_once(self, count: int, tmp_path: Path) -> None:
+    def test_a_partition_is_in_place_at_once(self, count: int, tmp_path: Path) -> None:
         start = time.monotonic()
         with Network([f"role{number}" for number in range(count)], tmp_path):
             up = time.monotonic()
@@ -121,14 +121,16 @@ class TestHealthy:
 
 class TestPartition:
     @pytest.mark.parametrize(("direction", "executed"), [("out", 0), ("in", 1), ("both", 0)])
-    def test_between_two(self, direction: str, executed: int, tmp_path: Path) -> None:
+    def test_a_partition_of_two_roles_loses_only_their_calls(
+        self, direction: str, executed: int, tmp_path: Path
+    ) -> None:
         """``a`` is cut off from ``b``: no call between them is answered, whichever way the packets are lost.
 
         A request that got through was executed. One that did not is executed when the network has healed, long after
         its caller was told of a timeout: TCP has kept it.
         """
         plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=2.5"
-        with hurt(tmp_path, plan) as world:
+        with faulty_world(tmp_path, plan) as world:
             assert answered(ask(world, "a", "b"), "b", 5)
             assert world.call("b", plays.announce, 1) < 1
             assert timed_out(world.call("a", plays.count_at, "b", 0.5), 0.5)
@@ -148,8 +150,8 @@ class TestPartition:
         assert receipt["bytes"] > 100
         assert 2.5 <= events(tmp_path, "healed")[0].details["seconds"] < 10
 
-    def test_from_everybody_until_the_network_is_left(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Partition role=a direction=both at=step:1@b") as world:
+    def test_a_partition_from_all_lasts_until_the_network_is_closed(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Partition role=a direction=both at=step:1@b") as world:
             world.call("b", plays.announce, 1)
             assert timed_out(ask(world, "a", "b", 0.5), 0.5)
             assert timed_out(ask(world, "c", "a", 0.5), 0.5)
@@ -157,25 +159,25 @@ class TestPartition:
             assert told(tmp_path) == ONCE[:2]
         assert told(tmp_path) == ONCE
 
-    def test_from_the_start(self, tmp_path: Path) -> None:
+    def test_a_partition_without_a_moment_begins_at_the_start(self, tmp_path: Path) -> None:
         """Without a moment: the role that is hurt puts it in place itself, before its RPC, which then waits."""
         start = time.monotonic()
-        with hurt(tmp_path, "Partition role=b direction=both seconds=2", "ab") as world:
+        with faulty_world(tmp_path, "Partition role=b direction=both seconds=2", "ab") as world:
             assert time.monotonic() - start > 2
             assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == ONCE
 
-    def test_from_the_start_until_the_deadline(self, tmp_path: Path) -> None:
+    def test_a_partition_from_the_start_ends_the_world_at_its_deadline(self, tmp_path: Path) -> None:
         """``rpc_timeout`` does not limit the start: nobody is up, and the world's deadline ends everybody."""
         assert ends(tmp_path, "Partition role=b direction=both", 2.5) == {"a": "Overdue", "b": "Overdue"}
         assert told(tmp_path) == ONCE
 
-    def test_others_are_not_counted(self, tmp_path: Path) -> None:
+    def test_packets_to_other_roles_are_not_counted(self, tmp_path: Path) -> None:
         """Nobody sends between the two: however much both send elsewhere, there is no receipt."""
         plan = "Partition role=b peer=c direction=both at=step:1@a"
         for between, wanted in ((False, []), (True, [("+network", "effective", 0)])):
             folder = tmp_path / str(between)
-            with hurt(folder, plan) as world:
+            with faulty_world(folder, plan) as world:
                 world.call("a", plays.announce, 1)
                 for caller, callee in (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")):
                     assert all(answered(each, callee, 5) for each in world.call(caller, plays.calls, callee, 20, 5.0))
@@ -189,9 +191,9 @@ class TestReset:
     # Over TensorPipe's uv: the end that is reset here, and the one that a packet tells so.
     BROKEN = r"ECONNABORTED: software caused connection abort|ECONNRESET: connection reset by peer"
 
-    def test_both_ends_at_once_and_for_good(self, tmp_path: Path) -> None:
+    def test_a_reset_breaks_both_ends_at_once_and_for_good(self, tmp_path: Path) -> None:
         """Also when nobody sends at that moment. TensorPipe does not connect anew, so healing does not help."""
-        with hurt(tmp_path, "Reset role=a peer=b at=step:1@b seconds=0.5") as world:
+        with faulty_world(tmp_path, "Reset role=a peer=b at=step:1@b seconds=0.5") as world:
             assert answered(ask(world, "a", "b"), "b")
             assert answered(ask(world, "b", "a"), "a")
             world.call("b", plays.start_stay, "a")
@@ -217,7 +219,7 @@ class TestReset:
     def test_a_first_connection_is_refused(self, tmp_path: Path) -> None:
         """And another fault of the same role has its own counters."""
         plan = "Reset role=b peer=c at=step:1@a; Partition role=b peer=a direction=both at=step:2@a"
-        with hurt(tmp_path, plan) as world:
+        with faulty_world(tmp_path, plan) as world:
             assert answered(ask(world, "a", "b"), "b")
             world.call("a", plays.announce, 1)
             answer = ask(world, "b", "c")
@@ -229,13 +231,13 @@ class TestReset:
         assert set(receipts) == {0, 1}
         assert receipts[0] < 10
 
-    def test_from_the_start(self, tmp_path: Path) -> None:
+    def test_a_reset_from_the_start_fails_the_start_of_rpc(self, tmp_path: Path) -> None:
         """gloo, with which RPC starts, gives up long before the deadline."""
         assert ends(tmp_path, "Reset role=b", 60) == {"a": "Raised", "b": "Raised"}
         assert told(tmp_path) == ONCE
 
-    def test_without_one_connections_stay(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Reset role=a peer=b at=step:2@b") as world:
+    def test_without_a_reset_connections_stay(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Reset role=a peer=b at=step:2@b") as world:
             world.call("b", plays.announce, 1)
             assert answered(ask(world, "a", "b"), "b", 5)
             assert world.wait() == dict.fromkeys("abc", Returned(None))
@@ -244,10 +246,12 @@ class TestReset:
 
 class TestLossy:
     @pytest.mark.parametrize(("direction", "percent"), [("out", 15), ("in", 15), ("both", 7.5)])
-    def test_calls_are_late_but_right(self, direction: str, percent: float, tmp_path: Path) -> None:
+    def test_calls_over_a_lossy_network_are_late_but_right(
+        self, direction: str, percent: float, tmp_path: Path
+    ) -> None:
         """TCP sends a lost packet again, after 0.2 s, then 0.4 s, ..."""
         plan = f"Lossy role=a peer=b direction={direction} percent={percent} at=step:1@b"
-        with hurt(tmp_path, plan) as world:
+        with faulty_world(tmp_path, plan) as world:
             healthy = world.call("a", plays.calls_until_late, "b", 50, 0.18)
             assert sum(each.seconds > 0.18 for each in healthy) < 3
             world.call("b", plays.announce, 1)
@@ -257,12 +261,12 @@ class TestLossy:
             assert answered(ask(world, "a", "c"), "c", 5)
         assert told(tmp_path) == ONCE
 
-    def test_what_loses_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
+    def test_a_fault_that_loses_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
         """One of a million. All of them, beside it: like a partition."""
         plan = "Lossy role=a peer={} direction=out percent={} at=step:1@b seconds=2"
         for percent, wanted in ((0.0001, []), (100, [("+network", "effective", 0)])):
             folder = tmp_path / str(percent)
-            with hurt(folder, plan.format("b", percent), "ab") as world:
+            with faulty_world(folder, plan.format("b", percent), "ab") as world:
                 world.call("b", plays.announce, 1)
                 answer = ask(world, "a", "b", 0.5)
                 assert timed_out(answer, 0.5) if wanted else answered(answer, "b", 0.5)
@@ -271,9 +275,9 @@ class TestLossy:
 
 
 class TestSlow:
-    def test_what_the_role_sends(self, tmp_path: Path) -> None:
+    def test_slow_limits_what_the_role_sends(self, tmp_path: Path) -> None:
         """800 kbit/s are 100 kB/s: 200 kB take two seconds out, and no time in."""
-        with hurt(tmp_path, "Slow role=a kbit_per_second=800 at=step:1@b seconds=3", "ab") as world:
+        with faulty_world(tmp_path, "Slow role=a kbit_per_second=800 at=step:1@b seconds=3", "ab") as world:
             healthy: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
             world.call("b", plays.announce, 1)
             quick: Answer = world.call("b", plays.call, "a", 20.0, 200_000)
@@ -288,8 +292,8 @@ class TestSlow:
         assert 200_000 < receipt["bytes"] < 260_000
         assert receipt["overlimits"] > 10
 
-    def test_what_hinders_nobody_has_no_receipt(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Slow role=a kbit_per_second=10000000 at=step:1@b", "ab") as world:
+    def test_a_limit_that_delays_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Slow role=a kbit_per_second=10000000 at=step:1@b", "ab") as world:
             world.call("b", plays.announce, 1)
             assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == [ONCE[0], ONCE[1], ONCE[3]]
@@ -297,7 +301,7 @@ class TestSlow:
 
 class TestFiring:
     def test_a_fault_heals_when_the_role_that_fired_it_is_dead(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Partition role=a peer=c direction=both at=step:1@b seconds=2.5") as world:
+        with faulty_world(tmp_path, "Partition role=a peer=c direction=both at=step:1@b seconds=2.5") as world:
             assert answered(ask(world, "a", "c"), "c", 5)
             world.call("b", plays.announce, 1)
             os.kill(world.pids["b"], signal.SIGKILL)
@@ -305,16 +309,16 @@ class TestFiring:
             assert answered(ask(world, "a", "c", 20.0), "c", 20)
         assert told(tmp_path) == ONCE
 
-    def test_what_never_comes_is_planned_only(self, tmp_path: Path) -> None:
-        with hurt(tmp_path, "Partition role=a direction=out at=step:1@b", "ab") as world:
+    def test_a_fault_whose_moment_never_comes_is_only_planned(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Partition role=a direction=out at=step:1@b", "ab") as world:
             world.call("a", plays.announce, 1)
             world.call("b", plays.announce, 2)
             assert answered(ask(world, "a", "b"), "b", 5)
         assert told(tmp_path) == ONCE[:1]
 
-    def test_once_and_not_after_undo(self, tmp_path: Path) -> None:
+    def test_a_fault_fires_once_and_not_after_undo(self, tmp_path: Path) -> None:
         plan = "Lossy role=a direction=in percent=1 at=step:1@b; Lossy role=a direction=out percent=100 at=step:2@b"
-        with hurt(tmp_path, plan, "ab") as world:
+        with faulty_world(tmp_path, plan, "ab") as world:
             for _ in range(2):
                 world.call("b", plays.announce, 1)
             world.call("b", plays.undo)
@@ -322,10 +326,12 @@ class TestFiring:
             assert answered(ask(world, "a", "b"), "b")
         assert told(tmp_path, "planned", "fired") == [("b", "planned", 0), ("b", "planned", 1), ("b", "fired", 0)]
 
-    def test_the_same_plan_gives_the_same_again(self, tmp_path: Path) -> None:
+    def test_the_same_plan_gives_the_same_facts(self, tmp_path: Path) -> None:
         facts = []
         for folder in (tmp_path / "1", tmp_path / "2"):
-            with hurt(folder, "Partition role=a direction=both at=step:1@b; Reset role=b at=step:1@a", "ab") as world:
+            with faulty_world(
+                folder, "Partition role=a direction=both at=step:1@b; Reset role=b at=step:1@a", "ab"
+            ) as world:
                 world.call("b", plays.announce, 1)
                 ask(world, "a", "b", 0.2)
                 world.call("a", plays.announce, 1)
@@ -366,7 +372,7 @@ def holders(namespaces: set[str]) -> set[str]:
 
 
 class TestNothingElse:
-    def test_the_machine_is_as_before(self, tmp_path: Path) -> None:
+    def test_the_machine_is_as_before_after_a_network(self, tmp_path: Path) -> None:
         before, descriptors = outside(), len(list(Path("/proc/self/fd").iterdir()))
         with Network(["a", "b"], tmp_path) as made:
             namespaces = {str(Path(path).readlink()) for path in made.hosts.paths.values()}
@@ -406,10 +412,10 @@ class TestNothingElse:
         with Network(["a", "b"], tmp_path):  # what the killed one left in the folder is in nobody's way
             pass
 
-    def test_two_networks_at_once(self, tmp_path: Path) -> None:
+    def test_two_networks_at_once_do_not_meet(self, tmp_path: Path) -> None:
         """Of the same addresses and names."""
         plan = "Partition role=a direction=both at=step:1@b"
-        with hurt(tmp_path / "1", plan, "ab") as first, hurt(tmp_path / "2", plan, "ab") as second:
+        with faulty_world(tmp_path / "1", plan, "ab") as first, faulty_world(tmp_path / "2", plan, "ab") as second:
             first.call("b", plays.announce, 1)
             assert timed_out(ask(first, "a", "b", 0.5), 0.5)
             assert answered(ask(second, "a", "b"), "b", 5)
@@ -418,7 +424,7 @@ class TestNothingElse:
         assert told(tmp_path / "1") == ONCE
         assert told(tmp_path / "2") == ONCE[:1]
 
-    def test_an_error_inside_leaves_nothing(self, tmp_path: Path) -> None:
+    def test_an_error_inside_a_network_leaves_nothing(self, tmp_path: Path) -> None:
         made = Network(["a"], tmp_path)
         with pytest.raises(plays.Unlucky), made:
             raise plays.Unlucky(str(Path(made.hosts.paths["a"]).readlink()))
@@ -437,13 +443,13 @@ class TestRefusals:
             ),
         ],
     )
-    def test_impossible_plans(self, plan: str, wanted: str, tmp_path: Path) -> None:
+    def test_impossible_plans_of_a_network_are_refused(self, plan: str, wanted: str, tmp_path: Path) -> None:
         with Network(["a", "b"], tmp_path), pytest.raises(NetworkError) as caught:
             network.prepare(Plan.parse(plan), "a", tmp_path, Ledger(tmp_path, "a"), Announcer("a"))
         assert str(caught.value) == wanted
 
-    def test_without_a_network(self, tmp_path: Path) -> None:
-        wanted = f"no Network in {tmp_path}: wanted one around the world whose network is to be hurt"
+    def test_faults_of_a_network_need_a_network(self, tmp_path: Path) -> None:
+        wanted = f"no Network in {tmp_path}: wanted one around a world with faults of a network"
         plan = Plan.parse("Partition role=a direction=in")
         with pytest.raises(NetworkError) as caught:
             network.prepare(plan, "a", tmp_path, Ledger(tmp_path, "a"), Announcer("a"))
@@ -456,7 +462,7 @@ class TestRefusals:
         network.prepare(Plan.parse("Crash role=a at=up@a"), "b", tmp_path, Ledger(tmp_path, "b"), Announcer("b"))()
         assert told(tmp_path) == []
 
-    def test_not_on_another_thread(self, tmp_path: Path) -> None:
+    def test_a_role_cannot_enter_its_network_on_another_thread(self, tmp_path: Path) -> None:
         errors: list[str] = []
 
         def enter() -> None:
@@ -479,11 +485,11 @@ class TestRefusals:
         assert "no role 'b' in the network, wanted one of a" in outcome
 
     @pytest.mark.parametrize("roles", [[], ["a", "a"], [f"role{number}" for number in range(251)]])
-    def test_names(self, roles: list[str], tmp_path: Path) -> None:
+    def test_names_that_cannot_be_roles_of_a_network_are_refused(self, roles: list[str], tmp_path: Path) -> None:
         with pytest.raises(NetworkError, match=r"^a network needs 1 to 250 different roles, got "):
             Network(roles, tmp_path)
 
-    def test_a_program_that_is_missing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_program_is_named_with_its_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("faults.inject.network.hosts.PATH", str(tmp_path))
         wanted = "ip, tc, ss, nft, nsenter not installed (Debian: iproute2, nftables, util-linux)"
         assert network.missing() == wanted
@@ -491,7 +497,7 @@ class TestRefusals:
             Network(["a"], tmp_path)
         assert str(caught.value) == wanted
 
-    def test_what_is_not_permitted(self) -> None:
+    def test_a_network_that_is_not_permitted_is_refused(self) -> None:
         """Root without the capability that it takes."""
         program = "from faults.inject.network import network; print(network.missing())"
         words = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program]

@@ -23,7 +23,7 @@ def numbers(text: str, role: str = "a", site: str = SITE, calls: int = 10) -> li
     ("words", "wanted"),
     [("", [1]), ("nth=3", [3]), ("every=true", list(range(1, 11))), ("chance_percent=100", list(range(1, 11)))],
 )
-def test_occurrence(words: str, wanted: list[int]) -> None:
+def test_a_fault_hits_its_occurrence(words: str, wanted: list[int]) -> None:
     assert numbers(f"Duplicate site={SITE} {words}") == wanted
 
 
@@ -58,7 +58,7 @@ def drawn(seed: int, fault: int, role: str, nth: int) -> float:
 
 @pytest.mark.parametrize("role", ["a", "b"])
 @pytest.mark.parametrize("seed", [0, 1, 2**62])
-def test_chance(seed: int, role: str) -> None:
+def test_a_chance_is_a_draw_by_its_arguments(seed: int, role: str) -> None:
     wanted = [nth for nth in range(1, 201) if drawn(seed, 0, role, nth) < 0.25]
     assert numbers(f"seed={seed}; Duplicate site={SITE} chance_percent=25", role, calls=200) == wanted
     assert 20 < len(wanted) < 80

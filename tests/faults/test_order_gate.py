@@ -23,7 +23,7 @@ def waiting(turns: OrderGate, count: int) -> None:
 
 @pytest.mark.parametrize("roles", list(itertools.permutations("abc")), ids="".join)
 @pytest.mark.parametrize("arrivals", list(itertools.permutations("abc")), ids="".join)
-def test_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[str, ...]) -> None:
+def test_calls_execute_in_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[str, ...]) -> None:
     turns, done = OrderGate(), []
     gate = threading.Event()  # nobody is done before all have come
 
@@ -44,7 +44,7 @@ def test_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[
     assert turns._groups == {}
 
 
-def test_without_turns_they_execute_as_they_come() -> None:
+def test_without_turns_calls_execute_as_they_arrive() -> None:
     """The control: the same threads, nothing to hold them."""
     done: list[str] = []
     with ThreadPoolExecutor(1) as pool:
@@ -53,7 +53,7 @@ def test_without_turns_they_execute_as_they_come() -> None:
     assert done == ["c", "b", "a"]
 
 
-def test_a_missing_one() -> None:
+def test_a_missing_call_is_named() -> None:
     turns = OrderGate()
     for role, late in (("b", "a"), ("c", "a, b")):
         text = f"^Order: nothing from {late} within 0.01 s, wanted before {role}$"
@@ -61,7 +61,7 @@ def test_a_missing_one() -> None:
             pytest.fail("executed out of turn")
 
 
-def test_one_that_raises_lets_the_next_go() -> None:
+def test_a_call_that_raises_lets_the_next_one_go() -> None:
     turns = OrderGate()
     with pytest.raises(ZeroDivisionError), turns.turn(0, fault("ab"), 1, "a"):
         raise ZeroDivisionError
@@ -81,7 +81,7 @@ def test_occurrences_and_faults_do_not_mix() -> None:
         pass
 
 
-def test_a_late_first_one_still_frees_the_others() -> None:
+def test_a_late_first_call_still_frees_the_others() -> None:
     turns = OrderGate()
     with ThreadPoolExecutor(1) as pool:
 

@@ -48,14 +48,16 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType
     return made
 
 
-def test_where_torch_has_it_and_back() -> None:
+def test_torchs_own_references_are_replaced_and_put_back() -> None:
     put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     assert rpc.init_rpc is Held.new
     put_back()
     assert rpc.init_rpc is Held.torchs
 
 
-def test_under_another_name_in_a_module_that_was_imported_later(later: Callable[[str, object], ModuleType]) -> None:
+def test_a_reference_under_another_name_in_a_later_module_is_replaced(
+    later: Callable[[str, object], ModuleType],
+) -> None:
     program = later("program", rpc.init_rpc)
     put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     assert program.begin is Held.new
@@ -63,7 +65,7 @@ def test_under_another_name_in_a_module_that_was_imported_later(later: Callable[
     assert program.begin is Held.torchs
 
 
-def test_who_took_the_new_one_gets_the_old_one_back(later: Callable[[str, object], ModuleType]) -> None:
+def test_a_module_that_took_the_new_function_gets_the_old_one_back(later: Callable[[str, object], ModuleType]) -> None:
     put_back = patch_all_references("init_rpc", Held.torchs, Held.new)
     program = later("program", rpc.init_rpc)
     assert program.begin is Held.new
@@ -80,7 +82,9 @@ put_back = everywhere_again.patch_all_references("init_rpc", rpc.init_rpc, new[0
 """
 
 
-def test_in_a_module_that_is_still_being_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_in_a_module_that_is_still_being_imported_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a program is that imports this first, takes the function by name after that, and then starts."""
     (tmp_path / "everywhere_again.py").write_text(Path(patching.__file__).read_text())
     (tmp_path / "unfinished.py").write_text(UNFINISHED)
@@ -95,7 +99,7 @@ def test_in_a_module_that_is_still_being_imported(tmp_path: Path, monkeypatch: p
             sys.modules.pop(name, None)
 
 
-def test_what_somebody_else_has_put_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_replacement_is_put_back_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as others:
         others.setattr(rpc, "init_rpc", Held.others)
         put_back = patch_all_references("init_rpc", Held.others, Held.new)

@@ -149,7 +149,7 @@ def test_no_field_takes_an_impossible_value(kind: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["", "delay", "Delay ", None, 7, ["Delay"], {}, "x" * 9999, "\ud800\n"])
-def test_unknown_kinds(kind: object) -> None:
+def test_unknown_kinds_are_refused(kind: object) -> None:
     line = refused({"kind": kind}, "kind")
     assert all(each in line for each in KINDS)
 
@@ -160,13 +160,13 @@ def test_a_fault_is_put_at_one_place() -> None:
     refused({**whole("Crash", "process"), "site": "shop:pay", "when": "after"}, "site", "at")
 
 
-def test_one_occurrence() -> None:
+def test_a_fault_has_one_occurrence() -> None:
     for count in (2, 3):
         for chosen in itertools.combinations(("nth", "every", "chance_percent"), count):
             refused({**whole("Duplicate", "call"), **{name: GOOD[name] for name in chosen}}, *chosen)
 
 
-def test_the_first_call_where_no_other_is_named() -> None:
+def test_without_an_occurrence_a_fault_hits_the_first_call() -> None:
     plain = Fault(**whole("Duplicate", "call"))
     assert plain.nth == 1
     assert plain == Fault(**whole("Duplicate", "call"), nth=1)
@@ -175,7 +175,7 @@ def test_the_first_call_where_no_other_is_named() -> None:
     assert Fault(**whole("Crash", "process")).nth is None
 
 
-def test_nobody_is_cut_off_from_itself() -> None:
+def test_a_role_cannot_be_its_own_peer() -> None:
     refused({**whole("Reset", "network"), "peer": "till1"}, "peer", "role")
 
 
@@ -186,7 +186,7 @@ def test_numbers_are_kept_in_one_form() -> None:
     assert Fault(**{**whole("Pause", "process"), "at": "step:007@shop"}).at == "step:7@shop"
 
 
-def test_a_plan_of_anything_else() -> None:
+def test_a_plan_holds_nothing_but_faults() -> None:
     fault = Fault(**whole("Duplicate", "call"))
     for wrong in (None, 7, fault, "Duplicate", [None], [fault, "Crash"], {fault: 1}):
         with pytest.raises(PlanError, match=r"^'faults' must be "):
@@ -196,7 +196,7 @@ def test_a_plan_of_anything_else() -> None:
             Plan((), wrong)  # type: ignore[arg-type]
 
 
-def test_one_number_of_times() -> None:
+def test_lost_messages_of_a_plan_have_one_number_of_times() -> None:
     first = Fault(kind="Drop", message="PYTHON_CALL", times=2)
     with pytest.raises(PlanError, match=r"^'times' must be the same .* got 2 and 3$"):
         Plan((first, Fault(kind="Drop", message="SCRIPT_CALL", times=3)))
@@ -206,7 +206,7 @@ def test_one_number_of_times() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "holds"), [(None, "a", False), ("a", None, False), ("a", "a", False), ("a", "b", True)]
 )
-def test_one_delay_of_a_message_for_each_role(one: str | None, other: str | None, holds: bool) -> None:
+def test_a_message_has_one_delay_for_each_role(one: str | None, other: str | None, holds: bool) -> None:
     pair = tuple(Fault(kind="Delay", message="PYTHON_CALL", seconds=1, role=role) for role in (one, other))
     assert Plan((pair[0], replace(pair[1], message="SCRIPT_CALL")))
     if holds:
@@ -260,7 +260,7 @@ def test_equal_plans_and_only_they_are_equal() -> None:
     assert len({Plan((fault,)), Plan((Fault(**whole("Delay", "call")),)), Plan((fault, fault))}) == 2
 
 
-def test_frozen() -> None:
+def test_a_plan_is_frozen() -> None:
     fault = Fault(kind="Order", site="shop:pay", roles=["till2", "till1"], seconds=1)
     with pytest.raises(FrozenInstanceError):
         fault.seconds = 2.0  # type: ignore[misc]
@@ -303,7 +303,7 @@ def test_a_printed_plan_goes_through_a_shell(text: str) -> None:
         ("Crash role=ps at=up@ps; seed=1", f"unknown 'kind' 'seed=1', wanted one of {', '.join(KINDS)}"),
     ],
 )
-def test_refused_texts(text: str, line: str) -> None:
+def test_wrong_texts_are_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse(text)
     assert str(caught.value) == line
@@ -340,7 +340,7 @@ def test_refused_texts(text: str, line: str) -> None:
     ],
     ids=lambda value: value[:30],
 )
-def test_refused_json(text: str, line: str) -> None:
+def test_wrong_json_is_refused_in_one_line(text: str, line: str) -> None:
     with pytest.raises(PlanError) as caught:
         Plan.from_json(text)
     assert str(caught.value) == line
@@ -371,7 +371,7 @@ def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
     assert fault is None or Fault.from_dict(fault.to_dict()) == fault
 
 
-def test_faults_by_place() -> None:
+def test_faults_are_found_by_place() -> None:
     faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
     found = [Plan(faults).at(place) for place in ("call", "message", "process", "network")]
     assert [len(each) for each in found] == [6, 2, 2, 4]

@@ -13,7 +13,9 @@ from faults.testing.plan_marks import of_option, wanted
 from tests.support.suite_runs import Run, endings, suites
 
 FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request error=ValueError text='no sale'"
-NOT_FIRED = f"FAILED Failed: not fired: {FAULT.format('nth=2')} fired 0 times, wanted 1 (recorded calls of it: 1 by a)"
+NOT_FIRED = (
+    f"FAILED Failed: not fired: {FAULT.format('nth=2')} fired 0 times, wanted 1 (recorded calls of this site: 1 by a)"
+)
 # What does not pass in suites/hurting.py. A skipped test has no name there.
 ENDINGS = {
     "not_fired_in_unittest": NOT_FIRED,
@@ -61,7 +63,7 @@ def counted(result: pytest.RunResult) -> str:
 
 
 @pytest.mark.long
-def test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone(run: Run) -> None:
+def test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test(run: Run) -> None:
     result = run("hurting", "-rA")
     found = {name: re.sub(r"Timeout .*", "Timeout", how) for name, how in endings(result).items()}
     assert {name: how for name, how in found.items() if how != "PASSED"} == ENDINGS
@@ -73,7 +75,7 @@ def test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone(run: Run) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_plan_of_the_command_line_hurts_every_test_with_a_world(run: Run, workers: int) -> None:
+def test_a_plan_of_the_command_line_hits_every_test_with_a_world(run: Run, workers: int) -> None:
     result = run("hurting", "-k", "option", "-n", str(workers), "--faults-plan", FAULT.format("nth=1"))
     result.assert_outcomes(passed=5)
     assert result.ret == pytest.ExitCode.OK
@@ -84,7 +86,7 @@ def test_a_plan_of_the_command_line_hurts_every_test_with_a_world(run: Run, work
 @pytest.mark.parametrize(
     ("plan", "ran", "why"),
     [
-        (FAULT.format("nth=99"), "1 test", f"in no test was it seen to fire: {FAULT.format('nth=99')}"),
+        (FAULT.format("nth=99"), "1 test", f"fired in no test: {FAULT.format('nth=99')}"),
         (
             "Drop message=RREF_USER_DELETE times=1",
             "0 tests",
@@ -97,9 +99,7 @@ def test_a_plan_of_the_command_line_hurts_every_test_with_a_world(run: Run, work
         ),
     ],
 )
-def test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass(
-    run: Run, plan: str, ran: str, why: str
-) -> None:
+def test_a_run_in_which_a_plan_of_the_command_line_never_fired_fails(run: Run, plan: str, ran: str, why: str) -> None:
     result = run("hurting", "-k", "option_without", "--faults-plan", plan)
     result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -108,18 +108,18 @@ def test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass(
     assert any(line.startswith("faults: 1 test ran without it: ") for line in result.outlines) == (ran == "0 tests")
 
 
-def test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass(run: Run) -> None:
+def test_a_run_without_a_test_for_the_plan_of_the_command_line_fails(run: Run) -> None:
     result = run("plain", "--faults-plan", FAULT.format("nth=1"))
     result.assert_outcomes(passed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert "faults: 0 of 2 tests have a plan" in result.outlines
-    assert any("faults: the run was not hurt as asked" in line for line in result.outlines)
+    assert any("faults: the plan was not carried out" in line for line in result.outlines)
 
 
 def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> None:
     result = run("refused", "-rA")
     unknown = f"unknown 'kind' 'nonsense', wanted one of {', '.join(KINDS)}"
-    empty = "a plan without a fault hurts nothing: wanted at least one, got "
+    empty = "a plan without a fault does nothing: wanted at least one fault, got "
     one = "the plans of one test are joined: wanted one"
     wanted = {
         "no_fixture": unknown,
@@ -139,7 +139,7 @@ def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> No
         "a_number": 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT, got 7',
         "two_seeds": f"{one} seed, got 0 and 3",
         "unseen_and_not": f"{one} unseen, got False and True",
-        "no_truth": "a plan's mark: unseen must be True or False, got 'yes'",
+        "no_truth": "the mark plan: unseen must be True or False, got 'yes'",
     }
     found = {name: how.removeprefix("ERROR ").removeprefix("Misuse: ") for name, how in endings(result).items()}
     assert found == wanted
@@ -147,7 +147,9 @@ def test_marks_that_are_no_plan_are_refused_beside_every_fixture(run: Run) -> No
 
 
 @pytest.mark.parametrize(("message", "unseen"), [("RREF_USER_DELETE", True), ("RREF_FORK_REQUEST", False)])
-def test_a_test_vouches_for_its_own_messages_alone(pytester: pytest.Pytester, message: str, unseen: bool) -> None:
+def test_a_test_answers_only_for_messages_of_its_own_plan(
+    pytester: pytest.Pytester, message: str, unseen: bool
+) -> None:
     pytester.plugins.append("faults.pytest_plugin")
     mark = "@pytest.mark.plan('Drop message=RREF_USER_DELETE times=1', unseen=True)"
     item = pytester.getitem(f"import pytest\n{mark}\ndef test_func(): pass")
@@ -156,7 +158,7 @@ def test_a_test_vouches_for_its_own_messages_alone(pytester: pytest.Pytester, me
     assert found.unseen == unseen
 
 
-def test_several_options_of_a_run_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:
+def test_several_options_are_joined_to_one_plan(pytester: pytest.Pytester) -> None:
     pytester.plugins.append("faults.pytest_plugin")
     texts = ["seed=3; Drop message=RREF_USER_DELETE times=1", FAULT.format("nth=1")]
     both = Plan.parse("; ".join(texts))

@@ -48,14 +48,14 @@ def guardian_of(folder: Path) -> int:
     return int(only(folder, "fired").details["guardian"])
 
 
-def test_a_plan_of_nothing_does_nothing(tmp_path: Path) -> None:
+def test_an_empty_plan_fires_nothing(tmp_path: Path) -> None:
     with world(tmp_path, "seed=0") as started:
         started.call("a", plays.step)
         assert started.call("a", plays.call, "b")[0] == "b"
         assert story(tmp_path) == []
 
 
-def test_crash_of_another_at_a_step(tmp_path: Path) -> None:
+def test_a_crash_kills_another_role_at_a_step(tmp_path: Path) -> None:
     text = "Crash role=b at=step:2@a"
     with world(tmp_path, text) as started:
         started.call("a", plays.step, 1)
@@ -72,7 +72,7 @@ def test_crash_of_another_at_a_step(tmp_path: Path) -> None:
     assert 0 < effective["seconds"] < 5
 
 
-def test_crash_when_up(tmp_path: Path) -> None:
+def test_a_crash_kills_a_role_when_rpc_is_up(tmp_path: Path) -> None:
     with world(tmp_path, "Crash role=a at=up@b") as started:
         assert started.wait()["a"] == Killed(signal.SIGKILL)
     told = [event for _, event in story(tmp_path)]
@@ -88,19 +88,19 @@ def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:
     assert story(tmp_path) == [("a", "planned"), ("a", "fired")]
 
 
-def test_pause_of_another_for_so_long(tmp_path: Path) -> None:
+def test_a_pause_stops_another_role_for_its_seconds(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=0.7") as started:
         healthy = started.call("a", plays.call, "b")
         started.call("a", plays.step)
         assert guardian.is_stopped(started.pids["b"])  # before `a` goes on
         assert os.getsid(guardian_of(tmp_path)) == guardian_of(tmp_path)  # what ends `a`'s group does not end it
-        hurt = started.call("a", plays.call, "b")
+        paused = started.call("a", plays.call, "b")
         assert left_after({guardian_of(tmp_path)}, 10) == set()
         assert not guardian.is_stopped(started.pids["b"])
         healed = started.call("a", plays.call, "b")
         started.wait()
-    assert [who for who, _ in (healthy, hurt, healed)] == ["b", "b", "b"]
-    assert healthy[1] < 0.35 < hurt[1]
+    assert [who for who, _ in (healthy, paused, healed)] == ["b", "b", "b"]
+    assert healthy[1] < 0.35 < paused[1]
     assert healed[1] < 0.35
     assert story(tmp_path) == [("a", "planned"), ("a", "fired"), ("a", "effective"), ("a", "resumed")]
     resumed = only(tmp_path, "resumed").details
@@ -108,7 +108,7 @@ def test_pause_of_another_for_so_long(tmp_path: Path) -> None:
     assert 0.7 <= resumed["seconds"] < 5
 
 
-def test_a_role_that_pauses_itself(tmp_path: Path) -> None:
+def test_a_role_can_pause_itself(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=a at=step:1@a seconds=0.4") as started:
         assert started.call("a", plays.timed_step, 1) >= 0.4
         assert started.call("a", plays.timed_step, 1) < 0.4  # once
@@ -141,7 +141,7 @@ def test_leaving_continues_at_once_and_fires_no_more(tmp_path: Path) -> None:
     assert [event for _, event in story(tmp_path)].count("fired") == 1
 
 
-def test_leaving_continues_also_when_the_guardian_was_killed(tmp_path: Path) -> None:
+def test_leaving_continues_a_role_even_if_the_guardian_was_killed(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
         started.call("a", plays.step, 1)
         os.kill(guardian_of(tmp_path), signal.SIGKILL)
@@ -151,7 +151,7 @@ def test_leaving_continues_also_when_the_guardian_was_killed(tmp_path: Path) -> 
         assert not guardian.is_stopped(started.pids["b"])
 
 
-def test_who_fired_is_killed_and_the_other_goes_on(tmp_path: Path) -> None:
+def test_a_paused_role_goes_on_when_the_role_that_fired_is_killed(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
         with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
             started.call("a", plays.call_and_kill_oneself)
@@ -207,36 +207,36 @@ class TestCannotFire:
         line = {**json.loads((folder / "b.jsonl").read_text()), **changes}
         (folder / "b.jsonl").write_text(json.dumps(line) + "\n")
 
-    def test_without_a_ledger(self, tmp_path: Path) -> None:
+    def test_a_role_without_a_ledger_cannot_be_hit(self, tmp_path: Path) -> None:
         wanted = "b has no process here: it has no ledger that says how it started"
         assert self.fire(tmp_path) == wanted
 
-    def test_with_a_torn_ledger(self, tmp_path: Path) -> None:
+    def test_a_role_with_a_torn_ledger_cannot_be_hit(self, tmp_path: Path) -> None:
         (tmp_path / "b.jsonl").write_text('{"event": "sta')
         assert self.fire(tmp_path, "Pause role=b at=up@a seconds=1").endswith("no ledger that says how it started")
 
-    def test_on_another_machine(self, tmp_path: Path) -> None:
+    def test_a_role_on_another_machine_cannot_be_hit(self, tmp_path: Path) -> None:
         self.start(tmp_path, boot="another")
         assert self.fire(tmp_path) == "b runs on another machine"
 
     @pytest.mark.parametrize("reaped", [True, False])
-    def test_a_process_that_is_gone(self, tmp_path: Path, reaped: bool) -> None:
-        with subprocess.Popen(["true"]) as gone:
-            handle = os.pidfd_open(gone.pid)
+    def test_a_process_that_has_ended_cannot_be_hit(self, tmp_path: Path, reaped: bool) -> None:
+        with subprocess.Popen(["true"]) as ended:
+            handle = os.pidfd_open(ended.pid)
             select.select([handle], [], [], 10)
             os.close(handle)
             if reaped:
-                gone.wait(10)
-            self.start(tmp_path, pid=gone.pid)
-            assert self.fire(tmp_path) == f"b, process {gone.pid}, is gone already"
+                ended.wait(10)
+            self.start(tmp_path, pid=ended.pid)
+            assert self.fire(tmp_path) == f"b, process {ended.pid}, has ended already"
 
-    def test_a_number_that_another_process_has_now(self, tmp_path: Path) -> None:
+    def test_a_process_that_reuses_an_id_is_not_hit(self, tmp_path: Path) -> None:
         """It started after the ledger did; the control: the same process, and a ledger that is younger."""
         earlier = time.monotonic() - 3600
         with subprocess.Popen(["sleep", "1000"]) as innocent:
             try:
                 self.start(tmp_path, pid=innocent.pid, time=earlier)
-                assert self.fire(tmp_path) == f"b, process {innocent.pid}, is gone already"
+                assert self.fire(tmp_path) == f"b, process {innocent.pid}, has ended already"
                 assert innocent.poll() is None
                 with pytest.raises(AssertionError):
                     self.fire_again(tmp_path / "control", innocent.pid)
@@ -269,7 +269,7 @@ def test_the_last_process_that_opened_a_ledger_is_the_role(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("world", ["tcp://here:1", "tcp://here:2"])
-def test_of_two_worlds_at_once_a_role_hurts_its_own(world: str, tmp_path: Path) -> None:
+def test_a_role_hits_the_role_of_its_own_world(world: str, tmp_path: Path) -> None:
     """Whoever has started last."""
     Ledger(tmp_path, "b").close()
     plain = json.loads((tmp_path / "b.jsonl").read_text())

@@ -29,7 +29,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def hurt(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Judgement]:
+def run_under(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Judgement]:
     """Run a copy of a program under a plan, as the command line does."""
     copy = str(shutil.copy(PROGRAMS / f"{program}.py", place))
     command = [sys.executable, *shlex.split(COMMANDS[program].format(shlex.quote(copy)))]
@@ -38,13 +38,13 @@ def hurt(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Ju
 
 @pytest.mark.parametrize("program", COMMANDS)
 def test_a_healthy_program_returns(program: str, tmp_path: Path) -> None:
-    run, judgement = hurt(program, "seed=0", tmp_path, deadline=150)
+    run, judgement = run_under(program, "seed=0", tmp_path, deadline=150)
     assert judgement.verdict == "returned", f"{judgement}\n{run.timeline}"
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.program}-{row.plan}")
 def test_the_verdict_is_the_one_that_was_written_down(row: Expected, tmp_path: Path) -> None:
-    run, judgement = hurt(row.program, row.plan, tmp_path, row.deadline)
+    run, judgement = run_under(row.program, row.plan, tmp_path, row.deadline)
     assert judgement.verdict == row.verdict, f"{row.plan}\n{row.reason}\n{judgement}\n{run.timeline}"
     if row.verdict == "hung":
         assert run.timeline.of("fired"), f"it was only slow\n{judgement}\n{run.timeline}"

@@ -28,7 +28,7 @@ def seconds(result: pytest.RunResult, test: str) -> float:
 
 
 @pytest.mark.long
-def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> None:
+def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> None:
     result = run("leaking", "--faults-leaks=all")
     result.assert_outcomes(passed=31, errors=16)
     rref = ["b keeps num_owner_rrefs=1, was 0", "b keeps num_forks=1, was 0"]
@@ -68,7 +68,7 @@ def test_each_kind_of_leak_is_named_and_what_is_given_back_is_none(run: Run) -> 
     ("arguments", "held"),
     [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],
 )
-def test_who_is_held_to_what_it_leaves(run: Run, arguments: list[str], held: list[str]) -> None:
+def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: list[str], held: list[str]) -> None:
     """Of two that leave something, one with a fixture. ``all`` is shown above."""
     result = run("asking", *arguments)
     result.assert_outcomes(passed=2, errors=len(held))
@@ -91,7 +91,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     assert all(re.match(r" *\d+\.\d{4}  [ab]  \w+", line) for line in timeline)
     assert any(re.search(r"  b  fired  .* fault=0 kind=Raise", line) for line in timeline)
     unfired = fault.replace("nth=1", "nth=7")
-    calls = "(recorded calls of it: 1 by a)"
+    calls = "(recorded calls of this site: 1 by a)"
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
     assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
     assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
@@ -119,7 +119,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
         (["--faults-plan", "Frob x=1"], "ERROR: --faults-plan: unknown 'kind' 'Frob', wanted one of Delay, Raise, *"),
         (
             ["--faults-plan", ""],
-            "ERROR: --faults-plan: a plan without a fault hurts nothing: wanted at least one, got ''",
+            "ERROR: --faults-plan: a plan without a fault does nothing: wanted at least one fault, got ''",
         ),
         (
             ["--faults-seed", "-1"],
@@ -130,13 +130,13 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
         (["-o", "faults_leaks=some"], "ERROR: faults_leaks must be one of all, fixtures, off, got 'some'"),
     ],
 )
-def test_options_that_mean_nothing(run: Run, arguments: list[str], message: str) -> None:
+def test_impossible_options_are_refused_in_one_line(run: Run, arguments: list[str], message: str) -> None:
     result = run("plain", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([message])
 
 
-def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) -> None:
+def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -> None:
     result = run("misused")
     no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
     wanted = {
@@ -146,8 +146,8 @@ def test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line(run: Run) ->
         "no_plan": no_plan,
         "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
         "no_text": f"{no_plan}, got 7",
-        "unknown_option": "a plan's mark takes unseen and activate, got unsen",
-        "unknown_leak": "a test leaves some of processes, threads, descriptors, memory, files, rrefs, contexts, "
+        "unknown_option": "the mark plan takes unseen and activate, got unsen",
+        "unknown_leak": "the mark leaves takes processes, threads, descriptors, memory, files, rrefs, contexts, "
         "got process",
         "roles_that_cannot_be[world0]": "role names must differ, got a, a",
     }
@@ -186,7 +186,7 @@ def test_the_seed_decides_what_hypothesis_draws(run: Run) -> None:
 
 
 @pytest.mark.long
-def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None:
+def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> None:
     blocks = re.findall(r"```python\n# (\w+\.py).*\n((?s:.*?))```", (ROOT / "docs" / "pytest.md").read_text())
     assert [name for name, _ in blocks] == ["conftest.py", "shop.py", "test_shop.py"]
     for name, content in blocks:
@@ -195,7 +195,7 @@ def test_the_examples_of_the_manual(run: Run, pytester: pytest.Pytester) -> None
 
 
 @pytest.mark.long
-def test_in_two_workers_of_xdist_with_a_plan_of_the_command_line(run: Run) -> None:
+def test_a_plan_of_the_command_line_works_in_two_workers_of_xdist(run: Run) -> None:
     """It comes first: two tests have the answer that they want, and the one that waits for its own fault fails."""
     plan = "Delay site=tests.support.roles_plugin:double role=a nth=1 side=reply seconds=0.01"
     chosen = "wrong or not_fired or replaced or dies or fires"

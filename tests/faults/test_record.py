@@ -26,7 +26,7 @@ def stored(place: Path, **different: Any) -> Path:
     return place
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_a_written_run_is_read_back(tmp_path: Path) -> None:
     found = record.read(stored(tmp_path / "here").rename(tmp_path / "there"))
     assert (found.name, found.plan, found.ends, found.complete) == ("shop", PLAN, ENDS, True)
     assert (found.bound, found.seconds, found.start) == (2.0, 1.0, 11.0)
@@ -36,14 +36,14 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert found.ends["b"].returned
 
 
-def test_what_has_no_end_is_not_complete(tmp_path: Path) -> None:
+def test_a_run_without_its_record_is_not_complete(tmp_path: Path) -> None:
     (stored(tmp_path / "shop") / record.RUN).unlink()
     found = record.read(tmp_path / "shop")
     assert (found.name, found.plan, found.complete, dict(found.ends)) == ("shop", PLAN, False, {})
     assert found.timeline.roles == ("a",)
 
 
-def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_record_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     before = (stored(tmp_path) / record.RUN).read_text()
     with pytest.raises(TypeError):
         stored(tmp_path / "other", leaks=[object()])
@@ -51,7 +51,7 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (tmp_path / record.RUN).read_text() == before
 
 
-def test_who_reads_it_while_it_is_written_anew_reads_the_old_one(tmp_path: Path) -> None:
+def test_a_reader_during_a_rewrite_reads_the_old_record(tmp_path: Path) -> None:
     with (stored(tmp_path) / record.RUN).open() as reader:
         record.write(tmp_path, name="shop", ends={}, seconds=2.0)
         assert json.loads(reader.read())["seconds"] == 1.0
@@ -59,14 +59,14 @@ def test_who_reads_it_while_it_is_written_anew_reads_the_old_one(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"ends": 1}', '{"ends": {}, "odd": 1}', '{"name": "shop", "en'])
-def test_a_file_that_is_no_run(content: str, tmp_path: Path) -> None:
+def test_a_file_that_no_run_wrote_is_refused(content: str, tmp_path: Path) -> None:
     (stored(tmp_path) / record.RUN).write_text(content)
     with pytest.raises(RecordError, match=r"run\.json is not a run: ") as caught:
         record.read(tmp_path)
     assert "\n" not in str(caught.value)
 
 
-def test_folders_that_hold_no_run(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(RecordError, match="is not a run's folder: "):
             record.read(place)

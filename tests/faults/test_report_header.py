@@ -13,7 +13,7 @@ from faults.inject.network import network
 from faults.testing import report_header
 
 
-def test_it_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_header_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = conftest.pytest_report_header()
     assert first.startswith(f"torch {torch.__version__}, ")
     assert first.endswith("; transports uv, channels cma basic")

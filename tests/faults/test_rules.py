@@ -29,7 +29,7 @@ def lines(text: str, peer: str | None = None) -> list[str]:
         ("both", ['oifname "eth0" counter drop', 'iifname "eth0" counter drop']),
     ],
 )
-def test_a_partition_by_direction(direction: str, wanted: list[str]) -> None:
+def test_a_partition_drops_packets_by_direction(direction: str, wanted: list[str]) -> None:
     text = f"Partition role=a direction={direction}"
     assert lines(text) == wanted
     hooks = [line for line in put(text)[0].text.splitlines() if line.startswith("type")]
@@ -48,7 +48,7 @@ def test_a_partition_by_direction(direction: str, wanted: list[str]) -> None:
         (100.0, "counter drop"),
     ],
 )
-def test_a_share_of_the_packets(percent: float, wanted: str) -> None:
+def test_lossy_drops_a_share_of_the_packets(percent: float, wanted: str) -> None:
     fault = Fault(kind="Lossy", role="a", direction="out", percent=percent)
     assert f'oifname "eth0" {wanted}\n' in rules.put(0, fault, OWN, None)[0].text
 
@@ -72,7 +72,7 @@ def test_a_rate_has_room_for_packets(rate: int, burst: int, limit: int) -> None:
     assert words[6:] == ("tbf", "rate", f"{rate}kbit", "burst", str(burst), "limit", str(limit))
 
 
-def test_what_is_put_is_what_is_asked_and_lifted() -> None:
+def test_a_fault_is_put_asked_and_lifted_under_one_name() -> None:
     fault = Fault.parse("Lossy role=a direction=in percent=1")
     assert rules.put(3, fault, OWN, None)[0].text.startswith("table inet fault_3 {\n")
     assert rules.ask(3, fault).words == ("nft", "-j", "list", "table", "inet", "fault_3")
@@ -85,7 +85,7 @@ def rule(packets: int, count: int) -> dict[str, object]:
     return {"rule": {"expr": [{"match": {}}, {"counter": {"packets": packets, "bytes": count}}, {"drop": None}]}}
 
 
-def test_receipts() -> None:
+def test_a_receipt_sums_the_counters() -> None:
     fault = Fault.parse("Partition role=a direction=both")
     said = {"nftables": [{"metainfo": {}}, {"chain": {}}, rule(2, 120), rule(0, 0), rule(1, 60)]}
     assert rules.receipt(fault, json.dumps(said)) == {"packets": 3, "bytes": 180}
@@ -100,7 +100,7 @@ def test_a_shaper_that_hindered_nobody_has_no_receipt() -> None:
     assert rules.receipt(fault, json.dumps([other, {**shaper, "overlimits": 0}])) == {}
 
 
-def test_cables() -> None:
+def test_each_namespace_has_a_cable_to_the_switch() -> None:
     text = rules.cables(["/x", "/y"]).text
     assert "link add port1 type veth peer name eth0 netns /x\n" in text
     assert "link add port2 type veth peer name eth0 netns /y\n" in text

@@ -131,7 +131,7 @@ def network_that_cannot_be_made(place: Path) -> None:
     ],
     ids=["no-command", "no-program", "no-argument", "no-world", "no-network"],
 )
-def test_nothing_is_lost_where_nothing_can_start(
+def test_a_run_that_cannot_start_loses_nothing(
     start: Callable[[Path], object], error: type[Exception], tmp_path: Path
 ) -> None:
     before = stored(tmp_path)
@@ -173,7 +173,7 @@ def test_a_file_beside_a_runs_own_is_never_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ps.log", "worker1.stacks", "rendezvous", "network.json"])
-def test_what_has_the_name_of_a_worlds_file_is_never_removed(
+def test_a_users_file_with_the_name_of_a_worlds_file_is_never_removed(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nor is any file of a run written beside it."""
@@ -219,7 +219,7 @@ def test_the_networks_ledger_is_no_begun_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("made", "why"), [("fifo", "is a file"), ("loop", "is a loop of links|File exists")])
-def test_what_can_be_no_folder_is_one_line(
+def test_an_impossible_folder_is_refused_in_one_line(
     made: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     os.mkfifo(tmp_path / "fifo")

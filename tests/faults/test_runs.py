@@ -52,9 +52,9 @@ RUNS = [
     (plays.mortal, LOST, "wrong", "till was killed by SIGKILL"),
     (plays.untidy, "seed=0", "leaked", "sleep 1000 still runs"),
     (plays.forgetful, DELAY, "leaked", "till: num_autograd_contexts=1"),
-    (plays.careful, LOST.replace("nth=2", "nth=4"), "not fired", "(recorded calls of it: 3 by till)"),
+    (plays.careful, LOST.replace("nth=2", "nth=4"), "not fired", "(recorded calls of this site: 3 by till)"),
     (plays.careful, LOST.replace("role=till", "role=shop"), "not fired", "shop nth=2 side=request fired 0 times"),
-    (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of it: none)"),
+    (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of this site: none)"),
     (plays.careful, "Crash role=shop at=step:9@till", "not fired", "fired 0 times, wanted 1"),
 ]
 
@@ -68,7 +68,7 @@ def moved(place: Path) -> Path:
 
 
 @pytest.mark.parametrize(("till", "plan", "verdict", "said"), RUNS, ids=lambda value: getattr(value, "__name__", None))
-def test_every_verdict(
+def test_each_run_and_its_check_have_the_same_verdict(
     till: Callable[[], object],
     plan: str,
     verdict: str,
@@ -88,7 +88,7 @@ def test_every_verdict(
 
 
 @pytest.mark.long
-def test_who_waits_for_ever_hangs(tmp_path: Path) -> None:
+def test_a_role_that_waits_forever_hangs(tmp_path: Path) -> None:
     """A careful till ends under the same plan and deadline: above."""
     begun = time.monotonic()
     _, judgement = played(plays.stubborn, LOST, tmp_path, deadline=3)
@@ -112,7 +112,7 @@ def test_no_role_is_given_up_within_the_bound(tmp_path: Path, monkeypatch: pytes
 
 
 class TestUnknown:
-    def test_without_its_end(self, tmp_path: Path) -> None:
+    def test_a_run_without_its_end_is_unknown(self, tmp_path: Path) -> None:
         played(plays.careful, DELAY, tmp_path)
         (tmp_path / record.RUN).unlink()
         judgement = judge(record.read(tmp_path))
@@ -120,26 +120,26 @@ class TestUnknown:
         marks = {check.name: check.holds for check in judgement.checks}
         assert marks.pop("fired") is marks.pop("effect") is True  # this much the ledgers tell
         assert set(marks.values()) == {None}
-        assert "by the ledgers shop, till shut RPC down, nobody did not" in str(judgement)
+        assert "according to the ledgers shop, till shut RPC down, no role did not" in str(judgement)
 
-    def test_with_a_torn_line(self, tmp_path: Path) -> None:
+    def test_a_run_with_a_torn_line_is_unknown(self, tmp_path: Path) -> None:
         _, whole = played(plays.careful, DELAY, tmp_path)
         ledger = tmp_path / "shop.jsonl"
         os.truncate(ledger, ledger.stat().st_size - 5)
         judgement = judge(record.read(tmp_path))
         assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
-        assert "shop: 1 torn" in str(judgement)
+        assert "shop: torn lines: 1" in str(judgement)
 
-    def test_without_the_ledger_of_who_fired(self, tmp_path: Path) -> None:
+    def test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown(self, tmp_path: Path) -> None:
         """Not 'not fired': that is what nobody can know."""
         _, whole = played(plays.careful, DELAY, tmp_path)
         (tmp_path / "shop.jsonl").unlink()
         judgement = judge(record.read(tmp_path))
         assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
-        assert "shop: none" in str(judgement)
+        assert "shop: no ledger" in str(judgement)
 
 
-def test_what_is_left_is_ended(tmp_path: Path) -> None:
+def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None:
     """And nothing else that this process has started."""
     before = children_of(os.getpid())
     found, _ = played(plays.untidy, "seed=0", tmp_path)
@@ -174,7 +174,7 @@ def test_shared_memory_of_another_user_is_no_leak(tmp_path: Path) -> None:
         ("till.jsonl", '{"event": "failed", "time": 1, "why": "it"}'),
     ],
 )
-def test_what_no_run_writes_is_refused_in_a_line(
+def test_a_record_that_no_run_writes_is_refused_in_one_line(
     file: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "plan.json").write_text(Plan.parse(f"{LOST}; Pause role=till at=up@till seconds=1").to_json())

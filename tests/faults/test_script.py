@@ -51,7 +51,7 @@ def own(name: str, place: Path) -> str:
         (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "clean error"),
     ],
 )
-def test_spawned_processes(
+def test_spawned_processes_run_under_a_plan(
     plan: str, said: list[str], verdict: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     command = [sys.executable, own("shop.py", tmp_path)]
@@ -65,7 +65,7 @@ def test_spawned_processes(
 
 
 @pytest.mark.long
-def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path)]
     plan = Plan.parse("Duplicate site=__main__:greet role=worker1 nth=2")
     _, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=20)
@@ -85,7 +85,9 @@ def test_torchrun(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
     ],
 )
-def test_an_error_that_nobody_has_to_expect(how: str, fault: str, verdict: str, said: str, tmp_path: Path) -> None:
+def test_an_error_that_does_not_come_from_the_plan_is_wrong(
+    how: str, fault: str, verdict: str, said: str, tmp_path: Path
+) -> None:
     """A program that finds its own result wrong, in whichever of its processes, has not ended cleanly."""
     command = [sys.executable, own("strict.py", tmp_path), how]
     _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
@@ -118,7 +120,7 @@ REFUSED = "Drop message=PYTHON_CALL role=till times=1"
         ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", ("Returned", "Returned")),
     ],
 )
-def test_processes_whose_exit_codes_nobody_reads(
+def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     how: str, plan: str, verdict: str, ends: tuple[str, str], tmp_path: Path
 ) -> None:
     """The command's status is 0 in each; the roles' own ledgers tell what became of them."""
@@ -152,7 +154,7 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
     assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
     assert found.ends[COMMAND].returned
     assert (found.ends["till"].text if end else "") == end
-    assert ("till: none" in str(judgement)) == (how == "unreached")
+    assert ("till: no ledger" in str(judgement)) == (how == "unreached")
 
 
 @pytest.mark.long
@@ -169,7 +171,7 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
         ("ranks.py", "wrong", "wrong", "till raised AssertionError: 2"),
     ],
 )
-def test_how_programs_start_and_end_their_processes(
+def test_programs_may_start_and_end_their_processes_in_many_ways(
     program: str, how: str, verdict: str, said: str, tmp_path: Path
 ) -> None:
     """By a launcher without torch, by signals, by classes of their own; two worlds at once, of which one lingers."""
@@ -180,7 +182,7 @@ def test_how_programs_start_and_end_their_processes(
 
 
 @pytest.mark.long
-def test_a_program_that_begins_anew_takes_as_long_as_it_takes(tmp_path: Path) -> None:
+def test_a_program_that_recovers_has_no_bound(tmp_path: Path) -> None:
     """The second world has too few calls to be hurt, and works on beyond the bound."""
     command = [sys.executable, own("launched.py", tmp_path), "again"]
     plan = Plan.parse("Raise site=__main__:pay role=till nth=4 side=request")
@@ -190,7 +192,7 @@ def test_a_program_that_begins_anew_takes_as_long_as_it_takes(tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_a_role_that_is_killed_by_nobody_in_the_plan_is_told(tmp_path: Path) -> None:
+def test_an_unplanned_kill_of_a_role_is_reported(tmp_path: Path) -> None:
     text = (
         "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"
         "import stall; f = m.get_context('fork');"
@@ -223,12 +225,12 @@ def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -
         ("import threading; threading.Event().wait()", "hung", "was overdue after 2 s"),
     ],
 )
-def test_ends(text: str, verdict: str, end: str, tmp_path: Path) -> None:
+def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_path: Path) -> None:
     assert python(text, tmp_path, deadline=2) == (verdict, end, [])
 
 
 @pytest.mark.long
-def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
+def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> None:
     text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"
     verdict, _, left = python(text.format(True), tmp_path)
     assert verdict == "leaked"
@@ -239,7 +241,7 @@ def test_what_it_leaves_is_found_and_ended(tmp_path: Path) -> None:
     assert python(text.format(False), tmp_path)[0] == "leaked"
 
 
-def test_what_a_killed_role_has_started_has_longer_to_end_by_itself(tmp_path: Path) -> None:
+def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
     """As a DataLoader's workers do, which ask every 5 s whether who has started them is there."""
     ledger = Ledger(tmp_path, "till")
     assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
@@ -256,12 +258,12 @@ def test_what_a_killed_role_has_started_has_longer_to_end_by_itself(tmp_path: Pa
         assert left(_grace(tmp_path)) == []
 
 
-def test_a_plan_that_nobody_carries_out(tmp_path: Path) -> None:
+def test_a_plan_for_a_program_without_rpc_is_unknown(tmp_path: Path) -> None:
     """Without RPC nothing fires; nobody can tell whether the plan has reached the program."""
     assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "unknown"
 
 
-def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder, its own PYTHONPATH, and its own sitecustomize; nothing comes before its own modules."""
     (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -275,7 +277,7 @@ def test_what_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert python(text, tmp_path / "run") == ("unknown", "returned", [])
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_a_script_that_cannot_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PlanError, match="file is a file: wanted a folder for the run"):
         python("", tmp_path / "file")

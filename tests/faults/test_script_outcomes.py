@@ -61,23 +61,23 @@ def end(*events: list[Event], **known: Any) -> tuple[str, str]:
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(event.event for event in value),
 )
-def test_a_role_beside_another_that_shut_rpc_down_for_all(events: list[Event], kind: str) -> None:
+def test_a_role_that_misses_a_shutdown_of_all_has_vanished(events: list[Event], kind: str) -> None:
     assert end(events, OTHER)[0] == kind
 
 
 @pytest.mark.parametrize("other", [life("shop", "up", "exit", pid=9), life("shop", *WHOLE, pid=9, **RUDE)])
-def test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough(other: list[Event]) -> None:
+def test_without_a_shutdown_of_all_any_orderly_end_is_enough(other: list[Event]) -> None:
     assert end(life("till", "up", "exit"), other)[0] == "Returned"
     assert end(life("till", "up"), other)[0] == "Killed"
     assert end(life("till", "up"), other, asked={1})[0] == "Returned"
 
 
-def test_who_could_not_become_another_program_has_not_ended_by_that() -> None:
+def test_a_process_that_could_not_become_another_program_has_not_ended() -> None:
     assert end(life("till", *WHOLE, "stayed"))[0] == "Killed"
     assert end(life("till", *WHOLE, "stayed", "exit"))[0] == "Returned"
 
 
-def test_who_is_ended_by_its_own_program_has_not_ended_by_itself() -> None:
+def test_a_role_ended_by_its_own_program_has_not_ended_by_itself() -> None:
     assert end(life("till", "up"), OTHER, asked={1}) == ("Ended", "was ended by its own program")
     assert end(life("till", "up", "shutdown"), OTHER, asked={1})[0] == "Ended"
     assert end(life("till", "up", "shutdown", "left"), OTHER, asked={1})[0] == "Returned"
@@ -86,10 +86,10 @@ def test_who_is_ended_by_its_own_program_has_not_ended_by_itself() -> None:
 
 CALL = {"site": "shop:pay", "nth": 1}
 HURT = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
-STUCK = ("Stuck", "was ended by its own program in a call that the plan had hurt")
+STUCK = ("Stuck", "was ended by its own program during a call that a fault had hit")
 
 
-def test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned() -> None:
+def test_a_role_ended_in_a_call_with_a_fault_has_not_returned() -> None:
     """Nobody shuts RPC down where everybody hangs."""
     assert end(life("till", "up", "invoke", **HURT), asked={1}) == STUCK
     assert end(life("till", "up", "invoke", **HURT), OTHER, asked={1}) == STUCK
@@ -103,7 +103,7 @@ def test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned() -> Non
     assert end(life("till", "up", "invoke", "exit", **HURT))[0] == "Returned"  # of its own accord
 
 
-def test_who_leaves_within_a_handler_leaves_for_that_error() -> None:
+def test_a_status_within_a_handler_comes_from_the_handled_error() -> None:
     """Though nobody has written down yet how its last call ended."""
     causes = [{"bases": ["RuntimeError"], "text": "eof"}]
     events = (*life("till", "up", "exit", exit={"status": 0, "causes": causes}), *OTHER)
@@ -111,7 +111,7 @@ def test_who_leaves_within_a_handler_leaves_for_that_error() -> None:
     assert (found.kind, [each.text for each in found.causes]) == ("Vanished", ["eof"])
 
 
-def test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error() -> None:
+def test_status_0_while_an_error_passes_comes_from_that_error() -> None:
     """As in ``finally: os._exit(0)``; in an `except` block it has made up for the error."""
     causes = [{"bases": ["ValueError"], "text": "wrong sum"}]
     ends = []
@@ -123,7 +123,7 @@ def test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error() ->
     assert [[piece.text for piece in each.causes] for each in ends] == [[], ["wrong sum"], ["wrong sum"]]
 
 
-def test_whether_an_error_was_handled_is_unknown_where_nobody_can_tell() -> None:
+def test_an_error_that_may_have_been_handled_is_kept() -> None:
     causes = [{"bases": ["ValueError"], "text": "wrong sum"}]
     for handled, verdict in ((None, "unknown"), (True, "returned"), (False, "wrong")):
         told = {"status": 0, "final": True, "causes": causes, "handled": handled}
@@ -155,7 +155,7 @@ def test_the_status_of_the_process_counts_more_than_what_python_said(said: int |
     assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind
 
 
-def test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal() -> None:
+def test_a_process_without_a_status_was_killed_by_a_signal() -> None:
     """In another handler of `atexit`, in a destructor. Not where something else explains it."""
     mine = life("till", *WHOLE, pid=4)
     assert end(mine, OTHER, silent={4}) == ("Killed", "was killed by a signal while Python ended")
@@ -183,16 +183,18 @@ class TestTwoWorldsAtOnce:
         ("events", "kind"),
         [(("up", "exit"), "Vanished"), (("up", "shutdown"), "Killed"), (("up", "raised", "exit"), "Raised")],
     )
-    def test_one_that_is_lost_is_told_though_the_other_is_well(self, events: tuple[str, ...], kind: str) -> None:
+    def test_a_lost_process_counts_even_if_another_of_its_role_is_well(
+        self, events: tuple[str, ...], kind: str
+    ) -> None:
         lost = life("till", *events, pid=4, at=0.5, raised={"bases": ["OSError"], "error": "OSError: no"})
         assert end([*self.FIRST, *life("shop", *WHOLE, pid=3, at=0.5), *lost])[0] == kind
 
-    def test_what_does_not_say_who_wrote_it_is_of_the_latest_start(self) -> None:
+    def test_an_event_without_a_process_belongs_to_the_latest_start(self) -> None:
         """A ledger of an earlier version."""
         old = [replace(event, process=0) for event in (*life("till", "up", "exit"), *life("till", "up", at=20, pid=2))]
         assert [len(each.events) for each in lives(Timeline(tuple(old), {}, ("till",)))] == [3, 2]
 
-    def test_what_a_forked_child_writes_is_of_no_life(self) -> None:
+    def test_an_event_of_a_forked_child_belongs_to_no_life(self) -> None:
         child = Event("till", "shutdown", 1.5, {}, 77)
         assert end([*life("shop", *WHOLE, pid=1), *life("till", "up", "exit", pid=2), child])[0] == "Vanished"
 
@@ -203,14 +205,14 @@ class TestTwoWorldsAtOnce:
             {"start": {"world": "tcp://here:1"}},
         ],
     )
-    def test_who_shuts_down_for_all_of_another_world_is_not_missed(self, known: dict[str, Any]) -> None:
+    def test_a_shutdown_in_another_world_does_not_count(self, known: dict[str, Any]) -> None:
         """Told by the names of its world, or by where it meets."""
         other = life("shop", *WHOLE, pid=9, up={"workers": ["shop", "till"]}, start={"world": "tcp://here:2"})
         mine = life("shop", "up", "exit", pid=3, **known)
         assert end(life("till", "up", "exit", pid=4, **known), [] if "up" in known else mine, other)[0] == "Returned"
         assert end(life("till", "up", "exit", pid=4), other)[0] == "Vanished"  # it may be of that one
 
-    def test_a_death_that_nobody_planned_is_wrong_beside_one_that_was(self) -> None:
+    def test_an_unplanned_death_is_wrong_beside_a_planned_one(self) -> None:
         plan, fired = Plan.parse("Crash role=till at=up@till"), {"fault": 0, "kind": "Crash", "pid": 2}
         for pid, verdict in ((2, "clean error"), (4, "wrong")):
             events = (
@@ -222,7 +224,7 @@ class TestTwoWorldsAtOnce:
             run = Run("till", plan, timeline, fates(timeline), bound=60.0, seconds=60.0, lives=of_lives(timeline))
             assert judge(replace(run, ends={**run.ends, COMMAND: End("Returned", "returned", 8.0)})).verdict == verdict
 
-    def test_a_death_that_nobody_planned_is_worse_than_one_that_was(self) -> None:
+    def test_an_unplanned_death_is_worse_than_a_planned_one(self) -> None:
         fired = Event("shop", "fired", 1.5, {}, 1)
         dead = [*life("till", "up", pid=4, at=-5), *life("till", "up", pid=2)]
         for planned, worst in ((2, 4), (4, 2)):
@@ -230,12 +232,12 @@ class TestTwoWorldsAtOnce:
             assert fates(Timeline((*dead, crash), {}, ("till",)))["till"].process == worst
 
 
-def test_who_is_interrupted_from_outside_has_not_ended_by_itself() -> None:
+def test_a_role_interrupted_from_outside_has_not_ended_by_itself() -> None:
     """By SIGINT, which ends a process in order, with a status or without."""
     assert end(life("till", "up", "interrupted", "exit"), OTHER) == ("Ended", "was ended by its own program")
     assert end(life("till", "up", "interrupted", "exit", exit={"status": 1}))[0] == "Returned"
 
 
-def test_the_end_of_who_is_ended_is_when_it_was_asked_to() -> None:
+def test_a_role_ended_by_its_program_ends_when_it_was_asked_to() -> None:
     timeline = Timeline(tuple(life("till", "up")), {}, ("till",), 100.0)
     assert fates(timeline, Known({1: 150.0}))["till"].time == 150.0

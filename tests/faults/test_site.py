@@ -60,17 +60,17 @@ class Reference:
         (torch.Tensor.add, "torch._C:TensorBase.add"),
     ],
 )
-def test_name(called: Any, site: str) -> None:
+def test_a_function_has_its_module_and_qualified_name(called: Any, site: str) -> None:
     assert name_of(called) == site
     assert sites_of(called, (), {}) == (site,)
 
 
 @pytest.mark.parametrize("proxy", [rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution])
-def test_a_proxys_call_is_one_of_the_method(proxy: Any) -> None:
+def test_a_call_through_a_proxy_belongs_to_the_method(proxy: Any) -> None:
     assert sites_of(proxy, (Reference(), "method", (shop.function,), {}), {}) == (f"{HERE}Till.method",)
 
 
-def test_a_function_that_is_handed_on_is_called_too() -> None:
+def test_a_call_with_a_function_as_argument_belongs_to_both() -> None:
     both = (f"{HERE}_call_method", f"{HERE}Till.method")
     assert sites_of(shop._call_method, (shop.Till.method, 1), {}) == both
     assert sites_of(shop._call_method, (1,), {"method": shop.Till.method}) == both

@@ -52,7 +52,9 @@ class TestPytest:
 
     @pytest.mark.parametrize("command", ["pytest", "python -m pytest"])
     @pytest.mark.parametrize("name", THEIRS)
-    def test_their_tests_run_without_the_plugin(self, name: str, command: str, pytester: pytest.Pytester) -> None:
+    def test_tests_beside_a_hiding_module_run_without_the_plugin(
+        self, name: str, command: str, pytester: pytest.Pytester
+    ) -> None:
         # Of the two only `python -m` puts the current folder on Python's path; pytester itself always does.
         words = [sys.executable, *(["-P"] if command == "pytest" else []), "-m", "pytest", "-p", "no:cacheprovider"]
         file = theirs(pytester.path, name)
@@ -63,7 +65,7 @@ class TestPytest:
         said = f"torch-rpc-reference: its pytest plugin is not used: {file} hides the package `{name}`"
         assert done.stderr.splitlines() == [f"{said} of torch-rpc-reference"]
 
-    def test_a_module_of_a_folder_of_tests_is_named_where_they_fail(self, pytester: pytest.Pytester) -> None:
+    def test_a_hiding_module_beside_tests_is_named_if_they_fail(self, pytester: pytest.Pytester) -> None:
         (pytester.path / "unit").mkdir()
         file = theirs(pytester.path / "unit", "faults")
         (pytester.path / "unit" / "test_theirs.py").write_text("from faults import HERE\n")
@@ -154,7 +156,7 @@ def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
     assert [each for each in sorted(tmp_path.rglob("*")) if "__pycache__" not in each.parts] == before
 
 
-def test_what_is_said_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_message_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> None:
     """A folder's name may be anything, such as a verdict on a line of its own."""
     say("\x1b[31m\nverdict: equal\udcff" + "x" * 10**5)
     line = capfd.readouterr().err.removesuffix("\n")
@@ -162,7 +164,7 @@ def test_what_is_said_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -
     assert is_one_line(line)
 
 
-def test_a_variable_that_is_left_exported_is_told_once(
+def test_a_variable_that_is_left_exported_is_reported_once(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not in what this program starts, nor where `faults run --script` has set it."""

@@ -68,7 +68,7 @@ def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
     assert plan.seed == 0 or any(fault.chance_percent for fault in plan.faults)
 
 
-def test_what_lies_outside_is_seen() -> None:
+def test_a_plan_outside_the_limits_is_noticed() -> None:
     """The check above can fail."""
     for text, name in [
         ("Duplicate site=shop:Till.pay role=till2 nth=4", "nth"),
@@ -87,7 +87,7 @@ def test_what_lies_outside_is_seen() -> None:
 
 @unhurried
 @given(st.data())
-def test_nothing_but_the_kinds_and_places_asked_for(data: st.DataObject) -> None:
+def test_only_wanted_kinds_and_places_are_drawn(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(sorted({kind for kind, _ in GENTLE})), min_size=1))
     places = list({place for kind, place in GENTLE if kind in kinds})
     plan = data.draw(plans(CALLS, ROLES, kinds=kinds, places=places, min_faults=1))
@@ -97,7 +97,7 @@ def test_nothing_but_the_kinds_and_places_asked_for(data: st.DataObject) -> None
 
 @unhurried
 @given(plans(["a:b", "a:c"], ROLES, places=["call"], calls=4, seconds=[3]))
-def test_sites_without_counts(plan: Plan) -> None:
+def test_sites_without_counts_are_called_by_every_role(plan: Plan) -> None:
     for fault in plan.faults:
         assert fault.site in ("a:b", "a:c")
         assert fault.nth is None or fault.nth <= 4
@@ -153,7 +153,7 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
     ],
 )
 @pytest.mark.long
-def test_what_must_stay_stays_and_the_rest_shrinks(shape: tuple[str, str], values: dict[str, Any], text: str) -> None:
+def test_needed_fields_stay_and_the_rest_shrinks(shape: tuple[str, str], values: dict[str, Any], text: str) -> None:
     assert smallest(has(*shape, **values)) == text
 
 
@@ -164,7 +164,7 @@ def test_fewer_faults_come_first() -> None:
     assert sorted(two.split("; ")) == sorted([SMALLEST["Pause", "process"], SMALLEST["Crash", "call"]])
 
 
-def test_seeds_shrink_to_0_and_are_drawn_where_there_is_a_chance() -> None:
+def test_seeds_are_drawn_for_chances_and_shrink_to_0() -> None:
     assert smallest(has("Delay", "call", chance_percent=10.0)) == (
         "Delay site=shop:Till.pay role=till1 chance_percent=10.0 side=request seconds=0.1"
     )
@@ -172,7 +172,7 @@ def test_seeds_shrink_to_0_and_are_drawn_where_there_is_a_chance() -> None:
 
 
 @pytest.mark.parametrize("callers", [2, 3, 4])
-def test_every_order_of_callers(callers: int) -> None:
+def test_every_order_of_callers_is_drawn(callers: int) -> None:
     names = [f"r{number}" for number in range(callers)]
     seen = set()
 
@@ -205,7 +205,7 @@ def drawn_plans(how: settings) -> list[Plan]:
     return found
 
 
-def test_the_same_plans_again() -> None:
+def test_the_same_seed_draws_the_same_plans() -> None:
     again = settings(deadline=None, max_examples=40, database=None, derandomize=True)
     assert drawn_plans(again) == drawn_plans(again)
     free = settings(deadline=None, max_examples=40, database=None, derandomize=False)
@@ -246,7 +246,7 @@ def test_huge_counts_cost_nothing() -> None:
         ({"seconds": []}, "'seconds' must be one or more durations, got none"),
     ],
 )
-def test_what_cannot_be_asked_for(arguments: dict[str, Any], line: str) -> None:
+def test_impossible_kinds_and_places_are_refused(arguments: dict[str, Any], line: str) -> None:
     with pytest.raises(ValueError, match=r"^(?!.*\n)") as caught:
         plans(**{"sites": CALLS, "roles": ROLES, **arguments})
     assert str(caught.value).startswith(line)
@@ -264,12 +264,12 @@ def test_what_cannot_be_asked_for(arguments: dict[str, Any], line: str) -> None:
         ({"sites": ["a:b"], "calls": 1.5}, "nth"),
     ],
 )
-def test_what_no_fault_can_have(arguments: dict[str, Any], name: str) -> None:
+def test_impossible_sites_and_roles_are_refused(arguments: dict[str, Any], name: str) -> None:
     with pytest.raises(PlanError, match=rf"'{name}' must be "):
         plans(**{"sites": CALLS, "roles": ROLES, **arguments})
 
 
-def test_no_role_and_nothing_but_messages() -> None:
+def test_without_roles_only_messages_are_possible() -> None:
     assert find(faults([], []), lambda fault: fault.role is None, settings=searching).place == "message"
     with pytest.raises(NoSuchExample):
         find(faults([], []), lambda fault: fault.place != "message", settings=searching)

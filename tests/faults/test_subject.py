@@ -15,7 +15,7 @@ from reference.verify import quick
 CASE = quick("dist_autograd")
 
 
-def test_a_tutorial() -> None:
+def test_a_tutorial_is_a_subject_by_its_case() -> None:
     subject = of_tutorial(CASE)
     assert subject.name == "dist_autograd" if type(CASE)() == CASE else subject.name.startswith("dist_autograd ")
     assert list(subject.roles) == list(load("dist_autograd").roles(CASE))
@@ -23,7 +23,7 @@ def test_a_tutorial() -> None:
     assert of_tutorial(replace(CASE, timeout=2.5)).name.endswith("timeout=2.5")
 
 
-def test_its_trace_is_judged() -> None:
+def test_a_subjects_trace_is_judged_by_its_twin() -> None:
     subject, trace = of_tutorial(CASE), load("dist_autograd").train_locally(CASE)
     judged = subject.judge({"worker0": Returned(trace), "worker1": Returned(None)})
     assert judged is not None
@@ -47,6 +47,6 @@ def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
     assert judged[0] == "unknown"
 
 
-def test_no_trace_no_judgement() -> None:
+def test_without_a_trace_there_is_no_judgement() -> None:
     subject = of_tutorial(CASE)
     assert subject.judge({"worker0": Raised("RuntimeError", "no"), "worker1": Returned(3)}) is None

@@ -25,7 +25,7 @@ SITES = {
 }
 
 
-def test_cells_by_hand() -> None:
+def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
     """f: nine kinds twice and two orders; g, called once: nine; h: no order, since it executes in two places."""
     found = list(cells(SITES, 3.0))
     assert Counter((cell.site, cell.occurrence) for cell in found) == {
@@ -36,19 +36,19 @@ def test_cells_by_hand() -> None:
         ("m:h", "last"): 9,
     }
     assert len(set(found)) == len(found) == 47
-    assert [cell.caller for cell in found if (cell.site, cell.hurt) == ("m:f", "Duplicate")] == ["a#1", "b#2"]
-    orders = [cell.fault for cell in found if cell.hurt == "Order"]
+    assert [cell.caller for cell in found if (cell.site, cell.injection) == ("m:f", "Duplicate")] == ["a#1", "b#2"]
+    orders = [cell.fault for cell in found if cell.injection == "Order"]
     assert orders == [
         Fault(kind="Order", site="m:f", roles=("b", "a"), nth=1, seconds=3.0),
         Fault(kind="Order", site="m:f", roles=("b", "a"), nth=2, seconds=3.0),
     ]
-    assert {cell.hurt for cell in found if cell.harmless} == {"Delay request", "Delay reply", "Order"}
+    assert {cell.injection for cell in found if cell.harmless} == {"Delay request", "Delay reply", "Order"}
     assert found[0] == Cell(
         "m:f", "Delay request", "first", Fault(kind="Delay", site="m:f", role="a", side="request", seconds=0.2, nth=1)
     )
 
 
-def test_a_real_subjects_cells(tmp_path: Path) -> None:
+def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
     sites, seconds = record(plays.two_tills(), tmp_path)
     assert sites == {
         plays.PAY: Calls({"till1": 2, "till2": 2}, ("shop",)),
@@ -58,15 +58,15 @@ def test_a_real_subjects_cells(tmp_path: Path) -> None:
     assert seconds > 0
 
 
-def swept(till: Any, place: Path, *hurts: str) -> dict[tuple[str, str], Result]:
+def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Result]:
     """The results of ``pay``'s cells, by kind and occurrence."""
     subject = plays.subject(till)
     sites, healthy = record(subject, place / "healthy")
-    todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.hurt in hurts]
-    return {(each.cell.hurt, each.cell.occurrence): each for each in sweep(subject, todo, place, healthy=healthy)}
+    todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.injection in injections]
+    return {(each.cell.injection, each.cell.occurrence): each for each in sweep(subject, todo, place, healthy=healthy)}
 
 
-def test_a_defect_is_found_and_only_that(tmp_path: Path) -> None:
+def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
     results = swept(plays.retrying, tmp_path, "Drop request", "Drop reply")
     verdicts = {key: result.judgement.verdict for key, result in results.items()}
     assert verdicts == {
@@ -91,7 +91,7 @@ def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
     assert [(result.judgement.verdict, result.passed) for result in careful.values()] == [("equal", True)] * 2
 
 
-def test_the_budget(tmp_path: Path) -> None:
+def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
     """At least one cell; none begins later."""
     subject = plays.subject(plays.careful)
     sites, healthy = record(subject, tmp_path / "healthy")
@@ -104,7 +104,7 @@ def test_the_budget(tmp_path: Path) -> None:
     assert len(todo) == 2 * 9 + 9
 
 
-def test_what_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
+def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
     with pytest.raises(SweepFailed, match=r"healthy run of untidy is not healthy: .*sleep 1000 still runs"):
         record(plays.subject(plays.untidy), tmp_path)
 
@@ -121,7 +121,7 @@ OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budg
         (plays.touchy, ["Delay reply"], 1, "2 needless error"),
     ],
 )
-def test_the_exit_status_and_the_table(
+def test_a_sweep_prints_its_table_and_gives_its_status(
     till: Any, kinds: list[str], status: int, counts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is stored is there if one has failed, and gone if all have passed."""
@@ -138,7 +138,7 @@ def test_the_exit_status_and_the_table(
         shutil.rmtree(place)
 
 
-def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tutorial_is_equal_under_every_harmless_cell(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever its calls wait for, it comes out equal."""
     name, site = "batch_parameter_server", "update_and_fetch_model"
     assert main(["sweep", name, "--sites", site, "--kinds", "Delay,Order"]) == 0
@@ -148,7 +148,7 @@ def test_a_tutorial(capsys: pytest.CaptureFixture[str]) -> None:
     assert next(iter(INJECTIONS)) in out
 
 
-def test_a_budget_that_is_spent_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_spent_budget_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     options = {**OPTIONS, "kinds": ["Delay"], "budget": 1e-6}
     assert sweep_of(plays.subject(plays.careful), Namespace(**options)) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faults.cli import progress_bar
-from faults.cli.progress_bar import left
+from faults.cli.progress_bar import seconds_left
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,15 @@ from faults.cli.progress_bar import left
         (2, 10, 7.0, 5.0, 0.0),  # over it already
     ],
 )
-def test_left(done: int, total: int, elapsed: float, budget: float | None, wanted: float) -> None:
-    assert left(done, total, elapsed, budget) == wanted
+def test_the_remaining_seconds_follow_from_the_runs_so_far(
+    done: int, total: int, elapsed: float, budget: float | None, wanted: float
+) -> None:
+    assert seconds_left(done, total, elapsed, budget) == wanted
 
 
-def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_printed_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One every few seconds of a clock that the test winds, and none before."""
     now = [100.0]
     monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
@@ -41,7 +45,7 @@ def test_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == "shop: 2 of 10 runs, about 1 s left\n"
 
 
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[str] = []
     monkeypatch.setattr(progress_bar.sys.stderr, "isatty", lambda: True, raising=False)
     with progress_bar.countdown("shop", 3) as tick:

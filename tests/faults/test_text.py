@@ -32,12 +32,12 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
         ("a(b) & | <c>", [["a(b)", "&", "|", "<c>"]]),
     ],
 )
-def test_words(text: str, groups: list[list[str]]) -> None:
+def test_words_are_separated_as_in_a_shell(text: str, groups: list[list[str]]) -> None:
     assert split(text) == groups
 
 
 @pytest.mark.parametrize("text", ["a 'b", 'a "', "a \\"])
-def test_words_that_do_not_end(text: str) -> None:
+def test_a_quotation_that_does_not_end_is_refused(text: str) -> None:
     with pytest.raises(PlanError, match=r"^not a plan: .* \(No (closing quotation|escaped character)\)$"):
         split(text)
 
@@ -94,7 +94,7 @@ def test_written_values_are_read_again(values: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("name", ["nth", "times", "kbit_per_second", "seed", "seconds", "percent", "chance_percent"])
-def test_numbers_that_are_none(name: str) -> None:
+def test_a_text_that_is_no_number_is_refused(name: str) -> None:
     for value in ("", "x", "1,5", "9" * 5000 + "x", "0x10", "true"):
         with pytest.raises(PlanError, match=rf"^Kind: '{name}' must be an? (integer|number), got '"):
             pairs([f"{name}={value}"], "Kind")
@@ -113,7 +113,7 @@ def test_numbers_that_are_none(name: str) -> None:
     ],
     ids=lambda value: str(type(value)),
 )
-def test_what_was_got_is_shown_on_one_line(value: object, line: str) -> None:
+def test_a_refused_text_is_shown_on_one_line(value: object, line: str) -> None:
     assert shown(value) == line
     assert len(shown(value)) <= LONGEST
 
@@ -123,5 +123,5 @@ class Lines:
         return "<first\n  second>"
 
 
-def test_a_value_of_several_lines() -> None:
+def test_a_value_may_have_several_lines() -> None:
     assert shown(Lines()) == "<first second>"

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from faults.run.process_tree import is_running
-from faults.script.tied_processes import wards
+from faults.script.tied_processes import tied_environment
 from tests.support.processes import children_of, end, left_after
 
 PROGRAM = """
 import os, subprocess, sys, threading
-from faults.script.tied_processes import wards
+from faults.script.tied_processes import tied_environment
 command = sys.argv[1:]
-with wards() as variables:
+with tied_environment() as variables:
     process = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True, stdout=subprocess.PIPE)
     process.stdout.readline()
     print(process.pid, flush=True)
@@ -32,15 +32,15 @@ LEADS = ["sh", "-c", "setsid sleep 1000 & env -i sleep 1000 & echo; wait"]
 
 @contextmanager
 def launcher(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
-    """A process that has started this command as its ward, and the pids of the ward and of what it has started."""
+    """Start a process that starts this command tied to itself, and yield it with the pids of the tied processes."""
     given = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": Path(__file__).parents[2]}
     program = [sys.executable, "-c", PROGRAM, *command]
     with subprocess.Popen(program, text=True, start_new_session=True, **given) as process:
         started = set[int]()
         try:
             assert process.stdout is not None
-            ward = int(process.stdout.readline())
-            started |= {ward, *children_of(ward)}
+            tied = int(process.stdout.readline())
+            started |= {tied, *children_of(tied)}
             yield process, started
         finally:
             process.kill()
@@ -49,7 +49,7 @@ def launcher(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], se
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("command", [ALONE, LEADS], ids=["alone", "leads"])
-def test_wards_end_with_a_process_that_is_killed(command: Sequence[str], number: signal.Signals) -> None:
+def test_tied_processes_end_with_a_process_that_is_killed(command: Sequence[str], number: signal.Signals) -> None:
     """And what they have started: in a session of its own, or without the environment."""
     with launcher(command) as (process, started):
         assert len(started) == (1 if command is ALONE else 3)
@@ -58,26 +58,26 @@ def test_wards_end_with_a_process_that_is_killed(command: Sequence[str], number:
         assert left_after(started, 3) == set()
 
 
-def test_wards_end_when_a_whole_group_is_killed() -> None:
+def test_tied_processes_end_when_a_whole_group_is_killed() -> None:
     with launcher(ALONE) as (process, started):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
         assert left_after(started, 3) == set()
 
 
-def test_wards_end_when_they_are_left() -> None:
+def test_tied_processes_end_when_the_block_ends() -> None:
     with launcher(ALONE) as (process, started):
         process.communicate(timeout=20)
         assert process.returncode == 0
         assert left_after(started, 0) == set()
 
 
-def test_nobody_else_is_ended() -> None:
+def test_no_other_process_is_ended() -> None:
     with subprocess.Popen(["sleep", "1000"]) as other:
         try:
-            with wards(), wards() as variables:
-                ward = subprocess.Popen(["sleep", "1000"], env={**os.environ, **variables})
-            assert ward.wait(10) == -signal.SIGKILL
+            with tied_environment(), tied_environment() as variables:
+                tied = subprocess.Popen(["sleep", "1000"], env={**os.environ, **variables})
+            assert tied.wait(10) == -signal.SIGKILL
             assert is_running(other.pid)
         finally:
             other.kill()

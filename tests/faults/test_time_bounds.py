@@ -26,7 +26,7 @@ def invoke(seconds: float, **details: object) -> Event:
     return Event("a", "invoke", 2.0, {"timeout": seconds, **details})
 
 
-def test_the_longest_timeout_that_a_hurt_call_may_take() -> None:
+def test_the_timeout_is_the_longest_that_a_call_with_a_fault_may_take() -> None:
     assert timeout(up("a", 2.0), up("b", 60.0), invoke(5.0, faults=[0])) == 60.0
     assert timeout(up("a", 2.0), invoke(90.0, faults=[0])) == 90.0
     assert timeout(up("a", 2.0), invoke(90.0)) == 2.0  # which nothing has hurt
@@ -101,24 +101,24 @@ class TestRecovery:
         assert slowest(script(list(self.LOST), again, command=91.0)) == ("till", 4.0)
         assert slowest(script(list(self.LOST), again, command=99.0, kind="Exited")) == ("+command", 9.0)
 
-    def test_who_goes_on_and_returns_is_not_held_to_the_bound(self) -> None:
+    def test_a_role_that_goes_on_and_returns_is_not_held_to_the_bound(self) -> None:
         clerk = role("clerk", 3, 0.0, 90.0)
         found = script(list(self.LOST), clerk, command=200.0)
         assert slowest(found) == ("till", 4.0)
         assert next(each for each in judge(found).checks if each.name == "bound").holds is True
 
-    def test_who_fails_late_is(self) -> None:
+    def test_a_role_that_fails_late_is_held_to_the_bound(self) -> None:
         late = role("till", 2, 0.0, 9.0, how="raised")
         found = script([*role("shop", 1, 0.0, 90.0, fired(2.0)), *late], command=91.0)
         assert slowest(found) == ("till", 7.0)
         assert judge(found).verdict == "hung"
 
-    def test_a_world_that_is_hurt_again_is_counted_from_its_own_fault(self) -> None:
+    def test_a_world_with_a_later_fault_is_counted_from_that_fault(self) -> None:
         again = [*role("shop", 3, 50.0, 60.0, fired(55.0)), *role("till", 4, 50.0, 58.0, how="raised")]
         assert slowest(script(list(self.LOST), again, command=61.0)) == ("till", 4.0)
         assert slowest(script(list(self.LOST), again, command=70.0, kind="Exited")) == ("+command", 10.0)
 
-    def test_a_command_that_waits_in_vain_is_held_to_it(self) -> None:
+    def test_a_command_that_waits_in_vain_is_held_to_the_bound(self) -> None:
         """Nobody has come to an end of its own since the fault: its program has ended them."""
         found = script([*role("till", 2, 0.0, 6.0, fired(2.0), how="raised")], command=90.0)
         assert slowest(found) == ("+command", 84.0)
@@ -133,7 +133,7 @@ class TestRecovery:
         late = replace(script(failed, command=12.0, kind="Exited"), limit="twice 0 s")
         text = next(each for each in judge(late).checks if each.name == "bound").text
         assert text.startswith("+command was the last to end, 6.0 s after the last role or the first fault, wanted at")
-        assert text.endswith("most 5.0: twice 0 s; --bound sets another")
+        assert text.endswith("most 5.0: twice 0 s; --bound sets another bound")
         ended = End("Ended", "was ended by its own program", 9.0)
         found = script(failed, role("shop", 1, 0.0, 9.0), command=12.0, kind="Exited")
         lives = {**found.lives, "shop": [ended]}

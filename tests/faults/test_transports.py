@@ -37,7 +37,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, int]]:
     return seen
 
 
-def test_only_while_an_agent_starts(starts: list[tuple[object, int]]) -> None:
+def test_files_are_limited_only_while_an_agent_starts(starts: list[tuple[object, int]]) -> None:
     before, start = limit(), api._set_and_start_rpc_agent
     with without_shared_memory():
         assert limit() == before
@@ -48,7 +48,7 @@ def test_only_while_an_agent_starts(starts: list[tuple[object, int]]) -> None:
     assert api._set_and_start_rpc_agent is start
 
 
-def test_also_when_it_does_not_start(starts: list[tuple[object, int]]) -> None:
+def test_the_limit_is_lifted_even_if_the_agent_does_not_start(starts: list[tuple[object, int]]) -> None:
     before, start = limit(), api._set_and_start_rpc_agent
     with pytest.raises(RuntimeError, match=r"^no agent$"), without_shared_memory():
         api._set_and_start_rpc_agent(None)
@@ -58,7 +58,7 @@ def test_also_when_it_does_not_start(starts: list[tuple[object, int]]) -> None:
 
 
 @pytest.mark.parametrize(("own", "wanted"), [(MIB // 2, MIB // 2), (4 * MIB, MIB - 1)])
-def test_a_limit_of_the_programs_own(
+def test_a_lower_limit_of_the_programs_own_stays(
     own: int, wanted: int, starts: list[tuple[object, int]], lowered: Callable[[int], None]
 ) -> None:
     lowered(own)

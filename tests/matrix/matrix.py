@@ -1,7 +1,7 @@
 """The matrix: every tutorial under every kind of fault at every place, one cell a run (tests/matrix/test_matrix.py).
 
-matrix_places.py says what is hurt, matrix_verdicts.py what has to come of it. ``python -m tests.matrix.matrix`` prints
-docs/matrix.md.
+places.py says which call each fault hits, verdicts.py what the run has to come to. ``python -m tests.matrix.matrix``
+prints docs/matrix.md.
 """
 
 from __future__ import annotations
@@ -90,19 +90,21 @@ MIXED: tuple[tuple[str, str, str, Expected], ...] = (
 
 _ABOUT = """# The matrix
 
-Every tutorial under every kind of fault, as `tests/matrix/test_matrix.py` runs it: one cell, one run, and this verdict.
-`python -m tests.matrix.matrix` prints this page.
+Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it: one cell, one run, and this verdict.
+`python -m tests.matrix.matrix` prints this page. [faults.md](faults.md) describes the kinds.
 
 | sign | the run's verdict |
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
-| E | `clean error`: who is lost is named, within the bound, and no other trace is returned |
-| W | `wrong`: it ends with an error that a judge who knows only the plan cannot excuse; the reason is below |
-| - | no such cell; the reason is below |
+| E | `clean error`: the run ends within the bound, an error names the lost role, and no other trace is returned |
+| W | `wrong`: the run ends with an error that the plan alone does not explain; the reason is below |
+| - | there is no such cell; the reason is below |
 
-A row is hurt at the call that carries its gradients, parameters or actions, once it trains (`tests/matrix/places.py`).
-*Crash before* and *after* kill who is called, *Crash at call* who calls; at a step it is who is called. Partitions are
-between the two, one way, and last; *healed* is both ways, for 0.2 s.
+- In each row the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
+  (`tests/matrix/places.py`; the table at the end shows them).
+- *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
+- *Pause at call* stops the callee, *Pause at step* stops the caller.
+- Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
 """
 
 

@@ -32,7 +32,7 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
 
 
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])
-def test_cell(cell: Cell, tmp_path: Path) -> None:
+def test_each_cell_has_its_expected_verdict(cell: Cell, tmp_path: Path) -> None:
     if cell.place == "network" or "Partition" in cell.plan:
         require()
     subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))

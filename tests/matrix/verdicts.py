@@ -62,7 +62,9 @@ HARMLESS = (
     *("Partition healed", "Lossy", "Slow"),
 )
 _ONE_CALLER = none("Order", reason="one role makes all calls")
-_ONE_THREAD = none("Order", reason="the agent has one RPC thread: who waits there for its turn keeps the others out")
+_ONE_THREAD = none(
+    "Order", reason="the agent has one RPC thread: a call that waits there for its turn keeps the others out"
+)
 _NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
 
 VERDICTS: Mapping[str, Row] = {
@@ -85,8 +87,8 @@ VERDICTS: Mapping[str, Row] = {
         **wrong(
             "Duplicate",
             worker0=r"Misrouted: step 1: worker3 received 4 payloads, wanted 2",
-            reason="it counts what crosses the network, and a second fetch is one too many; "
-            "it says so outside the call that came twice, as one does whose state that call has spoilt",
+            reason="the tutorial counts what crosses the network, and a second fetch is one too many; "
+            "its error comes outside of the call that came twice, as in a program whose state that call has spoilt",
         ),
         **error(*CRASHES, worker3=KILLED, worker0=REMOTE_GONE),
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: .*worker0 was killed"),
@@ -94,7 +96,8 @@ VERDICTS: Mapping[str, Row] = {
             "Delay message",
             worker0=r"NotMeasured: worker3 counted -?\d+ bytes.*is this TCP",
             timeout=3.0,
-            reason="the faulty agent does not take the tutorial's own transport, and it says so: no time-out",
+            reason="the faulty agent does not take the tutorial's own transport, and the tutorial's error says so; "
+            "that is no time-out",
         ),
         **error("Drop message", worker0=UNMADE),
         **_ONE_CALLER,
@@ -141,7 +144,7 @@ VERDICTS: Mapping[str, Row] = {
         **error(
             "Partition in",
             ps1=rf"RoundFailed: (trainer1 failed: ps1: {LATE}|round \d: nothing for .* from trainer1)",
-            reason="trainer1 hears no acknowledgement, so TCP may keep back what it still says",
+            reason="trainer1 gets no acknowledgement, so TCP may hold back what it still sends",
         ),
         **error(*CRASHES, ps1=KILLED, trainer1=r"PeerLost: ps1 was killed"),
         **error("Crash at call", trainer1=KILLED, ps1=rf"RoundFailed: trainer1 failed: {GONE}"),

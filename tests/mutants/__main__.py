@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from faults.cli.progress_bar import left
+from faults.cli.progress_bar import seconds_left
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout
 from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven
@@ -51,7 +51,7 @@ def _try(chosen: Sequence[Mutant]) -> list[Result]:
     begun = time.monotonic()
     for result in trials(ROOT, chosen, WORKERS):
         results.append(result)
-        rest = left(len(results), len(chosen), time.monotonic() - begun, None)
+        rest = seconds_left(len(results), len(chosen), time.monotonic() - begun, None)
         _say(f"{len(results)} of {len(chosen)}: {result.mutant.name} {result.trial.verdict}, about {rest:.0f} s left")
     return results
 

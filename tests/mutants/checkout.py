@@ -29,14 +29,38 @@ def files_of(root: Path) -> list[str]:
 
 @contextmanager
 def copied(root: Path) -> Iterator[Path]:
-    """Make a copy in a temporary folder. At the end of the block, end every process that still runs in it."""
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
-    place = folder / "copy"
-    try:
+    """Copy the project's files to a temporary folder. At the end of the block, end every process that runs in it."""
+    with _place() as place:
         for name in files_of(root):
             (place / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(root / name, place / name)
+            shutil.copy2(root / name, place / name)  # with its time, by which Python knows its bytecode again
         yield place
+
+
+@contextmanager
+def copied_again(original: Path) -> Iterator[Path]:
+    """The same of a copy, with all that is in it; they share bytecode, which Python replaces and never changes."""
+    with _place() as place:
+        shutil.copytree(original, place, copy_function=_copy)
+        yield place
+
+
+def _copy(source: str, target: str) -> None:
+    (os.link if source.endswith(".pyc") else shutil.copy2)(source, target)
+
+
+def write(path: Path, text: str) -> None:
+    """Change a file of a copy, and forget its bytecode: the time of a file has seconds only in it."""
+    path.write_text(text)
+    for bytecode in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+        bytecode.unlink()
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+    try:
+        yield folder / "copy"
     finally:
         end_all_in(folder)
         shutil.rmtree(folder, ignore_errors=True)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.mutants.checkout import copied
+from tests.mutants.checkout import copied, copied_again
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import PRELOADED, Nursery, Trial, tried
+from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, tried
 
 # Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 class Unhealthy(RuntimeError):
-    """Some killers fail on the healthy code, so planting bugs would prove nothing."""
+    """Some killers are missing or fail on the healthy code, so planting bugs would prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     tests = list(dict.fromkeys(killers))
     # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
-    with _nurseries(workers) as (pool, nurseries):
-        for trial in pool.map(partial(_on_copy, nurseries, root), shares):
+    with _threads(workers) as (pool, idle), _collected(idle, root, tests) as original:
+        for trial in pool.map(partial(_on_copy, idle, original), shares):
             if trial.verdict != "survived":
                 why = ", ".join(trial.failed) or trial.said[-3000:]
                 raise Unhealthy(f"killers fail without any bug: {why}")
@@ -53,48 +53,63 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """Try all mutants, several at a time, and yield results as they end. Those that hang until their limit go first."""
+    """Try all mutants, several at a time, and yield results as they end, those that hang first. Raises Unhealthy."""
     ordered = sorted(mutants, key=lambda each: not each.hangs)
-    with _nurseries(workers) as (pool, nurseries):
+    killers = dict.fromkeys(test for each in ordered for test in each.killers)
+    with _threads(workers) as (pool, idle), _collected(idle, root, list(killers)) as original:
         running: dict[Future[Trial], Mutant] = {
-            pool.submit(_on_copy, nurseries, root, each.killers, each): each for each in ordered
+            pool.submit(_on_copy, idle, original, each.killers, each): each for each in ordered
         }
         for future in as_completed(running):
             yield Result(running[future], future.result())
 
 
-Nurseries = queue.SimpleQueue[Nursery]
+PreforkedPytests = queue.SimpleQueue[PreforkedPytest]
 
 
 @contextmanager
-def _nurseries(workers: int) -> Iterator[tuple[ThreadPoolExecutor, Nurseries]]:
-    """Threads, and as many nurseries, of which each takes one for a while."""
-    made = [Nursery(PRELOADED) for _ in range(workers)]
-    free: Nurseries = queue.SimpleQueue()
-    for nursery in made:
-        free.put(nursery)
+def _threads(workers: int) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytests]]:
+    """Threads, and as many preforked pytests, of which each thread takes one at a time."""
+    made = [PreforkedPytest(PRELOADED) for _ in range(workers)]
+    free: PreforkedPytests = queue.SimpleQueue()
+    for preforked in made:
+        free.put(preforked)
     pool = ThreadPoolExecutor(workers)
     try:
         yield pool, free
     finally:
         pool.shutdown(cancel_futures=True)
-        for nursery in made:
-            nursery.close()
+        for preforked in made:
+            preforked.close()
 
 
-def _on_copy(nurseries: Nurseries, root: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
-    """Run the tests on a copy of the healthy code; or, with a bug planted, until the first test fails."""
+@contextmanager
+def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
+    """Make a copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
     with copied(root) as place:
+        preforked = idle.get()
+        try:
+            found, said = collect(preforked, place, tests)
+        finally:
+            idle.put(preforked)
+        if not found:
+            raise Unhealthy(f"pytest does not find all the killers: {said[-3000:]}")
+        yield place
+
+
+def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:
+    """Run the tests on a copy: of the code as it is, or with a bug planted, and then until the first fails."""
+    with copied_again(original) as place:
         try:
             if mutant is not None:
                 mutant.plant(place)
         except Stale as error:
             return Trial("stale", said=str(error))
-        nursery = nurseries.get()
+        preforked = idle.get()
         try:
-            trial = tried(nursery, place, tests, all_of_them=mutant is None)
+            trial = tried(preforked, place, tests, all_of_them=mutant is None)
         finally:
-            nurseries.put(nursery)
+            idle.put(preforked)
     if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too
         return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
     return trial

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tests.mutants.checkout import write
+
 
 class Stale(ValueError):
     """A mutant can no longer be planted. Says which one, and why."""
@@ -65,4 +67,4 @@ class Mutant:
             path = root / file
             if not path.is_file():
                 raise Stale(f"{self.name}: there is no {file}")
-            path.write_text(self.planted(path.read_text(), place))
+            write(path, self.planted(path.read_text(), place))

@@ -186,8 +186,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "loss-of-an-agent-in-float32",
         "reference/batch_reinforce.py",
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs * rewards / observers).float().sum().to(rewards.dtype)",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs * each / case.observers).float().sum().to(each.dtype)",
         (f"{_OF_FLOAT64}::test_nothing_is_rounded_to_float32_in_float64[batch_reinforce]",),
         "an agent's loss is rounded to float32 in float64 cases",
     ),

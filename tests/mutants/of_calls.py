@@ -6,6 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _ONCE, _OF_ONCE = "reference/rpc/once.py", "tests/reference/test_once.py"
 _LIVENESS, _OF_LIVENESS = "reference/rpc/liveness.py", "tests/reference/test_liveness.py"
+_STEPS, _OF_STEPS = "reference/rpc/episode_steps.py", "tests/reference/test_episode_steps.py"
+_MODULE, _OF_MODULE = "reference/rpc/remote_module.py", "tests/reference/test_remote_module.py"
 _BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/reference/test_round_barrier.py"
 
 MUTANTS = (
@@ -107,6 +109,16 @@ MUTANTS = (
         "an error that came over RPC says only on which role it was raised",
     ),
     Mutant(
+        "a-round-fails-before-its-failure-is-known",
+        _BARRIER,
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))\n"
+        "            self._future.set_result(self.failure)",
+        "            self._future.set_result(self.failure)\n"
+        "            self.failed.set_result(Failure(str(self.failure), self._silent))",
+        (f"{_OF_BARRIER}::TestGather::test_a_failed_round_is_known_before_a_participant_hears_of_it",),
+        "a participant that has heard of a failure is taken for its reason",
+    ),
+    Mutant(
         "strangers-join",
         _BARRIER,
         "        if name not in self.names:",
@@ -141,8 +153,8 @@ MUTANTS = (
     Mutant(
         "failure-forgotten",
         _BARRIER,
-        "        if self.failure is not None:\n            raise self.failure",
-        "        if self.failure is not None:\n            pass",
+        "            raise self.failure\n        if name",
+        "            pass\n        if name",
         (
             f"{_OF_BARRIER}::TestFailure::test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason",
         ),
@@ -177,10 +189,18 @@ MUTANTS = (
     Mutant(
         "swallowed-exception",
         _BARRIER,
-        '            raise self.fail(f"the report of {name} failed: {type(error).__name__}: {error}") from error',
+        '            raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error',
         "            raise self.error(str(error)) from error",
         (f"{_OF_BARRIER}::TestFailure::test_a_block_that_fails_fails_the_round",),
         "a report that fails is dropped, and all participants wait for it",
+    ),
+    Mutant(
+        "works-on-after-a-failure",
+        _BARRIER,
+        "            raise self.failure\n        try:",
+        "            pass\n        try:",
+        (f"{_OF_BARRIER}::TestFailure::test_no_work_begins_after_a_failure",),
+        "the policy acts, and saves what it does, in an episode that has failed",
     ),
     Mutant(
         "told-in-the-callers-thread",
@@ -229,5 +249,45 @@ MUTANTS = (
         "pick else result",
         (f"{_OF_BARRIER}::TestJoin::test_each_participant_may_pick_its_own_part_of_the_result",),
         "a participant gets another participant's part",
+    ),
+    Mutant(
+        "apart-under-a-deadline",
+        _STEPS,
+        "timeout if together else math.inf",
+        "timeout",
+        (f"{_OF_STEPS}::test_apart_no_step_has_a_deadline",),
+        "unbatched observers, of which none waits for another, fail as a step that is not complete",
+    ),
+    Mutant(
+        "a-participants-error",
+        _STEPS,
+        "            raise self.fail(str(error)) from error",
+        "            raise",
+        (f"{_OF_STEPS}::test_a_failing_call_ends_the_episode_for_all_with_the_episodes_error[True]",),
+        "an episode that fails raises another error than it says",
+    ),
+    Mutant(
+        "live-values",
+        _MODULE,
+        "parameter.detach() for",
+        "parameter for",
+        (f"{_OF_MODULE}::test_values_are_the_parameters_without_their_graph",),
+        "parameters that are fetched want gradients of their own",
+    ),
+    Mutant(
+        "gradients-in-grad",
+        _MODULE,
+        "gradients[parameter] for",
+        "parameter.grad for",
+        (f"{_OF_MODULE}::test_gradients_are_those_of_the_context",),
+        "gradients of a distributed context are looked for where none are",
+    ),
+    Mutant(
+        "one-parameter-by-reference",
+        _MODULE,
+        "    return [RRef(parameter) for parameter in module.parameters()]",
+        "    return [RRef(parameter) for parameter in module.parameters()][:1]",
+        (f"{_OF_MODULE}::test_parameters_are_referred_to_in_the_modules_order",),
+        "an optimizer hears of a module's first parameter only",
     ),
 )

@@ -13,7 +13,7 @@ MUTANTS = (
         _CHECKS,
         "        return {True: 0, False: 1, None: 2}[self.passed]",
         "        return {True: 0, False: 0, None: 2}[self.passed]",
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "a defect ends with the status of success",
     ),
     Mutant(
@@ -21,7 +21,7 @@ MUTANTS = (
         _CHECKS,
         '        return None if self.verdict == "unknown" else True',
         "        return True",
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "an unknown result passes",
     ),
     Mutant(
@@ -29,7 +29,7 @@ MUTANTS = (
         _CHECKS,
         "    if any(check.holds is None for check in checks):",
         "    if all(check.holds is None for check in checks):",
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "a run of which half is unknown is judged by the other half",
     ),
     Mutant(
@@ -53,7 +53,7 @@ MUTANTS = (
         _CHECKS,
         "    return [*torn, *absent, *twice, *missing]",
         "    return [*torn, *twice, *missing]",
-        (f"{_OF_CHECKS}::TestRecord::test_a_missing_ledger",),
+        (f"{_OF_CHECKS}::TestRecord::test_a_missing_ledger_makes_the_record_unknown",),
         "a role without a ledger is not missed",
     ),
     Mutant(
@@ -61,7 +61,7 @@ MUTANTS = (
         _CHECKS,
         '    late = [role for role, end in run.ends.items() if end.kind == "Overdue"]',
         '    late = [role for role, end in run.ends.items() if end.kind == "overdue"]',
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "a role that never ended has ended",
     ),
     Mutant(
@@ -69,7 +69,7 @@ MUTANTS = (
         _CHECKS,
         "seconds <= allowed, f",
         "seconds >= 0, f",
-        (f"{_OF_CHECKS}::TestBound::test_is_counted_from_the_first_fault",),
+        (f"{_OF_CHECKS}::TestBound::test_the_bound_is_counted_from_the_first_fault",),
         "survivors may take as long as they like",
     ),
     Mutant(
@@ -77,7 +77,7 @@ MUTANTS = (
         "faults/verdict/time_bounds.py",
         "end.time - run.start - first)",
         "end.time - max(each.time for each in run.ends.values()) + 1)",
-        (f"{_OF_CHECKS}::TestBound::test_is_counted_from_the_first_fault",),
+        (f"{_OF_CHECKS}::TestBound::test_the_bound_is_counted_from_the_first_fault",),
         "the bound is not counted from the fault",
     ),
     Mutant(
@@ -85,7 +85,7 @@ MUTANTS = (
         _CHECKS,
         'else run.trace == "equal"',
         "else run.trace is not None",
-        (f"{_OF_CHECKS}::TestTrace::test_only_the_twins",),
+        (f"{_OF_CHECKS}::TestTrace::test_only_the_twins_trace_is_right",),
         "any trace is the twin's",
     ),
     Mutant(
@@ -93,7 +93,7 @@ MUTANTS = (
         "faults/verdict/failures.py",
         '        return _of_error(run, failure, follows)\n    if failure.kind == "Killed":',
         '        return True\n    if failure.kind == "Killed":',
-        (f"{_OF_CHECKS}::TestErrors::test_an_error_that_nobody_has_to_expect",),
+        (f"{_OF_CHECKS}::TestErrors::test_an_error_that_does_not_come_from_the_plan_is_wrong",),
         "an AttributeError of the program is a clean error",
     ),
     Mutant(
@@ -101,7 +101,7 @@ MUTANTS = (
         "faults/verdict/failures.py",
         '    if failure.text == _ABORTED and run.timeline.of("raised"):',
         "    if failure.text == _ABORTED:",
-        (f"{_OF_CHECKS}::TestErrors::test_a_script_that_torch_aborts_while_python_ends",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_script_that_torch_aborts_while_python_ends_is_judged_by_its_error",),
         "a script that aborts is taken for one that torch aborts after its error",
     ),
     Mutant(
@@ -109,7 +109,7 @@ MUTANTS = (
         "faults/verdict/failures.py",
         "        return _is_victim(run, failure) or _may_be_torchs",
         "        return bool(proof.firings(run)) or _may_be_torchs",
-        (f"{_OF_CHECKS}::TestErrors::test_a_role_that_dies_although_nobody_planned_it",),
+        (f"{_OF_CHECKS}::TestErrors::test_an_unplanned_death_is_wrong",),
         "a crash of the program is taken for a planned one",
     ),
     Mutant(
@@ -117,7 +117,7 @@ MUTANTS = (
         _CHECKS,
         '    return Check("left", "leaked", not left, ',
         '    return Check("left", "leaked", not run.leaks, ',
-        (f"{_OF_CHECKS}::TestLeft::test_rrefs_and_contexts_where_all_returned",),
+        (f"{_OF_CHECKS}::TestLeft::test_rrefs_and_contexts_count_if_all_roles_returned",),
         "RRefs that are left are printed and ignored",
     ),
     Mutant(
@@ -125,7 +125,7 @@ MUTANTS = (
         _PROOF,
         "    return 1 <= count <= max(1, *(starts.get(str(role), 0) for role in roles))",
         "    return 1 <= count",
-        (f"{_OF_CHECKS}::TestFired::test_exactly_once_where_one_call_is_named",),
+        (f"{_OF_CHECKS}::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",),
         "a fault that is to fire once may fire again",
     ),
     Mutant(
@@ -133,7 +133,7 @@ MUTANTS = (
         _PROOF,
         "        return count >= 1\n",
         "        return count >= 0\n",
-        (f"{_OF_CHECKS}::TestFired::test_at_least_once_where_several_calls_may_be_meant",),
+        (f"{_OF_CHECKS}::TestFired::test_a_fault_of_several_calls_fires_at_least_once",),
         "a fault that never fired passes",
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS = (
         _PROOF,
         "    return not without, text or",
         "    return not without or len(without) > 0, text or",
-        (f"{_OF_CHECKS}::TestEffect::test_what_has_a_receipt_needs_it",),
+        (f"{_OF_CHECKS}::TestEffect::test_a_fault_with_a_receipt_needs_it",),
         "a fault that fired needs no effect",
     ),
     Mutant(
@@ -149,7 +149,7 @@ MUTANTS = (
         "faults/verdict/effects.py",
         "        return number in self._effective",
         "        return bool(self._effective)",
-        (f"{_OF_CHECKS}::TestEffect::test_what_has_a_receipt_needs_it",),
+        (f"{_OF_CHECKS}::TestEffect::test_a_fault_with_a_receipt_needs_it",),
         "one fault's effect proves all the others",
     ),
     Mutant(
@@ -157,7 +157,7 @@ MUTANTS = (
         "faults/run/subject.py",
         '_TRACES.get(verdict, "wrong")',
         '_TRACES.get(verdict, "equal")',
-        ("tests/faults/test_subject.py::test_its_trace_is_judged",),
+        ("tests/faults/test_subject.py::test_a_subjects_trace_is_judged_by_its_twin",),
         "a tutorial's wrong trace is equal",
     ),
     Mutant(
@@ -173,7 +173,7 @@ MUTANTS = (
         _CHECKS,
         'None if run.trace == "unknown" else run.trace == "equal"',
         'run.trace in ("equal", "unknown")',
-        (f"{_OF_CHECKS}::TestTrace::test_one_that_nobody_can_judge_is_neither_right_nor_wrong",),
+        (f"{_OF_CHECKS}::TestTrace::test_a_trace_that_cannot_be_judged_is_unknown",),
         "a trace that cannot be judged passes",
     ),
     Mutant(
@@ -181,7 +181,7 @@ MUTANTS = (
         _CHECKS,
         '        return Judgement(checks, run.trace or "returned")',
         '        return Judgement(checks, "equal")',
-        (f"{_OF_CHECKS}::test_verdicts",),
+        (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "a run without a twin is called equal to it",
     ),
 )

@@ -18,12 +18,14 @@ _KEPT = "tests/faults/test_run_files.py"
 _TEMPORARY = "tests/reference/test_temporary_folders.py"
 _STATUSES = "tests/faults/test_exit_statuses.py"
 _BAD = "tests/faults/test_cli.py::test_bad_input_is_one_line"
-_CHECKED = f"{_STATUSES}::test_check"
-_PASSED_ON = f"{_STATUSES}::test_what_follows_two_dashes_is_the_programs"
-_FAILED = f"{_STATUSES}::test_run_of_a_tutorial_that_is_wrong"
-_SWEPT = "tests/faults/test_sweep.py::test_the_exit_status_and_the_table[careless-kinds1-0-2 equal]"
-_REFUSED = "tests/faults/test_script.py::test_refusals"
-_SWEPT_WRONG = "tests/faults/test_sweep.py::test_the_exit_status_and_the_table[careless-kinds2-1-2 wrong]"
+_CHECKED = f"{_STATUSES}::test_check_gives_the_status_of_the_verdict"
+_PASSED_ON = f"{_STATUSES}::test_words_after_two_dashes_belong_to_the_program"
+_FAILED = f"{_STATUSES}::test_a_run_of_a_wrong_tutorial_gives_1"
+_SWEPT = "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careless-kinds1-0-2 equal]"
+_REFUSED = "tests/faults/test_script.py::test_a_script_that_cannot_start_is_refused"
+_SWEPT_WRONG = (
+    "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careless-kinds2-1-2 wrong]"
+)
 
 # Where a run's exit status is made, and handed on: each may lose it.
 _OF_STATUSES = (
@@ -40,7 +42,7 @@ _OF_STATUSES = (
         _CHECKS,
         "        return {True: 0, False: 1, None: 2}[self.passed]",
         "        return {True: 0, False: 1, None: 0}[self.passed]",
-        (f"{_STATUSES}::test_check_of_what_is_unknown",),
+        (f"{_STATUSES}::test_check_of_an_unknown_run_gives_2",),
         "an unknown verdict is printed as pass",
     ),
     Mutant(
@@ -80,7 +82,7 @@ _OF_STATUSES = (
         _COMMANDS,
         "bound=options.bound)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
         "bound=options.bound)\n        passed.append(judgement.passed)\n        return 0 * report(found, judgement)",
-        (f"{_STATUSES}::test_run_of_a_script[wrong]",),
+        (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[wrong]",),
         "`run --script` ends with status 0, whatever it came to",
     ),
     Mutant(
@@ -104,7 +106,7 @@ _OF_STATUSES = (
         _SWEEP,
         "    return sweep_of(subject, options)",
         "    sweep_of(subject, options)\n    return 0",
-        (f"{_STATUSES}::test_a_sweep_of_a_tutorial_that_is_wrong",),
+        (f"{_STATUSES}::test_a_sweep_of_a_wrong_tutorial_gives_1",),
         "`sweep` forgets the status of the sweep that it makes",
     ),
     Mutant(
@@ -112,7 +114,7 @@ _OF_STATUSES = (
         _SWEEP,
         "    return 1 if False in passed else 2 if None in passed else 0",
         "    return 1 if passed[-1] is False else 2 if passed[-1] is None else 0",
-        (f"{_STATUSES}::test_sweep",),
+        (f"{_STATUSES}::test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run",),
         "a sweep whose last cell passes, passes",
     ),
     Mutant(
@@ -128,7 +130,7 @@ _OF_STATUSES = (
         "faults/__main__.py",
         '    sys.exit(status_of("faults.cli.main", failed=2))',
         '    status_of("faults.cli.main", failed=2)\n    sys.exit(0)',
-        (f"{_STATUSES}::test_python_m_faults",),
+        (f"{_STATUSES}::test_python_m_faults_gives_the_status_of_its_command",),
         "`python -m faults` drops what `main` returns",
     ),
     Mutant(
@@ -136,7 +138,7 @@ _OF_STATUSES = (
         "reference/__main__.py",
         '    sys.exit(status_of("reference.cli.main", failed=1))',
         '    status_of("reference.cli.main", failed=1)\n    sys.exit(0)',
-        (f"{_STATUSES}::test_python_m_reference",),
+        (f"{_STATUSES}::test_python_m_reference_gives_the_status_of_its_command",),
         "`python -m reference` drops what `main` returns",
     ),
     Mutant(
@@ -160,7 +162,7 @@ _OF_STATUSES = (
         "reference/cli/command.py",
         "        sys.stdout.flush()\n",
         "",
-        (f"{_STATUSES}::test_what_cannot_be_printed_is_no_pass[faults]",),
+        (f"{_STATUSES}::test_a_verdict_that_cannot_be_printed_is_no_pass[faults]",),
         "a verdict that cannot be read passes",
     ),
     Mutant(
@@ -184,7 +186,7 @@ _OF_STATUSES = (
         "reference/cli/command.py",
         "    interrupts.leave_at_once()\n    _open_streams()",
         "    interrupts.leave_to_torchrun()\n    _open_streams()",
-        (f"{_STATUSES}::test_a_command_that_is_interrupted[reference-15]",),
+        (f"{_STATUSES}::test_an_interrupted_command_ends_with_130_and_leaves_no_process[reference-15]",),
         "a command that a time limit ends leaves its folders and its forkserver",
     ),
 )
@@ -268,7 +270,7 @@ _OF_WORDS = (
         _SWEEP,
         "    if missing:",
         "    if missing and not at_sites:",
-        ("tests/faults/test_cli.py::test_a_sweep_of_nothing",),
+        ("tests/faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",),
         "a kind that hurts nothing is asked for, and the sweep passes",
     ),
     Mutant(
@@ -288,7 +290,10 @@ _OF_VERDICTS = (
         _CHECKS,
         '    return wanted and not run.timeline.of("up") and not run.timeline.of("fired")',
         "    return False",
-        (f"{_STATUSES}::test_no_rpc_seen_is_unknown", f"{_STATUSES}::test_run_of_a_script[no-rpc]"),
+        (
+            f"{_STATUSES}::test_a_run_without_rpc_is_unknown",
+            f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[no-rpc]",
+        ),
         "0 events of 0 ledgers, and all is well",
     ),
     Mutant(
@@ -296,7 +301,7 @@ _OF_VERDICTS = (
         _CHECKS,
         'not run.timeline.of("up") and',
         "not run.timeline.roles and",
-        (f"{_STATUSES}::test_a_role_that_never_came_up_is_no_rpc",),
+        (f"{_STATUSES}::test_a_role_that_never_came_up_counts_as_no_rpc",),
         "RPC that did not start counts as RPC",
     ),
     Mutant(
@@ -304,7 +309,7 @@ _OF_VERDICTS = (
         "faults/script/script.py",
         "        recorded=True,\n",
         "",
-        (f"{_STATUSES}::test_run_of_a_script[no-rpc]",),
+        (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[no-rpc]",),
         "calls of a healthy script are not recorded",
     ),
     Mutant(
@@ -312,7 +317,7 @@ _OF_VERDICTS = (
         _COMMANDS,
         "deadline=options.deadline, recorded=True)",
         "deadline=options.deadline)",
-        (f"{_STATUSES}::test_run_of_a_tutorial_that_is_healthy",),
+        (f"{_STATUSES}::test_a_healthy_run_of_a_tutorial_gives_0",),
         "calls of a healthy tutorial are not recorded",
     ),
     Mutant(
@@ -380,7 +385,7 @@ _OF_PAGES = (
         "faults/cli/main.py",
         "        print(_USAGE, file=sys.stderr)\n        return 2",
         "        print(_USAGE, file=sys.stderr)\n        return 0",
-        ("tests/faults/test_cli.py::test_without_a_command_nothing_has_passed",),
+        ("tests/faults/test_cli.py::test_without_a_command_the_status_is_2",),
         "a CI whose command is empty is green",
     ),
     Mutant(
@@ -394,7 +399,7 @@ _OF_PAGES = (
     Mutant(
         "healthy-not-in-the-help",
         _OPTIONS,
-        '"no faults; instead of --plan"',
+        '"run without faults; instead of --plan"',
         '"no --plan"',
         ("tests/project/test_documented.py::test_every_promise_stands_in_its_document",),
         "a help that the table of promises does not know",
@@ -408,7 +413,7 @@ _OF_FOLDERS = (
         _FOLDER,
         "        each.rename(place / each.name)",
         "        each.unlink()",
-        (f"{_KEPT}::test_nothing_is_lost_where_nothing_can_start[no-command]",),
+        (f"{_KEPT}::test_a_run_that_cannot_start_loses_nothing[no-command]",),
         "a misspelt command costs the run that is stored there",
     ),
     Mutant(
@@ -438,7 +443,7 @@ _OF_FOLDERS = (
     Mutant(
         "folder-free-before-the-verdict",
         "faults/run/runs.py",
-        "as place:  # until it is judged\n",
+        "as place:  # other runs stay out of the folder until this one is judged\n",
         "as place:\n        pass\n    if place:\n",
         ("tests/faults/test_folder_lock.py::test_a_world_has_its_folder_until_it_is_judged",),
         "another run takes the ledgers by which this one is to be judged",
@@ -448,7 +453,7 @@ _OF_FOLDERS = (
         "reference/world/start.py",
         "    if stranger := _stranger(meeting, stale):",
         "    if stranger := None:",
-        (f"{_KEPT}::test_what_has_the_name_of_a_worlds_file_is_never_removed[ps.log]",),
+        (f"{_KEPT}::test_a_users_file_with_the_name_of_a_worlds_file_is_never_removed[ps.log]",),
         "a log of the user's own is deleted because a role has its name",
     ),
     Mutant(
@@ -520,7 +525,7 @@ _OF_FOLDERS = (
         "faults/script/tied_processes.py",
         ", start_new_session=True)",
         ")",
-        ("tests/faults/test_tied_processes.py::test_wards_end_when_a_whole_group_is_killed",),
+        ("tests/faults/test_tied_processes.py::test_tied_processes_end_when_a_whole_group_is_killed",),
         "what ends the launcher's process group ends its warden too",
     ),
     Mutant(
@@ -528,7 +533,7 @@ _OF_FOLDERS = (
         "faults/script/parent_watcher.py",
         "        found |= more",
         "        break",
-        ("tests/faults/test_tied_processes.py::test_wards_end_with_a_process_that_is_killed",),
+        ("tests/faults/test_tied_processes.py::test_tied_processes_end_with_a_process_that_is_killed",),
         "processes that a script has started with another environment outlive it",
     ),
     Mutant(
@@ -554,6 +559,25 @@ _OF_FOLDERS = (
         "    _forget(place)",
         (f"{_TEMPORARY}::test_a_folder_that_was_kept_stays",),
         "a run that has failed is gone when the next one begins",
+    ),
+    Mutant(
+        "files-of-any-length-are-read",
+        "reference/system/plain_file.py",
+        "    if longest is not None and len(content) > longest:",
+        "    if longest is None:",
+        (
+            "tests/reference/test_plain_file.py::test_a_file_is_read_up_to_the_longest_length",
+            "tests/reference/test_corpus.py::test_a_text_that_is_too_long_is_refused",
+        ),
+        "a text of gigabytes is read into memory",
+    ),
+    Mutant(
+        "stacks-alone-are-a-worlds",
+        "reference/system/world_files.py",
+        " and log_of(place, each.stem).is_file()",
+        "",
+        ("tests/reference/test_world_files.py::test_a_role_has_left_both_its_files",),
+        "a file of the user that is named like stacks counts as a role that was there",
     ),
     Mutant(
         "disk-full-is-a-traceback",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _PLANS = "tests/faults/test_plugin_plans.py"
-_TABLE = (f"{_PLANS}::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",)
+_TABLE = (f"{_PLANS}::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
 _STARTUP = "tests/faults/test_startup.py"
 _PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_tally.py"
@@ -22,16 +22,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "unused-plan-passes",
         "faults/testing/plan_check.py",
-        "    if scene.plan is None or not (scene.plan.guest or scene.plan.worked()):",
-        "    if scene.plan is None:",
+        "    if running.plan is None or not (running.plan.imposed or running.plan.worked()):",
+        "    if running.plan is None:",
         _TABLE,
         "a test whose plan no world was given passes",
     ),
     Mutant(
         "late-mark-ignored",
         "faults/testing/plan_check.py",
-        """    return "" if marks_of(item) == scene.marks else""",
-        """    return "" if scene.marks else""",
+        """    return "" if marks_of(item) == running.marks else""",
+        """    return "" if running.marks else""",
         _TABLE,
         "a mark that comes after the set-up does nothing",
     ),
@@ -88,7 +88,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _WANTED,
         "    if not plan.faults:",
         "    if not plan.faults and text:",
-        ("tests/faults/test_pytest_plugin.py::test_options_that_mean_nothing",),
+        ("tests/faults/test_pytest_plugin.py::test_impossible_options_are_refused_in_one_line",),
         "an empty plan hurts nothing, and the run passes",
     ),
     Mutant(
@@ -104,15 +104,15 @@ MUTANTS: tuple[Mutant, ...] = (
         _WANTED,
         """unseen = options["unseen"] and not strange""",
         """unseen = options["unseen"]""",
-        (f"{_PLANS}::test_a_test_vouches_for_its_own_messages_alone",),
+        (f"{_PLANS}::test_a_test_answers_only_for_messages_of_its_own_plan",),
         "messages of the option may go unseen where a mark has said so of others",
     ),
     Mutant(
         "option-for-few",
         _WANTED,
-        "(marks or fixtures & HURT):",
+        "(marks or fixtures & FIXTURES):",
         """(marks or "plan" in fixtures):""",
-        (f"{_PLANS}::test_a_plan_of_the_command_line_hurts_every_test_with_a_world[0]",),
+        (f"{_PLANS}::test_a_plan_of_the_command_line_hits_every_test_with_a_world[0]",),
         "the option says nothing of tests that do not name the fixture",
     ),
     Mutant(
@@ -120,7 +120,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _TALLY,
         "exitstatus == pytest.ExitCode.OK and self._unproven():",
         "exitstatus == pytest.ExitCode.OK and self._unproven() and self._ran:",
-        (f"{_PLANS}::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",),
+        (f"{_PLANS}::test_a_run_without_a_test_for_the_plan_of_the_command_line_fails",),
         "no test ran under the plan of the option, and the run passes",
     ),
     Mutant(
@@ -128,7 +128,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _TALLY,
         "if number not in self._fired]",
         "if number not in self._fired and self._without]",
-        (f"{_PLANS}::test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass",),
+        (f"{_PLANS}::test_a_run_in_which_a_plan_of_the_command_line_never_fired_fails",),
         "the option's plan fired nowhere, and the run passes",
     ),
     Mutant(
@@ -150,13 +150,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "plan-stays-after-a-failure",
         _PLUGIN,
-        """        yield planned
+        """        yield active
     finally:
-        planned.close()""",
-        """        yield planned
+        active.close()""",
+        """        yield active
     finally:
-        if not request.node.stash[_scene].failed:
-            planned.close()""",
+        if not request.node.stash[RUNNING_TEST].failed:
+            active.close()""",
         _TABLE,
         "a plan goes on in an idle world after a test that has failed",
     ),
@@ -181,10 +181,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "idle-logs-not-kept",
         "faults/testing/leak_account.py",
         """    finally:
-        scene.save()""",
+        running.save()""",
         """    finally:
-        if scene.folder is not None:
-            scene.save()""",
+        if running.folder is not None:
+            running.save()""",
         ("tests/faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",),
         "the folder that a failing test names is empty where it had only an idle world",
     ),
@@ -217,7 +217,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/message_evidence.py",
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
-        ("tests/faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",),
+        ("tests/faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",),
         "a Python call that is never lost counts as one that may have been",
     ),
     Mutant(
@@ -225,7 +225,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/pytest_plugin.py",
         "        check_world(item)\n",
         "",
-        ("tests/faults/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",),
+        ("tests/faults/test_pytest_plugin.py::test_a_test_that_asks_for_something_impossible_fails_in_one_line",),
         "a mark world of one test says nothing, beside its module's",
     ),
     Mutant(
@@ -233,7 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _WANTED,
         "[value] if isinstance(value, str) else value]",
         "[value] if isinstance(value, str) else value[-1:]]",
-        (f"{_PLANS}::test_several_options_of_a_run_are_joined_to_one_plan",),
+        (f"{_PLANS}::test_several_options_are_joined_to_one_plan",),
         "of two options --faults-plan only the last hurts, and the run says nothing of the first",
     ),
     Mutant(
@@ -241,7 +241,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "torch_rpc_reference_plugin.py",
         """[] if HIDDEN else ["faults.pytest_plugin"]""",
         """["faults.pytest_plugin"]""",
-        (f"{_STARTUP}::TestPytest::test_their_tests_run_without_the_plugin[faults-python -m pytest]",),
+        (f"{_STARTUP}::TestPytest::test_tests_beside_a_hiding_module_run_without_the_plugin[faults-python -m pytest]",),
         "a user's own faults.py ends pytest in a traceback",
     ),
     Mutant(
@@ -249,7 +249,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "torch_rpc_reference_plugin.py",
         "hiding(os.getcwd())",
         "hiding()",
-        (f"{_STARTUP}::TestPytest::test_their_tests_run_without_the_plugin[faults-pytest]",),
+        (f"{_STARTUP}::TestPytest::test_tests_beside_a_hiding_module_run_without_the_plugin[faults-pytest]",),
         "the plugin takes the place of a user's own faults.py, whose tests then fail",
     ),
     Mutant(
@@ -281,7 +281,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "torch_rpc_reference_startup.py",
         "each if each.isprintable() else ascii(each)[1:-1] for each in text",
         "each for each in text",
-        (f"{_STARTUP}::test_what_is_said_is_one_printable_line",),
+        (f"{_STARTUP}::test_a_message_is_one_printable_line",),
         "a folder's name prints a verdict on a line of its own",
     ),
     Mutant(
@@ -315,14 +315,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/autostart.py",
         "    if os.environ.get(SAID) != folder:",
         "    if os.environ.get(SAID) == folder:",
-        (f"{_STARTUP}::test_a_variable_that_is_left_exported_is_told_once",),
+        (f"{_STARTUP}::test_a_variable_that_is_left_exported_is_reported_once",),
         "FAULTS_RUN was exported for another run, and hurts this one without a word",
     ),
     Mutant(
         "a-folder-that-nothing-can-be-kept-in",
         "faults/testing/failure_report.py",
-        "    except OSError as error:\n        scene.keep = None",
-        "    except PermissionError as error:\n        scene.keep = None",
+        "    except OSError as error:\n        running.keep = None",
+        "    except PermissionError as error:\n        running.keep = None",
         ("tests/reference/test_private_folder.py::test_a_failed_test_that_cannot_be_kept_says_why",),
         "a whole run of tests ends in an internal error because one of them failed",
     ),
@@ -331,7 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/settings.py",
         " or len(seed) > DIGITS:",
         ":",
-        ("tests/faults/test_pytest_plugin.py::test_options_that_mean_nothing",),
+        ("tests/faults/test_pytest_plugin.py::test_impossible_options_are_refused_in_one_line",),
         "a seed that Python does not read is a traceback in each test that uses it",
     ),
 )

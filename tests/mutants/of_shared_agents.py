@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _POLE, _ONE, _MANY = "reference/training/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
 _RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/corpus.py", "reference/pipeline.py"
-_TRACE = "reference/trace/trace.py"
+_TRACE, _GAME = "reference/trace/trace.py", "reference/training/game.py"
 _HALVES_FILE = "reference/training/resnet_shards.py"
 
 
@@ -41,18 +41,18 @@ _AGENTS = (
     Mutant(
         "returns-over-restarts",
         _MANY,
-        "                rewards[start_step:] = discounted(rewards[start_step:], self.case.gamma)\n"
+        "                rewards[start_step:] = cartpole.discounted(rewards[start_step:], self.case.gamma)\n"
         "                state, _ = self.env.reset()",
         "                if step + 1 >= n_steps:\n"
-        "                    rewards = discounted(rewards, self.case.gamma)\n"
+        "                    rewards = cartpole.discounted(rewards, self.case.gamma)\n"
         "                state, _ = self.env.reset()",
         _killers("batch_reinforce-episodes"),
         "an action is rewarded with what a later start of the environment earns",
         also=(
             (
-                _MANY,
-                "        return [value for start in self.starts for value in discounted(start, self.gamma)]",
-                "        return discounted([reward for start in self.starts for reward in start], self.gamma)",
+                _GAME,
+                "        return [value for start in self.starts for value in discounted(start, gamma)]",
+                "        return discounted([reward for start in self.starts for reward in start], gamma)",
             ),
         ),
     ),
@@ -199,8 +199,8 @@ _AGENTS = (
     Mutant(
         "sum-over-observers",
         _MANY,
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs * rewards).sum()",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs * each).sum()",
         _killers("batch_reinforce-episodes"),
         "the loss is not divided by the number of observers",
     ),
@@ -244,7 +244,7 @@ _AGENTS = (
         "            if terminated or step + 1 >= n_steps:",
         _killers("batch_reinforce-car"),
         "an environment that has reached its limit of steps goes on",
-        also=((_MANY, "        if terminated or truncated or last:", "        if terminated or last:"),),
+        also=((_GAME, "        if terminated or truncated or last:", "        if terminated or last:"),),
     ),
     Mutant(
         "states-one-step-late",
@@ -255,9 +255,10 @@ _AGENTS = (
         "the first action of a start is chosen for the state in which the one before it ended",
         also=(
             (
-                _MANY,
-                "        if terminated or truncated or last:\n            self.state, _ = self.env.reset()",
-                "        if terminated or truncated or last:\n            self.env.reset()",
+                _GAME,
+                "        if terminated or truncated or last:\n            self._start()",
+                "        if terminated or truncated or last:\n"
+                "            self.env.reset()\n            self.starts.append([])",
             ),
         ),
     ),
@@ -271,8 +272,8 @@ _AGENTS = (
         also=(
             (
                 _MANY,
-                "[game.returns() for game in games], dtype=case.torch_dtype).t()",
-                "[game.returns() for game in games]).t()",
+                "[game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()",
+                "[game.returns(case.gamma) for game in games]).t()",
             ),
         ),
     ),
@@ -562,8 +563,8 @@ _BEYOND = (
     Mutant(
         "loss-of-ten-observers",
         _MANY,
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs * rewards / min(observers, 10)).sum()",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs * each / min(case.observers, 10)).sum()",
         _killers("batch_reinforce-many"),
         "a loss is divided by ten observers at most",
     ),
@@ -626,8 +627,8 @@ _BEYOND = (
     Mutant(
         "ends-of-lines-translated",
         _TEXT,
-        "    return file.read_bytes()",
-        '    return file.read_bytes().replace(b"\\r\\n", b"\\n")',
+        "    return content_of(Path(path), LONGEST)",
+        '    return content_of(Path(path), LONGEST).replace(b"\\r\\n", b"\\n")',
         _BYTES,
         "a text is read by lines, not by bytes",
     ),

@@ -581,16 +581,16 @@ _BEYOND = (
     ),
     _shared(
         "arrivals-numbered-in-a-byte",
-        *("batch_parameter_server", "batch_parameter_server-crowd"),
-        '{"arrivals": torch.tensor(arrivals)}',
-        '{"arrivals": torch.tensor(arrivals).to(torch.int8).long()}',
+        *("reference/training/arrivals.py", "batch_parameter_server-crowd"),
+        '{"arrivals": torch.tensor(order)}',
+        '{"arrivals": torch.tensor(order).to(torch.int8).long()}',
         "the order of arrivals has negative numbers for trainers beyond 128",
     ),
     _shared(
         "last-buffers-left-out",
-        *("batch_parameter_server", "sharded_parameter_server-ends"),
-        "if recorder.wants(round_):",
-        "if recorder.every:",
+        *(_TRACE, "sharded_parameter_server-ends"),
+        "dict(model.named_buffers()) if isinstance(model, nn.Module) else {}",
+        "dict(model.named_buffers()) if isinstance(model, nn.Module) and self.every else {}",
         "if a trace has only the ends, running statistics that are not averaged pass",
     ),
     _shared(

@@ -277,7 +277,7 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/training/replay.py",
+        "reference/training/arrivals.py",
         "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),

@@ -10,6 +10,7 @@ _BATCH, _UPDATE, _SHARD = (
     "reference/rpc/shard.py",
 )
 _QUICK = "tests/reference/test_small_cases.py::test_it_runs_equal_to_its_twin"
+_MEAN = "tests/reference/test_rank_order_mean.py"
 _OF_BATCH = "tests/reference/test_batch_parameter_server.py"
 _PLAIN = f"{_OF_BATCH}::test_exact_case_is_plain_training_on_the_mean_loss"
 
@@ -124,10 +125,13 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-not-recorded",
-        _BATCH,
-        '{"arrivals": torch.tensor(arrivals)}',
-        '{"arrivals": torch.tensor(sorted(arrivals))}',
-        (f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",),
+        "reference/training/arrivals.py",
+        '{"arrivals": torch.tensor(order)}',
+        '{"arrivals": torch.tensor(sorted(order))}',
+        (
+            "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
+            f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+        ),
         "the trace always says rank order",
     ),
     Mutant(
@@ -338,8 +342,8 @@ MUTANTS = (
     Mutant(
         "broadcast-rewards",
         "reference/batch_reinforce.py",
-        "    return (-log_probs * rewards / observers).sum()",
-        "    return (-log_probs.unsqueeze(-1) * rewards.unsqueeze(-2) / observers).sum()",
+        "(-log_probs * each / case.observers).sum()",
+        "(-log_probs.unsqueeze(-1) * each.unsqueeze(-2) / case.observers).sum()",
         ("tests/reference/test_formulas_agents.py::test_a_twin_computes_the_formula[batch_reinforce-episodes]",),
         "every observer's rewards weigh every other's actions, as published (S2.27)",
     ),
@@ -390,6 +394,30 @@ MUTANTS = (
         "    return total",
         ("tests/reference/test_hybrid_ddp.py::test_it_is_plain_training_on_everybodys_examples",),
         "sums instead of means, in the tutorial and its twin alike",
+    ),
+    Mutant(
+        "the-mean-is-written-into-the-first-gradient",
+        "reference/rpc/rank_order_mean.py",
+        "    total = gradients[0].clone()",
+        "    total = gradients[0]",
+        (f"{_MEAN}::test_mean_leaves_the_gradients_as_they_were",),
+        "the gradient that the first trainer has reported changes",
+    ),
+    Mutant(
+        "the-mean-adds-from-the-last-gradient",
+        "reference/rpc/rank_order_mean.py",
+        "    total = gradients[0].clone()\n    for gradient in gradients[1:]:",
+        "    total = gradients[-1].clone()\n    for gradient in gradients[-2::-1]:",
+        (f"{_MEAN}::test_mean_adds_from_the_first_gradient_to_the_last[values1-1.0]",),
+        "gradients are added in another order than the one documented, in the tutorial and its twin alike",
+    ),
+    Mutant(
+        "allreduce-divides-the-sum",
+        "reference/rpc/rank_order_mean.py",
+        "[gradient * (1 / len(gradients)) for gradient in gradients])",
+        "list(gradients)) / len(gradients)",
+        (f"{_MEAN}::test_mean_divides_once_and_allreduce_multiplies_every_gradient",),
+        "the twin rounds once where DDP's allreduce rounds every gradient",
     ),
     Mutant(
         "shard-of-another-round",

@@ -29,7 +29,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "    if life.is_stuck:\n",
         "    if life.is_stuck and _misses(life, every):\n",
-        (f"{_OF_FATES}::test_who_is_ended_in_a_call_that_the_plan_has_hurt_has_not_returned",),
+        (f"{_OF_FATES}::test_a_role_ended_in_a_call_with_a_fault_has_not_returned",),
         "a role that hangs for ever in a lost call, until its launcher ends it, has returned",
     ),
     Mutant(
@@ -45,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         '    return False if failure.kind == "Vanished" else _undecided(run)',
         "    return _undecided(run)",
-        (f"{_OF_CHECKS}::TestErrors::test_who_leaves_without_a_failed_call_is_wrong",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_role_that_leaves_without_a_failed_call_is_wrong",),
         "a role that leaves the world though all its calls came back may have done so for the plan",
     ),
     Mutant(
@@ -53,7 +53,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         " and event is ended[-1] else None",
         " else None",
-        (f"{_OF_CHECKS}::TestErrors::test_who_leaves_without_a_failed_call_is_wrong",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_role_that_leaves_without_a_failed_call_is_wrong",),
         "a role that made up for a lost call, and left at some later time, has left for that call",
     ),
     Mutant(
@@ -62,7 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '    if _last.get("status") != status and not _remember(status):',
         '    if _last.get("status") != status:',
         (
-            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_within_its_handler",
+            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_a_status_within_a_handler_is_told_with_the_error",
         ),
         "a role that ends by os._exit for a mistake of its own says nothing of it",
     ),
@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/script.py",
         "    return GRACE_OF_KILLED if planned(read(place)) else GRACE",
         "    return GRACE",
-        ("tests/faults/test_script.py::test_what_a_killed_role_has_started_has_longer_to_end_by_itself",),
+        ("tests/faults/test_script.py::test_children_of_a_killed_role_have_longer_to_end",),
         "what a killed trainer's DataLoader has started is leaked before it looks for the trainer",
     ),
     Mutant(
@@ -89,7 +89,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/checks.py",
         """{_lateness(run, late)}{besides},""",
         """{_lateness(run, late)},""",
-        (f"{_OF_CHECKS}::TestEnds::test_who_still_runs_when_a_command_misses_its_deadline_is_named",),
+        (f"{_OF_CHECKS}::TestEnds::test_a_role_that_still_runs_when_a_command_misses_its_deadline_is_named",),
         "of a command that hangs nobody learns which role it waits for",
     ),
     Mutant(
@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/ledger/ledger.py",
         '"process": os.getpid()}',
         '"process": 0}',
-        ("tests/faults/test_ledger.py::test_what_is_written_is_read",),
+        ("tests/faults/test_ledger.py::test_a_written_event_is_read_back",),
         "of two processes that play one role at once, nobody knows which has written what",
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "    return [other for other in met if other.role not in here or _same_place(life, other)]",
         "    return met",
-        (f"{_OF_FATES}::TestTwoWorldsAtOnce::test_who_shuts_down_for_all_of_another_world_is_not_missed",),
+        (f"{_OF_FATES}::TestTwoWorldsAtOnce::test_a_shutdown_in_another_world_does_not_count",),
         "a role misses the shutdown of a world in which it has never been",
     ),
     Mutant(
@@ -121,7 +121,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/inject/process/processes.py",
         "process_of(str(fault.role), self.folder, self.ledger.world)",
         "process_of(str(fault.role), self.folder)",
-        ("tests/faults/test_processes.py::test_of_two_worlds_at_once_a_role_hurts_its_own",),
+        ("tests/faults/test_processes.py::test_a_role_hits_the_role_of_its_own_world",),
         "of two worlds at once, the plan hurts the one that has started last, whichever has come to its moment",
     ),
     Mutant(
@@ -129,7 +129,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         " and (not failure.process or _is_planned(run, failure.process))",
         "",
-        (f"{_OF_FATES}::TestTwoWorldsAtOnce::test_a_death_that_nobody_planned_is_wrong_beside_one_that_was",),
+        (f"{_OF_FATES}::TestTwoWorldsAtOnce::test_an_unplanned_death_is_wrong_beside_a_planned_one",),
         "a process that crashes is excused by the plan's having killed another of the same name",
     ),
     Mutant(
@@ -153,7 +153,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/time_bounds.py",
         "not (command.returned and recovered)",
         "not command.returned",
-        ("tests/faults/test_time_bounds.py::TestRecovery::test_a_command_that_waits_in_vain_is_held_to_it",),
+        ("tests/faults/test_time_bounds.py::TestRecovery::test_a_command_that_waits_in_vain_is_held_to_the_bound",),
         "a launcher that waits in vain for roles that are gone has not hung, since its status is 0",
     ),
     Mutant(
@@ -161,7 +161,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/autostart.py",
         "    own_signals.watch(Path(folder))\n",
         "",
-        ("tests/faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_tells_whom_it_ends",),
+        ("tests/faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_records_the_processes_it_ends",),
         "a server that its launcher ends by SIGKILL has crashed",
     ),
     Mutant(
@@ -169,7 +169,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/own_signals.py",
         "    os.killpg = partial(_killpg, folder, os.killpg)\n",
         "",
-        ("tests/faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_tells_whom_it_ends",),
+        ("tests/faults/test_exit_record.py::test_a_launcher_that_never_imports_torch_records_the_processes_it_ends",),
         "a server that its launcher ends with its process group has crashed",
     ),
     Mutant(
@@ -193,7 +193,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         '    if life.of("interrupted") is not None:',
         '    if life.of("interrupted") is life:',
-        (f"{_OF_FATES}::test_who_is_interrupted_from_outside_has_not_ended_by_itself",),
+        (f"{_OF_FATES}::test_a_role_interrupted_from_outside_has_not_ended_by_itself",),
         "a server that its launcher ends by SIGINT has failed",
     ),
     Mutant(
@@ -207,8 +207,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any-error-after-a-duplicate",
         _ORIGIN,
-        "        if _call(event, caller) in hurt:",
-        "        if hurt:",
+        "        if _call(event, caller) in doubled:",
+        "        if doubled:",
         (f"{_OF_ORIGIN}::TestDuplicate",),
         "whatever any call fails by is taken for the refusal of the second one",
     ),
@@ -225,7 +225,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "    return _told(piece, _LOST, _GONE)",
         "    return _speaks(piece)",
-        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        (f"{_OF_ORIGIN}::test_errors_that_derive_from_a_loss_are_excused",),
         "a program that dies of tensors that do not fit has ended cleanly",
     ),
     Mutant(
@@ -233,7 +233,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "if any(map(own, path))]",
         "]",
-        (f"{_OF_ORIGIN}::test_what_quotes_a_call_that_has_failed_so_is_excused",),
+        (f"{_OF_ORIGIN}::test_an_error_that_quotes_a_failed_call_is_excused",),
         "a call that fails by a mistake of its callee excuses who quotes it",
     ),
     Mutant(
@@ -249,7 +249,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "    return None if known is False and unclear else known",
         "    return known",
-        (f"{_OF_ORIGIN}::TestMessages::test_without_evidence_nobody_can_tell",),
+        (f"{_OF_ORIGIN}::TestMessages::test_without_evidence_of_the_fault_an_error_is_unknown",),
         "an error that a message fault may have made is wrong, though nobody can know",
     ),
     Mutant(
@@ -257,7 +257,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _CAUSES,
         "        if link == _MET and not raised(",
         '        if link == "" and not raised(',
-        (f"{_OF_CAUSES}::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",),
+        (f"{_OF_CAUSES}::test_an_error_derives_from_stated_or_handled_errors_but_a_mistake_does_not",),
         "what goes wrong while an error is handled is excused by that error",
     ),
     Mutant(
@@ -265,7 +265,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "    if left is None and life.last:",
         "    if left is None and life.last and not life.of('up'):",
-        (f"{_OF_FATES}::test_a_role_beside_another_that_shut_rpc_down_for_all",),
+        (f"{_OF_FATES}::test_a_role_that_misses_a_shutdown_of_all_has_vanished",),
         "a role that is killed, and whose status nobody reads, has returned",
     ),
     Mutant(
@@ -273,7 +273,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         '    return any(event is not None and event.details.get("graceful", True) for event in others)',
         "    return False and bool(others)",
-        (f"{_OF_FATES}::test_a_role_beside_another_that_shut_rpc_down_for_all",),
+        (f"{_OF_FATES}::test_a_role_that_misses_a_shutdown_of_all_has_vanished",),
         "a role that leaves the others alone in their shutdown has returned",
     ),
     Mutant(
@@ -297,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "    if life.pid not in known.asked:",
         "    if life.pid:",
-        (f"{_OF_FATES}::test_where_nobody_shuts_down_for_all_an_end_in_order_is_enough",),
+        (f"{_OF_FATES}::test_without_a_shutdown_of_all_any_orderly_end_is_enough",),
         "a server that its own program ends is taken for one that has crashed",
     ),
     Mutant(
@@ -305,7 +305,9 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         '    return None if any(run.plan.faults[number].kind != "Duplicate" for number in fired) else False',
         "    return bool(fired)",
-        (f"{_OF_CHECKS}::TestErrors::test_a_status",),
+        (
+            f"{_OF_CHECKS}::TestErrors::test_an_exit_status_of_a_launched_role_is_wrong_and_of_a_command_unknown_after_a_fault",
+        ),
         "a command that ends with status 1 has ended cleanly, whatever it has found",
     ),
     Mutant(
@@ -329,7 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/time_bounds.py",
         '_timeouts(timeline.of("up", "invoke", "shutdown"))',
         '_timeouts(timeline.of("invoke", "shutdown"))',
-        ("tests/faults/test_time_bounds.py::test_the_longest_timeout_that_a_hurt_call_may_take",),
+        ("tests/faults/test_time_bounds.py::test_the_timeout_is_the_longest_that_a_call_with_a_fault_may_take",),
         "a program with torch's default timeouts is hung when a call is lost",
     ),
     Mutant(
@@ -360,9 +362,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "os-exit-may-fail",
         "faults/script/exit_record.py",
-        "    finally:  # whatever went wrong in writing that down, this is the end\n        exit_now(status)\n",
+        "    finally:  # the process ends even if recording failed\n        exit_now(status)\n",
         "    except KeyError:\n        pass\n    exit_now(status)\n",
-        ("tests/faults/test_exit_record.py::test_os_exit_ends_the_process_whatever_goes_wrong_in_telling",),
+        ("tests/faults/test_exit_record.py::test_os_exit_ends_the_process_even_if_recording_fails",),
         "a process that cannot write its ledger goes on after os._exit",
     ),
     Mutant(
@@ -370,15 +372,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/exit_record.py",
         "        execute(path, *arguments, **named)",
         "        execute(path, *arguments)",
-        ("tests/faults/test_exit_record.py::test_who_cannot_become_another_program_has_not_ended",),
+        ("tests/faults/test_exit_record.py::test_a_role_that_cannot_become_another_program_has_not_ended",),
         "os.execve with names raises a TypeError",
     ),
     Mutant(
         "who-stays-has-ended",
         "faults/script/exit_record.py",
-        '            desk.ledger.write("stayed")',
+        '            callee.ledger.write("stayed")',
         "            pass",
-        ("tests/faults/test_exit_record.py::test_who_cannot_become_another_program_has_not_ended",),
+        ("tests/faults/test_exit_record.py::test_a_role_that_cannot_become_another_program_has_not_ended",),
         "a role that crashes after an exec that failed has returned",
     ),
     Mutant(
@@ -386,7 +388,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/script_outcomes.py",
         '        if event.event == "stayed" and',
         '        if event.event == "stays" and',
-        ("tests/faults/test_script_outcomes.py::test_who_could_not_become_another_program_has_not_ended_by_that",),
+        ("tests/faults/test_script_outcomes.py::test_a_process_that_could_not_become_another_program_has_not_ended",),
         "a role that crashes after an exec that failed has returned",
     ),
     Mutant(
@@ -394,7 +396,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/exit_record.py",
         "    if threading.current_thread() is not threading.main_thread():",
         "    if threading.current_thread() is None:",
-        ("tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_not_of_a_thread",),
+        (
+            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_a_status_of_a_thread_is_not_told",
+        ),
         "a thread that ends by sys.exit in a finally block makes its role wrong",
     ),
     Mutant(
@@ -403,7 +407,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        last = {} if status is None and any(map(was_caught, _leaving)) else _last",
         "        last = _last",
         (
-            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_not_where_the_program_catches_what_it_raises",
+            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_a_status_that_the_program_catches_is_not_told",
         ),
         "a program that catches SystemExit, and goes on, has met an error at its end",
     ),
@@ -413,7 +417,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "met.code not in (None, 0):",
         "met.code == met:",
         (
-            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_a_status_of_which_nothing_is_made",
+            "tests/faults/test_exit_record.py::TestAStatusIsToldWithTheErrorThatWasBeingHandled::test_a_status_that_a_finally_block_replaces_is_told",
         ),
         "sys.exit with a sentence, hidden by os._exit(0) in a finally block, has returned",
     ),
@@ -422,7 +426,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/handled_errors.py",
         "return None if _is_raised_again(each.handlers, now) else True",
         "return True",
-        ("tests/faults/test_handled_errors.py::test_by_the_source_of_the_frame_that_the_error_has_reached",),
+        ("tests/faults/test_handled_errors.py::test_the_source_tells_whether_an_error_is_handled",),
         "an error that a handler raises again, hidden by a finally block within it, is handled",
     ),
     Mutant(
@@ -462,7 +466,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/own_signals.py",
         "    return list(everybody()) if pid == -1 else _members(-pid or os.getpgrp())",
         "    return _members(-pid or os.getpgrp())",
-        ("tests/faults/test_exit_record.py::test_minus_one_reaches_everybody_and_nought_the_own_group",),
+        ("tests/faults/test_exit_record.py::test_kill_with_minus_one_reaches_all_and_with_0_the_own_group",),
         "who is ended by os.kill(-1, ...) has crashed by itself",
     ),
     Mutant(
@@ -596,7 +600,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "    return True if exact.search(piece.text) else None if words.search(piece.text) else False",
         "    return (exact.search(piece.text) or words.search(piece.text)) is not None",
-        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        (f"{_OF_ORIGIN}::test_errors_that_derive_from_a_loss_are_excused",),
         "a loss that is not finite after 3 s of training passes as a time-out",
     ),
     Mutant(
@@ -604,7 +608,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "    return True if exact.search(piece.text) else None if words.search(piece.text) else False",
         "    return True if exact.search(piece.text) else False",
-        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        (f"{_OF_ORIGIN}::test_errors_that_derive_from_a_loss_are_excused",),
         "a program that says in its own words that a peer does not answer is wrong",
     ),
     Mutant(
@@ -637,7 +641,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         "    if best is not False:",
         "    if best:",
-        (f"{_OF_CHECKS}::TestErrors::test_who_is_ended_for_another_whose_failure_is_undecided_is_so_too",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_role_ended_after_an_undecided_failure_is_undecided_too",),
         "a role that its launcher ends is wrong, where nobody can tell whether the one that failed first is",
     ),
     Mutant(
@@ -669,7 +673,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _CAUSES,
         "        each.__suppress_context__ = each.__cause__ is not None",
         "        each.__suppress_context__ = each.__suppress_context__ or each.__cause__ is not None",
-        (f"{_OF_CAUSES}::test_an_error_derives_from_what_is_stated_or_answered_not_from_what_a_mistake_meets",),
+        (f"{_OF_CAUSES}::test_an_error_derives_from_stated_or_handled_errors_but_a_mistake_does_not",),
         "a program that answers a lost call by `raise ... from None` is wrong",
     ),
     Mutant(
@@ -677,10 +681,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _CAUSES,
         "        doubtful |= link == _MET and",
         "        doubtful |= link == _MET and not handled and",
-        (
-            f"{_OF_CAUSES}::"
-            "test_what_another_function_raises_than_the_one_that_handles_an_error_may_have_nothing_to_do_with_it",
-        ),
+        (f"{_OF_CAUSES}::test_an_error_of_another_function_than_the_handling_one_is_doubtful",),
         "a broken invariant that the program finds while it makes up for a lost call ends it cleanly",
     ),
     Mutant(
@@ -688,7 +689,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         "    sure = _comes(run, bites, _sure(pieces), time",
         "    sure = _comes(run, bites, pieces, time",
-        (f"{_OF_ORIGIN}::test_what_an_error_may_derive_from_makes_it_unknown",),
+        (f"{_OF_ORIGIN}::test_a_doubtful_cause_makes_an_error_unknown",),
         "what an error may have nothing to do with excuses it",
     ),
     Mutant(
@@ -704,7 +705,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _ORIGIN,
         r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED)): ",
         r"\b(EPIPE|ECONN(RESET|ABORTED|REFUSED))\b",
-        (f"{_OF_ORIGIN}::test_after_a_loss_what_derives_from_it_is_excused",),
+        (f"{_OF_ORIGIN}::test_errors_that_derive_from_a_loss_are_excused",),
         "a program that quotes the name of a connection's error in its own sentence has lost a peer",
     ),
     Mutant(
@@ -737,7 +738,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _GIVEN_UP,
         "    return _is_stated(causes) and _has_lost(",
         "    return not causes and _has_lost(",
-        (f"{_OF_GIVEN_UP}::test_what_a_callee_states_after_its_own_last_call_was_lost_is_unknown",),
+        (f"{_OF_GIVEN_UP}::test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown",),
         "a callee that hides a lost call of its own by `raise ... from None` is wrong",
     ),
     Mutant(
@@ -753,7 +754,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/verdict/checks.py",
         "    lost = run.complete and bool(_gaps(run) or _unseen(run))",
         "    lost = run.complete and bool(_gaps(run))",
-        (f"{_OF_CHECKS}::TestFired::test_where_nobody_started_rpc_it_is_unknown",),
+        (f"{_OF_CHECKS}::TestFired::test_without_a_start_of_rpc_firing_is_unknown",),
         "a program that the plan did not reach, or that does without RPC, has a defect",
     ),
     Mutant(
@@ -769,7 +770,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         " or _has_lost_an_rref(run, failure, failure.role) else False",
         " else False",
-        (f"{_OF_CHECKS}::TestErrors::test_who_crashes_after_an_rref_was_lost_may_have_been_crashed_by_torch",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_crash_after_a_lost_rref_may_be_torchs",),
         "a role that torch crashes, as it drops an RRef that the plan has kept from being made, is wrong",
     ),
     Mutant(
@@ -801,7 +802,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FAILURES,
         """event.details.get("via") == "remote" and excused""",
         "excused",
-        (f"{_OF_CHECKS}::TestErrors::test_who_crashes_after_an_rref_was_lost_may_have_been_crashed_by_torch",),
+        (f"{_OF_CHECKS}::TestErrors::test_a_crash_after_a_lost_rref_may_be_torchs",),
         "a role that crashes by itself, after a call was lost, is excused",
     ),
     Mutant(
@@ -817,7 +818,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "return life.last and over and life.pid in known.silent and ended and",
         "return life.last and over and life.pid in known.statuses and ended and",
-        (f"{_OF_FATES}::test_who_has_no_status_though_python_has_ended_was_killed_by_a_signal",),
+        (f"{_OF_FATES}::test_a_process_without_a_status_was_killed_by_a_signal",),
         "a role that crashes in a handler of atexit, or in a destructor, passes for what Python said before",
     ),
     Mutant(
@@ -849,7 +850,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _FATES,
         "    if handled is False:\n",
         "    if handled is False and not causes:\n",
-        (f"{_OF_FATES}::test_who_leaves_with_nought_while_an_error_passes_leaves_for_that_error",),
+        (f"{_OF_FATES}::test_status_0_while_an_error_passes_comes_from_that_error",),
         "a program's own mistake passes behind a finally block that ends the process with status 0",
     ),
     Mutant(
@@ -857,7 +858,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/handled_errors.py",
         "and _within(each.handlers, now):",
         "and _within([*each.handlers, *each.finalbody], now):",
-        ("tests/faults/test_handled_errors.py::test_by_the_source_of_the_frame_that_the_error_has_reached",),
+        ("tests/faults/test_handled_errors.py::test_the_source_tells_whether_an_error_is_handled",),
         "an error that only passes a finally block is taken for one that the program has handled",
     ),
     Mutant(
@@ -873,7 +874,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/exit_record.py",
         "    there = isinstance(path, int) or (os.path.isfile(path) and os.access(path, os.X_OK))",
         "    there = isinstance(path, int)",
-        ("tests/faults/test_exit_record.py::test_a_role_is_over_where_its_process_becomes_another_program",),
+        ("tests/faults/test_exit_record.py::test_a_role_ends_when_its_process_becomes_another_program",),
         "a role that ends by os.execvp was killed by nobody knows whom",
     ),
 )

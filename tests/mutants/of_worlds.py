@@ -425,8 +425,8 @@ MUTANTS = (
     Mutant(
         "faults-run-is-reached-from-outside",
         "faults/run/runs.py",
-        '        arguments["isolated"] = subject.isolated',
-        '        arguments["isolated"] = False',
+        "isolated=subject.isolated, ",
+        "",
         (f"{_COMMANDS}[faults run]",),
         "`python -m faults run` of a tutorial leaves its roles where any process reaches them",
     ),

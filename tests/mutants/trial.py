@@ -61,18 +61,20 @@ PRELOADED = (
     "safetensors.torch",
     "gymnasium",
     "rich.progress",
-    "torch._dynamo.utils",  # most of what torchvision imports; not itself, which fails beside some builds of torch
+    "torch._dynamo.utils",
     "torch.onnx.symbolic_opset11",
+    str(Path(__file__).parents[2] / "reference/training/vision.py"),  # torchvision, beside any build of torch
 )
 
 
-class Nursery:
-    """Starts the processes of one worker, one after the other. See nursery.py."""
+class PreforkedPytest:
+    """Starts the processes of one worker, one after the other. See preforked_pytest.py."""
 
     def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
-        self._environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # copies share the bytecode of what they import
+        self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("nursery.py")), *preloaded],
+            [sys.executable, str(Path(__file__).with_name("preforked_pytest.py")), *preloaded],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._environment | ONE_THREAD,
@@ -112,11 +114,25 @@ class Nursery:
         self.process.stdout.close()
 
 
-def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
+_COMMON = (
+    *("-m", ""),  # including the tests that the project's default leaves out
+    *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
+)
+
+
+def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
+    """Whether pytest finds all the tests in the copy at ``place``, and what it printed; their bytecode stays there."""
+    arguments = ["--collect-only", *_COMMON, *tests]
+    status, said = preforked.run(place, arguments, HEALTHY_RUN_SECONDS)
+    return status == 0, said
+
+
+def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_of_them: bool = False) -> Trial:
     """Run the tests in the copy at ``place`` until one fails, or ``all_of_them``."""
     begun, report = time.monotonic(), place.parent / "report.xml"
     limit = HEALTHY_RUN_SECONDS if all_of_them else RUN_SECONDS
-    status, said = nursery.run(place, _arguments(place, tests, report, all_of_them), limit)
+    status, said = preforked.run(place, _arguments(place, tests, report, all_of_them), limit)
     seconds = time.monotonic() - begun
     if status is None:
         return Trial("broken", seconds=seconds, said=f"not done after {limit} s\n{said}")
@@ -129,9 +145,7 @@ def tried(nursery: Nursery, place: Path, tests: Sequence[str], *, all_of_them: b
 def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
     return [
         *([] if all_of_them else ["-x"]),
-        *("-m", ""),  # including the tests that the project's default leaves out
-        *("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--tb=short", "--hypothesis-seed=0"),
-        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what the nursery has imported already
+        *(*_COMMON, "--tb=short", "--hypothesis-seed=0"),
         *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,

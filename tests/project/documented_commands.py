@@ -5,68 +5,73 @@ from __future__ import annotations
 _BAD = "faults/test_cli.py::test_bad_input_is_one_line"
 
 _FAULTS = {
-    "the calls of a tutorial's healthy run: what can be hurt": ("faults/test_cli.py::test_list",),
-    "one run of a tutorial under a plan, judged": (
+    "list the RPC calls of a tutorial's healthy run, which faults can hit": (
+        "faults/test_cli.py::test_list_shows_the_sites_of_a_healthy_run",
+    ),
+    "run a tutorial once under a plan, and judge the run": (
         "faults/test_cli.py::test_a_run_that_passes_leaves_nothing",
-        "faults/test_exit_statuses.py::test_run",
+        "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
     ),
-    "the same for a program of your own, unchanged": (
-        "faults/test_script.py::test_spawned_processes",
-        "faults/test_exit_statuses.py::test_run_of_an_rpc_script",
+    "run your own program, unchanged, once under a plan, and judge the run": (
+        "faults/test_script.py::test_spawned_processes_run_under_a_plan",
+        "faults/test_exit_statuses.py::test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict",
     ),
-    "one run for every call site, kind, and first and last occurrence": (
-        "faults/test_sweep.py::test_cells_by_hand",
-        "faults/test_sweep.py::test_a_real_subjects_cells",
+    "run a tutorial once for each call site, kind of fault, and first and last call": (
+        "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
+        "faults/test_sweep.py::test_a_real_subjects_calls_give_its_cells",
     ),
-    "a folder for FAULTS_RUN=DIR torchrun ... my.py": (
-        "faults/test_cli.py::test_prepare",
-        "faults/test_autostart.py::test_torchrun_as_documented",
+    "prepare a folder for programs that are started with FAULTS_RUN=DIR": (
+        "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
+        "faults/test_autostart.py::test_torchrun_runs_under_a_plan_as_documented",
     ),
-    "judge a stored run again": ("faults/test_exit_statuses.py::test_check", "faults/test_runs.py::test_every_verdict"),
-    "PLAN is text or a file, of one fault at least": ("faults/test_cli.py::test_plans_are_texts_or_files", _BAD),
-    "`--healthy` instead of it: a run without faults": (
-        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_healthy",
-        "faults/test_exit_statuses.py::test_run_of_a_script",
+    "judge a stored run again": (
+        "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
+        "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
     ),
-    "Options stand before `--script`, whole and once": (_BAD,),
-    "Exit status 0: pass; 1: fail; 2: unknown, or bad input, which starts nothing; 130: interrupted.": (
+    "PLAN is a text or a file with at least one fault": ("faults/test_cli.py::test_plans_are_texts_or_files", _BAD),
+    "`--healthy` in its place: a run without faults": (
+        "faults/test_exit_statuses.py::test_a_healthy_run_of_a_tutorial_gives_0",
+        "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
+    ),
+    "Write options in full, each at most once, and before `--script`.": (_BAD,),
+    "Exit status 0: pass; 1: fail; 2: unknown, or bad input (then no process was started); 130: interrupted.": (
         _BAD,
-        "faults/test_exit_statuses.py::test_check",
-        "faults/test_exit_statuses.py::test_check_of_what_is_unknown",
-        "faults/test_exit_statuses.py::test_run",
-        "faults/test_exit_statuses.py::test_run_of_a_script",
-        "faults/test_exit_statuses.py::test_sweep",
+        "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
+        "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
+        "faults/test_exit_statuses.py::test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run",
         "faults/test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
         "faults/test_exit_statuses.py::test_an_interrupt_is_130_and_nothing_is_stored",
-        "faults/test_exit_statuses.py::test_python_m_faults",
-        "faults/test_exit_statuses.py::test_a_command_that_is_interrupted",
+        "faults/test_exit_statuses.py::test_python_m_faults_gives_the_status_of_its_command",
+        "faults/test_exit_statuses.py::test_an_interrupted_command_ends_with_130_and_leaves_no_process",
         "faults/test_cli.py::test_an_interrupt_leaves_nothing",
     ),
 }
 
 _PLAN = {
-    "--plan PLAN the plan as text, or a file: one fault at least": (
+    "--plan PLAN the plan, as text or as a file, with at least one fault": (
         "faults/test_cli.py::test_plans_are_texts_or_files",
-        "faults/test_cli.py::test_a_plan_from_a_file_and_a_folder_that_is_kept",
+        "faults/test_cli.py::test_a_plan_may_come_from_a_file_and_dir_keeps_the_run",
         _BAD,
     ),
-    "--healthy no faults; instead of --plan": (
+    "--healthy run without faults; instead of --plan": (
         _BAD,
-        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_healthy",
+        "faults/test_exit_statuses.py::test_a_healthy_run_of_a_tutorial_gives_0",
     ),
 }
 
 _DIR = {
-    "--dir DIR where runs are stored (default: nowhere, unless one fails)": (
+    "--dir DIR folder for the files of runs (default: kept only if a run fails)": (
         "faults/test_cli.py::test_a_run_that_passes_leaves_nothing",
         "faults/test_cli.py::test_a_run_that_fails_is_stored_and_can_be_checked",
-        "faults/test_cli.py::test_a_plan_from_a_file_and_a_folder_that_is_kept",
-        "faults/test_sweep.py::test_the_exit_status_and_the_table",
+        "faults/test_cli.py::test_a_plan_may_come_from_a_file_and_dir_keeps_the_run",
+        "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
     ),
 }
 
 _SIZES = {
-    "Sizes are small unless given; --timeout is 3 then": (
+    "Without options for them, sizes are small and --timeout is 3.": (
         "project/test_documented.py::test_sizes_are_small_unless_given",
     ),
 }
@@ -99,23 +104,23 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         **_PLAN,
         **_DIR,
         **_SIZES,
-        "--deadline X seconds until an overdue role is ended (default: by --timeout)": (
+        "--deadline X seconds until a role that still runs is killed (default: computed from --timeout)": (
             "project/test_documented.py::test_a_tutorial_that_misses_its_deadline",
-            "faults/test_runs.py::test_who_waits_for_ever_hangs",
+            "faults/test_runs.py::test_a_role_that_waits_forever_hangs",
         ),
     },
     "python -m faults run --help --script": {
         **_PLAN,
         **_DIR,
-        "what follows --script is its command": (
-            "faults/test_exit_statuses.py::test_what_follows_two_dashes_is_the_programs",
-            "faults/test_exit_statuses.py::test_other_words_after_the_script_are_the_programs",
+        "All words after --script are the program's command": (
+            "faults/test_exit_statuses.py::test_words_after_two_dashes_belong_to_the_program",
+            "faults/test_exit_statuses.py::test_other_words_after_the_script_belong_to_the_program",
         ),
-        "--deadline X seconds until the command is ended (default: 300, or beyond the bound)": (
-            "faults/test_exit_statuses.py::test_run_of_a_script",
+        "--deadline X seconds until the command is killed (default: 300, or more where the bound is later)": (
+            "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
             "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         ),
-        "--bound X seconds within which it must end after the first fault, if it fails": (
+        "--bound X seconds from the first fault to the end of a program that fails": (
             "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
             "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         ),
@@ -123,31 +128,33 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults sweep rnn --help": {
         **_DIR,
         **_SIZES,
-        "Hurt each call of a healthy run once in every way, its first and its last occurrence": (
-            "faults/test_sweep.py::test_cells_by_hand",
+        "once for each site, each kind of fault, and the first and the last call": (
+            "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
         ),
-        "--budget X seconds; no cell begins later (default: no limit)": (
-            "faults/test_sweep.py::test_the_budget",
-            "faults/test_sweep.py::test_a_budget_that_is_spent_is_said",
+        "--budget X seconds after which no run begins (default: no limit)": (
+            "faults/test_sweep.py::test_no_cell_begins_after_the_budget",
+            "faults/test_sweep.py::test_a_spent_budget_is_reported",
         ),
-        "--sites TEXT only sites that contain this (default: all)": (
-            "faults/test_sweep.py::test_a_tutorial",
-            "faults/test_cli.py::test_a_sweep_of_nothing",
+        "--sites TEXT only call sites that contain this text (default: all)": (
+            "faults/test_sweep.py::test_a_tutorial_is_equal_under_every_harmless_cell",
+            "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
         ),
-        "--kinds KIND,... only these kinds, as the table names them, or their first words": (
-            "faults/test_sweep.py::test_a_tutorial",
-            "faults/test_sweep.py::test_the_exit_status_and_the_table",
-            "faults/test_cli.py::test_a_sweep_of_nothing",
+        "--kinds KIND,... only these kinds, by their names in the table, such as 'Delay request'": (
+            "faults/test_sweep.py::test_a_tutorial_is_equal_under_every_harmless_cell",
+            "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
+            "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
         ),
     },
     "python -m faults prepare --help": {
         **_PLAN,
-        "DIR the run's folder; what an earlier run left in it goes": (
-            "faults/test_cli.py::test_prepare",
+        "DIR the run's folder; files of an earlier run are removed": (
+            "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
             "faults/test_launch_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",
         ),
     },
-    "python -m faults check --help": {"DIR a run's folder": ("faults/test_exit_statuses.py::test_check", _BAD)},
+    "python -m faults check --help": {
+        "DIR the run's folder": ("faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict", _BAD)
+    },
     "python -m reference --help": {
         "list list the tutorials": ("reference/test_cli.py::test_list_names_every_tutorial",),
         "train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit": (
@@ -164,7 +171,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
             "reference/test_cli.py::test_a_failed_run_says_who_failed_and_how",
             "reference/test_cli.py::test_verify_says_what_is_wrong",
             "reference/test_cli.py::test_ctrl_c_prints_no_traceback",
-            "faults/test_exit_statuses.py::test_python_m_reference",
+            "faults/test_exit_statuses.py::test_python_m_reference_gives_the_status_of_its_command",
         ),
     },
     "python -m reference run pipeline --help": {

@@ -12,61 +12,61 @@ _PYTEST: dict[str, tuple[str, ...]] = {
         "faults/test_pytest_plugin.py::test_installed_or_not_it_is_there_once_and_torch_is_not",
     ),
     "the tests run without the plugin, and one line names the file": (
-        "faults/test_startup.py::TestPytest::test_their_tests_run_without_the_plugin",
+        "faults/test_startup.py::TestPytest::test_tests_beside_a_hiding_module_run_without_the_plugin",
     ),
     "that line comes when a test or a `conftest.py` fails": (
-        "faults/test_startup.py::TestPytest::test_a_module_of_a_folder_of_tests_is_named_where_they_fail",
+        "faults/test_startup.py::TestPytest::test_a_hiding_module_beside_tests_is_named_if_they_fail",
         "faults/test_startup.py::TestPytest::test_a_module_that_a_conftest_cannot_import_is_named",
     ),
-    "def test_sold_out(world):": ("faults/test_pytest_plugin.py::test_the_examples_of_the_manual",),
+    "def test_sold_out(world):": ("faults/test_pytest_plugin.py::test_the_examples_of_the_manual_run",),
     "If a role dies, or keeps RRefs, the next test finds a new world": (
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
-        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_released_things_are_none",
     ),
     "**A test whose fault never fired fails.**": (
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
-        "faults/test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
+        "faults/test_pytest_plugin.py::test_a_plan_of_the_command_line_works_in_two_workers_of_xdist",
     ),
     '**The mark `plan("...")` puts its plan to work,** with or without the fixture `plan`': (
-        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+        "faults/test_plugin_plans.py::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",
     ),
     "So does a test whose plan was never put to work": (
-        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+        "faults/test_plugin_plans.py::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",
     ),
     "a failure that is expected has to come after all faults have fired": (
-        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+        "faults/test_plugin_plans.py::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",
     ),
     "A `PYTHON_CALL` and a `PYTHON_REMOTE_CALL` do leave evidence": (
-        "faults/test_messages.py::TestEvidence::test_messages_that_no_recorded_call_can_show",
-        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+        "faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",
+        "faults/test_plugin_plans.py::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",
     ),
     "and so is every text that is no plan, before any fixture of the test is set up": (
         "faults/test_plugin_plans.py::test_marks_that_are_no_plan_are_refused_beside_every_fixture",
     ),
     "replaces the plan of every test that has one, and puts every other test that names `world`": (
-        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
+        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hits_every_test_with_a_world",
     ),
     "If one did not, or if no test ran under the plan, the run says so, and its exit status is 1": (
-        "faults/test_plugin_plans.py::test_a_run_that_a_plan_of_the_command_line_did_not_hurt_does_not_pass",
-        "faults/test_plugin_plans.py::test_a_run_without_a_test_for_the_plan_of_the_command_line_does_not_pass",
+        "faults/test_plugin_plans.py::test_a_run_in_which_a_plan_of_the_command_line_never_fired_fails",
+        "faults/test_plugin_plans.py::test_a_run_without_a_test_for_the_plan_of_the_command_line_fails",
     ),
     "`faults: 12 tests ran under a plan`": (
-        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hurts_every_test_with_a_world",
-        "faults/test_plugin_plans.py::test_a_mark_alone_hurts_its_test_or_fails_it_and_is_undone",
+        "faults/test_plugin_plans.py::test_a_plan_of_the_command_line_hits_every_test_with_a_world",
+        "faults/test_plugin_plans.py::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",
     ),
     "removes that plan at the end of the test, and names it as a leak": (
         "faults/test_plugin_plans.py::test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told",
     ),
     "this plan instead of the marks'": (
-        "faults/test_pytest_plugin.py::test_in_two_workers_of_xdist_with_a_plan_of_the_command_line",
-        "faults/test_pytest_plugin.py::test_options_that_mean_nothing",
+        "faults/test_pytest_plugin.py::test_a_plan_of_the_command_line_works_in_two_workers_of_xdist",
+        "faults/test_pytest_plugin.py::test_impossible_options_are_refused_in_one_line",
     ),
     "a failed test's ledgers and logs are copied to a folder in DIR": (
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
     ),
     "which tests must leave nothing behind; ini: `faults_leaks`; by default the tests with these fixtures": (
-        "faults/test_pytest_plugin.py::test_who_is_held_to_what_it_leaves",
-        "faults/test_pytest_plugin.py::test_options_that_mean_nothing",
+        "faults/test_pytest_plugin.py::test_leaks_count_for_the_tests_that_the_option_selects",
+        "faults/test_pytest_plugin.py::test_impossible_options_are_refused_in_one_line",
     ),
     "the worlds of these fixtures are isolated, unless they are launched with `isolated=False`": (
         "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
@@ -75,11 +75,11 @@ _PYTEST: dict[str, tuple[str, ...]] = {
         "faults/test_pytest_plugin.py::test_the_seed_decides_what_hypothesis_draws",
     ),
     "It may leave on no role an RRef, a fork, a pending user or an autograd context": (
-        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_released_things_are_none",
     ),
     '`@pytest.mark.leaves("processes", "rrefs")` allows kinds': (
-        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_what_is_given_back_is_none",
-        "faults/test_pytest_plugin.py::test_a_test_that_asks_for_what_there_is_not_is_told_in_one_line",
+        "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_released_things_are_none",
+        "faults/test_pytest_plugin.py::test_a_test_that_asks_for_something_impossible_fails_in_one_line",
     ),
     "Two runs at once on one machine do not see each other's leaks": (
         "faults/test_pytest_plugin.py::test_two_suites_at_once_do_not_disturb_each_other",
@@ -91,7 +91,7 @@ _PYTEST: dict[str, tuple[str, ...]] = {
 
 _CLUSTERS: dict[str, tuple[str, ...]] = {
     "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_tutorials_run_on_two_hosts",),
-    "rank 0 plays the first role, rank 1 the second": (
+    "Rank 0 plays the first role, rank 1 the second": (
         "reference/test_world.py::TestCalls::test_ranks_follow_the_order_of_the_names",
         "reference/test_clusters.py::test_tutorials_run_on_two_hosts",
     ),
@@ -121,20 +121,20 @@ _CLUSTERS: dict[str, tuple[str, ...]] = {
         "reference/test_shutdown_barrier.py::test_a_call_that_a_death_cut_off_says_who_died",
     ),
     "both exit with status 1": ("reference/test_clusters.py::test_a_killed_rank_ends_those_of_the_other_host",),
-    "who only waits for the shutdown ends after `--deadline` seconds": (
+    "A rank that only waits for the shutdown ends after `--deadline` seconds": (
         "reference/test_shutdown_barrier.py::test_a_rank_that_has_not_finished_is_waited_for_until_the_deadline",
     ),
 }
 
 _SECURITY: dict[str, tuple[str, ...]] = {
-    "the rendezvous is a file that only its user can read and write": (
+    "The rendezvous is a file that only its user can read and write": (
         "project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",
         "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
     ),
     "Other users of the same machine can connect to loopback, so they can run code as you in a role": (
         "reference/test_isolation.py::test_a_stranger_who_finds_a_roles_port_runs_code_in_it",
     ),
-    "Connecting from outside is refused, whoever tries": (
+    "Connecting from outside is refused to every user": (
         "reference/test_isolation.py::test_nobody_outside_reaches_a_role_of_an_isolated_world",
         "reference/test_isolation.py::test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher",
     ),
@@ -148,7 +148,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "reference/test_atomic_file.py::test_a_file_keeps_its_permissions",
         "reference/test_atomic_file.py::test_a_file_that_its_user_may_not_write_is_not_replaced",
     ),
-    "results have the permissions that your umask gives": (
+    "| plan, ledgers and results, in a folder that existed already | the permissions that your umask gives |": (
         "reference/test_atomic_file.py::test_a_new_file_has_what_the_umask_leaves",
     ),
     "Only the isolated worlds of the same launching process share it": (
@@ -160,7 +160,7 @@ _SECURITY: dict[str, tuple[str, ...]] = {
     "or for all of them `faults_isolated = true` in the ini file": (
         "reference/test_isolation.py::test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so",
     ),
-    "the roles are in the namespaces that the faults hurt": (
+    "the roles are in the namespaces that the faults hit": (
         "reference/test_isolation.py::test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world",
     ),
     "together with a user namespace, in which a role keeps its user and group": (
@@ -182,13 +182,13 @@ _SECURITY: dict[str, tuple[str, ...]] = {
         "reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone",
         "reference/test_private_folder.py::test_what_a_world_writes_is_its_users_alone_also_in_a_folder_that_others_may_read",
     ),
-    "A folder that is there already keeps its permissions": (
+    "| a folder that exists already | keeps its permissions": (
         "reference/test_private_folder.py::test_a_folder_that_is_there_stays_as_it_is",
     ),
     "TensorPipe and gloo listen on the loopback interface only": (
         "reference/test_world.py::TestProcesses::test_nothing_listens_beyond_loopback",
     ),
-    "meets over RPC (`rpc_store.py`) and opens no store of its own": (
+    "meets over RPC (`rpc/rpc_store.py`) and opens no store of its own": (
         "reference/test_rpc_store.py::test_every_method_of_the_store_works_over_rpc",
     ),
     "RPC itself keeps to loopback when all ranks are on one machine": (
@@ -230,12 +230,12 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "reference/test_trace.py::test_the_header_names_the_tutorial_and_the_case",
     ),
     "every fault is planned, then fired, then (where it can be seen) effective; and every call": (
-        "faults/test_calls.py::TestLedger::test_a_normal_call",
-        "faults/test_processes.py::test_crash_of_another_at_a_step",
+        "faults/test_calls.py::TestLedger::test_a_normal_call_is_recorded_as_ok",
+        "faults/test_processes.py::test_a_crash_kills_another_role_at_a_step",
     ),
     "A defect never passes; what the folder does not tell is `unknown`": (
-        "faults/test_exit_statuses.py::test_check",
-        "faults/test_exit_statuses.py::test_check_of_what_is_unknown",
+        "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
     ),
     "Nothing imports against the arrows": (
         "project/test_imports.py::test_a_file_imports_only_from_rooms_that_its_own_may_know",
@@ -249,8 +249,8 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "project/test_public_paths.py::test_a_room_hands_out_the_names_that_it_lists",
     ),
     "a signal to the process, sent by the role whose moment it is, before it goes on": (
-        "faults/test_processes.py::test_pause_of_another_for_so_long",
-        "faults/test_guardian.py::test_it_continues_when_its_orders_end",
+        "faults/test_processes.py::test_a_pause_stops_another_role_for_its_seconds",
+        "faults/test_guardian.py::test_the_guardian_continues_the_process_when_its_orders_end",
     ),
     "Exactly one role returns the trace": ("reference/test_small_cases.py::test_it_runs_equal_to_its_twin",),
     "stands in `reference/__init__.py` and in `verify.CASES`": (
@@ -261,23 +261,23 @@ _DESIGN: dict[str, tuple[str, ...]] = {
     ),
     "No function of the program is wrapped, and no reference to one can be stale": (
         "faults/test_calls.py::test_every_callable_still_works_under_a_plan",
-        "faults/test_patching.py::test_under_another_name_in_a_module_that_was_imported_later",
+        "faults/test_patching.py::test_a_reference_under_another_name_in_a_later_module_is_replaced",
     ),
     "1. Every role has an outcome by its deadline.": (
-        "faults/test_checks.py::test_verdicts",
-        "faults/test_runs.py::test_who_waits_for_ever_hangs",
+        "faults/test_checks.py::test_each_run_has_its_verdict",
+        "faults/test_runs.py::test_a_role_that_waits_forever_hangs",
     ),
     "2. Never silently wrong: a trace that is returned is the twin's.": (
-        "faults/test_checks.py::TestTrace::test_only_the_twins",
-        "faults/test_exit_statuses.py::test_run_of_a_tutorial_that_is_wrong",
+        "faults/test_checks.py::TestTrace::test_only_the_twins_trace_is_right",
+        "faults/test_exit_statuses.py::test_a_run_of_a_wrong_tutorial_gives_1",
     ),
     "Nothing is left: no process, no shared memory; and where all roles returned, no RRef and no autograd context.": (
-        "faults/test_checks.py::TestLeft::test_rrefs_and_contexts_where_all_returned",
-        "faults/test_runs.py::test_what_is_left_is_ended",
+        "faults/test_checks.py::TestLeft::test_rrefs_and_contexts_count_if_all_roles_returned",
+        "faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",
     ),
     "5. Every fault fired, as often as the plan says.": (
-        "faults/test_checks.py::TestFired::test_exactly_once_where_one_call_is_named",
-        "faults/test_checks.py::TestFired::test_at_least_once_where_several_calls_may_be_meant",
+        "faults/test_checks.py::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",
+        "faults/test_checks.py::TestFired::test_a_fault_of_several_calls_fires_at_least_once",
     ),
     "`launch` checks its arguments and pickles every function; nothing has been started so far": (
         "reference/test_world.py::test_bad_arguments_start_nothing",
@@ -372,14 +372,14 @@ PAGES: dict[str, dict[str, tuple[str, ...]]] = {
             "reference/test_published_defaults.py::test_every_tutorial_has_its_table",
         ),
         "`tests/errata/test_errata.py` runs what each crash and each silent error does": (
-            "errata/test_errata.py::test_erratum",
+            "errata/test_errata.py::test_each_erratum_is_shown_by_its_listing",
             "errata/test_errata.py::test_every_crash_and_every_silent_error_is_shown",
             "errata/test_errata.py::test_every_number_shown_is_on_the_page",
         ),
     },
     "docs/matrix.md": {
         "as `tests/matrix/test_matrix.py` runs it: one cell, one run, and this verdict": (
-            "matrix/test_matrix.py::test_cell",
+            "matrix/test_matrix.py::test_each_cell_has_its_expected_verdict",
             "matrix/test_matrix.py::TestTheTable::test_the_page_is_not_stale",
             "matrix/test_matrix.py::TestTheTable::test_every_tutorial_and_kind_has_a_cell_or_a_reason",
         ),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import subprocess
+import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -15,7 +18,7 @@ import pytest
 from faults.verdict.checks import CHECKS
 from tests.mutants import gate, promises, trial
 from tests.mutants.catalog import MUTANTS
-from tests.mutants.checkout import NoCheckout, copied, files_of
+from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, write
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import Trial
@@ -57,6 +60,12 @@ def test_every_check_is_a_promise() -> None:
     """Each check's failure is printed with the name that the promise has."""
     assert len(promises.CHECKS) == len(set(promises.CHECKS)) == len(CHECKS)
     assert {"record", "ends", "bound", "trace", "errors", "left", "fired", "effect"} == set(promises.CHECKS)
+
+
+@pytest.mark.parametrize("kind", promises.PROPERTIES)
+def test_every_property_has_killers(kind: str) -> None:
+    """Otherwise a test was renamed, and the gate would say so after its last mutant only."""
+    assert any(re.search(promises.PROPERTIES[kind], test) for mutant in MUTANTS for test in mutant.killers)
 
 
 def test_a_promise_that_kills_none_is_named() -> None:
@@ -188,7 +197,7 @@ def test_a_forkserver(monkeypatch, tmp_path):
         assert ours.recv() == (str(tmp_path), str(number), os.environ.get("OMP_NUM_THREADS"), True, ["main"])
         process.join()
         server = multiprocessing.forkserver._forkserver
-        assert (b"nursery.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
+        assert (b"preforked_pytest.py" in Path(f"/proc/{server._forkserver_pid}/cmdline").read_bytes()) is spare
         server._stop()
     assert add(1, 2) == 3
 
@@ -219,6 +228,27 @@ def test_a_copy_has_all_tracked_files_and_is_removed(project: Path) -> None:
     assert not folder.exists()
 
 
+def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
+    """Even if size and time of the file stay the same. The two copies share one file of bytecode."""
+    add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def result(place: Path) -> str:
+        return subprocess.run(
+            add, cwd=place, env=environment, check=True, timeout=60, capture_output=True
+        ).stdout.decode()
+
+    with copied(project) as original:
+        assert result(original) == "3\n"
+        times = (original / "sums.py").stat()
+        with copied_again(original) as place:
+            (compiled,) = (place / "__pycache__").glob("sums.*.pyc")
+            assert compiled.stat().st_nlink == 2
+            write(place / "sums.py", SUMS.replace("a + b", "a - b"))
+            os.utime(place / "sums.py", ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert (result(place), result(original)) == ("-1\n", "3\n")
+
+
 def test_a_folder_without_git_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckout, match="is no checkout of git"):
         files_of(tmp_path)
@@ -239,7 +269,6 @@ def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeyp
         mutant("survivor", *triple),
         mutant("set-up", *triple, "test_sums.py::test_with_made"),
         mutant("import", "def add(a, b):", "def plus(a, b):"),
-        mutant("unknown", *minus, "test_sums.py::test_nothing"),
         mutant("stale", "return a / b", "return a"),
         mutant("slow", *minus, "test_sums.py::test_hangs"),
         replace(mutant("hangs", *minus, "test_sums.py::test_hangs"), hangs=True),
@@ -256,7 +285,6 @@ def test_only_a_failing_body_or_leak_check_kills_a_mutant(project: Path, monkeyp
         "survivor": ("survived", ()),
         "set-up": ("broken", ()),
         "import": ("broken", ()),
-        "unknown": ("broken", ()),
         "stale": ("stale", ()),
         "slow": ("broken", ("test_sums.py::test_hangs",)),
         "hangs": ("killed", ("test_sums.py::test_hangs",)),
@@ -286,8 +314,12 @@ def _target(link: Path) -> str:
 def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0
+    unknown = mutant("unknown", "a + b", "a - b", "test_sums.py::test_nothing")
     with pytest.raises(Unhealthy, match=r"skipped here: test_sums\.py::test_skipped"):
         control(project, ["test_sums.py::test_add", "test_sums.py::test_skipped"], workers=1)
+    for trying in (lambda: control(project, ["test_sums.py::test_nothing"]), lambda: [*trials(project, [unknown])]):
+        with pytest.raises(Unhealthy, match=r"pytest does not find all the killers: [^$]*not found: \S+::test_nothing"):
+            trying()
     (project / "test_sums.py").write_text(TESTS.replace("== 3", "== 4"))
     try:
         with pytest.raises(Unhealthy, match=r"killers fail without any bug: test_sums\.py::test_add"):

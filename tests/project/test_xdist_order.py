@@ -17,8 +17,14 @@ ROOT = Path(__file__).parents[2]
     ("test", "wanted"),
     [
         ("tests/reference/test_rnn.py::TestX::test_a[1-2]", "tests/reference/test_rnn.py"),
-        ("tests/matrix/test_matrix.py::test_cell[rnn-Slow]", "tests/matrix/test_matrix.py[rnn"),
-        ("tests/matrix/test_matrix.py::test_cell[rnn-Delay-reply]", "tests/matrix/test_matrix.py[rnn"),
+        (
+            "tests/matrix/test_matrix.py::test_each_cell_has_its_expected_verdict[rnn-Slow]",
+            "tests/matrix/test_matrix.py[rnn",
+        ),
+        (
+            "tests/matrix/test_matrix.py::test_each_cell_has_its_expected_verdict[rnn-Delay-reply]",
+            "tests/matrix/test_matrix.py[rnn",
+        ),
         (
             "tests/reference/test_clusters.py::test_tutorials_run_on_two_hosts[rnn]",
             "tests/reference/test_clusters.py[rnn",

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 import reference.batch_parameter_server as batch
-import reference.batch_reinforce
 import reference.dist_autograd
 import reference.hybrid_ddp
 import reference.parameter_server as single
@@ -16,6 +15,7 @@ import reference.rnn
 import reference.sharded_parameter_server as sharded
 import reference.training.cartpole
 from reference.pipeline import DistResNet50
+from reference.rpc import rank_order_mean
 from reference.rpc.parameter_chain import ParameterChain
 
 
@@ -118,8 +118,12 @@ def step_twice(role: str) -> None:
 
 def sum_replicas(role: str) -> None:
     """The gradients of the table, and of the dense part in rank order, are summed and not averaged."""
-    right: Any = reference.hybrid_ddp.mean
-    reference.hybrid_ddp.mean = lambda gradients: right(gradients) * len(gradients)
+    right: Any = rank_order_mean.mean
+
+    def wrong(gradients: Any) -> Any:
+        return right(gradients) * len(gradients)
+
+    rank_order_mean.mean = reference.hybrid_ddp.mean = wrong
 
 
 def lose_a_table_gradient(role: str) -> None:
@@ -148,8 +152,8 @@ EXACT = [
 
 def swap_arrivals(role: str) -> None:
     """The trace says that the last trainer came first."""
-    right: Any = batch.record
-    batch.record = lambda recorder, round_, model, arrivals: right(recorder, round_, model, arrivals[::-1])
+    right: Any = batch.record_arrivals
+    batch.record_arrivals = lambda recorder, round_, order: right(recorder, round_, order[::-1])
 
 
 def add_in_order_of_arrival(role: str) -> None:
@@ -164,9 +168,8 @@ def forget_the_decoder(role: str) -> None:
 
 def discount_nothing(role: str) -> None:
     """Rewards as if gamma were 1."""
-    for module in (reference.training.cartpole, reference.batch_reinforce):
-        right: Any = module.discounted  # type: ignore[attr-defined]
-        module.discounted = lambda rewards, gamma, right=right: right(rewards, 1.0)  # type: ignore[attr-defined]
+    right: Any = reference.training.cartpole.discounted
+    reference.training.cartpole.discounted = lambda rewards, gamma: right(rewards, 1.0)
 
 
 NATURAL = [

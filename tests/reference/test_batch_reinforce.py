@@ -17,11 +17,12 @@ import torch
 import torch.distributed.rpc as rpc
 
 import reference.batch_reinforce
-from reference.batch_reinforce import Agent, Case, Episode, Observer, initial_policy, roles
+from reference.batch_reinforce import Agent, Case, Observer, initial_policy, roles
 from reference.outcome import Outcome, Raised
 from reference.rounding.bound import NaturalBound
 from reference.trace import CaseError
 from reference.training import cartpole
+from reference.training.saved_actions import SavedActions
 from reference.world import launch
 from tests.support.runs import against_twin, bound_of, play, run, twin
 
@@ -65,22 +66,15 @@ def test_batched_and_unbatched_do_the_same(observers: int) -> None:
     assert bound.holds, bound.worst
 
 
-def published_finish(self: Agent, rewards: torch.Tensor, ep_reward: float) -> Episode:
+def published_losses(case: Case, saved: SavedActions, rewards: torch.Tensor) -> list[torch.Tensor]:
     """Erratum S2.27: (observer, step, 1) times (step, observer)."""
-    columns = [torch.stack(each) for each in self.saved_log_probs]
-    probs = torch.stack([column.unsqueeze(1) for column in columns])
-    loss = (-probs * rewards / len(rewards[0])).sum()
-    self.optimizer.zero_grad()
-    loss.backward()
-    self.optimizer.step()
-    self.running_reward = 0.5 * ep_reward + 0.5 * self.running_reward
-    actions, log_probs = torch.tensor(self.saved_actions).t(), torch.stack(columns, dim=1)
-    return Episode(actions, rewards, log_probs.detach(), loss.detach(), ep_reward, self.running_reward)
+    probs = saved.log_probs.t().unsqueeze(2)
+    return [(-probs * rewards / case.observers).sum()]
 
 
 def plant_the_broadcast(role: str) -> None:
     """A ``before``."""
-    Agent.finish_episode = published_finish  # type: ignore[method-assign]
+    reference.batch_reinforce.losses_of = published_losses
 
 
 def test_the_published_broadcast_is_seen() -> None:

@@ -18,8 +18,9 @@ import torch
 import reference.reinforce
 from reference.outcome import Outcome, Raised
 from reference.reinforce import Case, Observer, goal, roles
+from reference.roles import numbered
 from reference.trace import CaseError, Trace, TraceError
-from reference.training.cartpole import environment_seed, make_environment, normalized, observer_names
+from reference.training.cartpole import environment_seed, make_environment, normalized
 from reference.training.learning_curve import running_rewards
 from reference.verify.verify import long_cases, verify
 from reference.world import launch
@@ -60,7 +61,7 @@ def gradient_of_first_episode(trace: Trace, returns: Any) -> torch.Tensor:
     case: Any = trace.case
     weights = {n.removeprefix("initial/"): t.clone() for n, t in trace.tensors.items() if n.startswith("initial/")}
     weights["affine2.weight"].requires_grad_()
-    names = observer_names(case.observers)
+    names = numbered("observer", case.observers)
     rewards = [trace.tensors[f"0000/rewards/{name}"].tolist() for name in names]
     scaled = returns(rewards)
     flat = np.concatenate(scaled)

@@ -142,6 +142,17 @@ class TestFailure:
             raise KeyError("no")
         assert error_of(waiting) == "RoundFailed: round 0: the report of b failed: KeyError: 'no'"
 
+    def test_work_that_fails_fails_the_round(self, barrier: Barrier[str]) -> None:
+        waiting, _ = barrier.join("a")
+        with pytest.raises(RoundFailed, match=r"^round 0: the sum failed: KeyError: 'no'$"), barrier.work("the sum"):
+            raise KeyError("no")
+        assert error_of(waiting) == "RoundFailed: round 0: the sum failed: KeyError: 'no'"
+
+    def test_no_work_begins_after_a_failure(self, barrier: Barrier[str]) -> None:
+        barrier.fail("a has gone")
+        with pytest.raises(RoundFailed, match=r"^round 0: a has gone$"), barrier.work("the sum"):
+            pytest.fail("begun")
+
     def test_a_refused_block_is_not_entered_and_fails_nothing(self, barrier: Barrier[str]) -> None:
         with pytest.raises(RoundFailed, match=r"^unknown trainer 'c'"), barrier.report("c"):
             pytest.fail("entered")
@@ -193,6 +204,20 @@ class TestGather:
             barrier.join("a")[0].add_done_callback(passing_on(calls["a"]))
             with pytest.raises(RoundFailed, match=r"^round 0: nothing for 0\.1 s from b$"):
                 barrier.gather(calls, stay=60)
+
+    def test_a_failed_round_is_known_before_a_participant_hears_of_it(self) -> None:
+        """Otherwise the failure of its own call could end the wait first, and be taken for the reason."""
+        known, heard = [], threading.Event()
+        with closing(Barrier[str](NAMES, 2, timeout=60)) as barrier:
+
+            def hear(_: object) -> None:
+                known.append(barrier.failed.done())
+                heard.set()
+
+            barrier.join("a")[0].add_done_callback(hear)
+            barrier.fail("planted")
+            assert heard.wait(60)
+        assert known == [True]
 
     def test_after_the_last_round_who_does_not_end_is_named(self) -> None:
         with closing(Barrier[str](NAMES, 1, timeout=0.2)) as barrier:

@@ -527,6 +527,19 @@ def test_recorder_keeps_what_the_case_asks_for(record: str, wanted: list[str], f
         assert trace.tensors[name].tolist() == [int(step) + base[kind]]
 
 
+@pytest.mark.parametrize(("record", "steps"), [("every", [0, 1, 2]), ("ends", [2])])
+def test_recorder_keeps_a_modules_buffers_wherever_it_keeps_parameters(record: str, steps: list[int]) -> None:
+    layer = nn.BatchNorm1d(2)
+    recorder = Recorder(BasicsCase(steps=3, record=record), layer)
+    for step in range(3):
+        layer(torch.ones(2, 2))
+        recorder.step(step, {}, layer)
+    found = recorder.trace().tensors
+    kept = [f"{step:04d}/buffer/{name}" for step in steps for name, _ in sorted(layer.named_buffers())]
+    assert [name for name in found if "/buffer/" in name] == kept
+    assert [found[f"{step:04d}/buffer/num_batches_tracked"].item() for step in steps] == [step + 1 for step in steps]
+
+
 def test_recorder_takes_parameters_and_gradients_from_a_module_or_by_name() -> None:
     layer = nn.Linear(2, 1)
     recorder = Recorder(BasicsCase(steps=3), layer)

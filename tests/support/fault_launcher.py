@@ -16,8 +16,8 @@ from tests.support import roles_processes
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    hurt = roles_processes.planned(folder, "Pause role=b at=step:1@a seconds=600")
-    with launch(["a", "b"], deadline=100, before=hurt) as world:
+    before = roles_processes.planned(folder, "Pause role=b at=step:1@a seconds=600")
+    with launch(["a", "b"], deadline=100, before=before) as world:
         world.call("a", roles_processes.step)
         guardian = ledger.read(folder).of("fired")[0].details["guardian"]
         print(*world.pids.values(), guardian, flush=True)

@@ -37,7 +37,7 @@ def require() -> None:
 
 
 @contextmanager
-def hurt(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
+def faulty_world(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
     """Idle roles on a network of their own, a letter each, with the plan. The receipts are there when this is left."""
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())

@@ -126,12 +126,12 @@ def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
     return future
 
 
-def start_nested(function: Any, count: int, timeout: float, patience: float) -> None:
+def start_nested(function: Any, count: int, timeout: float, own_timeout: float) -> None:
     """Ask ``b`` so often for what waits at ``c``; `take_nested` waits for the answers.
 
-    ``timeout``, ``patience``: seconds of b's calls to c, and of these.
+    ``timeout``, ``own_timeout``: seconds of b's calls to c, and of these.
     """
-    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=patience) for _ in range(count)]
+    _kept[:] = [rpc.rpc_async("b", function, args=("c", 1, timeout), timeout=own_timeout) for _ in range(count)]
 
 
 def take_nested() -> list[End]:

@@ -63,11 +63,11 @@ def activate(folder: str, role: str) -> None:
 
 def await_ends() -> None:
     """Until the end of every call of this role is written: that comes a moment after its caller has its answer."""
-    desk = delivery.CalleeState.open
-    assert desk is not None
+    callee = delivery.CalleeState.open
+    assert callee is not None
     due = time.monotonic() + 10
     while True:
-        events = Counter(json.loads(line)["event"] for line in desk.ledger.path.read_text().splitlines())
+        events = Counter(json.loads(line)["event"] for line in callee.ledger.path.read_text().splitlines())
         if events["invoke"] == events["ok"] + events["fail"] + events["info"]:
             return
         assert time.monotonic() < due, events
@@ -299,9 +299,9 @@ def take_answer() -> Answer:
 
 def await_arrivals(count: int) -> bool:
     """Runs on the callee: until so many calls of the first `Order` have arrived."""
-    desk = delivery.CalleeState.open
-    assert desk is not None
-    turns = desk.turns
+    callee = delivery.CalleeState.open
+    assert callee is not None
+    turns = callee.turns
 
     def arrived() -> bool:
         return sum(len(group.arrived) for group in turns._groups.values()) >= count
@@ -312,11 +312,11 @@ def await_arrivals(count: int) -> bool:
 
 def seconds_of_another_call(function: str, to: str) -> float:
     """How long a second call takes that is sent right after one of ``function``."""
-    hurt = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
+    faulty = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
     start = time.monotonic()
     rpc.rpc_sync(to, process_id)
     seconds = time.monotonic() - start
-    answer(hurt.wait)
+    answer(faulty.wait)
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""Name the sites that a remote call is a call of, from what RPC is given to call."""
+"""Name the sites that a remote call belongs to, from the function and the arguments that RPC gets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch.distributed.rpc import rref_proxy
 
 from faults.plan.site import name_of
 
-# What an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
+# The functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
 _PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
 
 
 def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """The sites that this call is a call of; the most telling one last.
+    """Return the sites that this call belongs to, the most specific one last.
 
-    A method through an RRef's proxy is that method. A helper that is handed a function, as the tutorials'
-    ``_call_method`` is, is both.
+    A call through an RRef's proxy belongs to the method's site. If a helper gets a function as an argument, as the
+    tutorials' ``_call_method`` does, the call belongs to the helper's site and to the function's.
     """
     if any(function is proxy for proxy in _PROXIES):
         return (name_of(getattr(_type_of(args[0]), args[1])),)
@@ -28,6 +28,6 @@ def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Map
 
 
 def _type_of(rref: Any) -> Any:
-    """The class of what it refers to: its proxy has just asked the owner for it."""
+    """Return the class of the value that an RRef refers to. Its proxy has just asked the owner for it."""
     found = rref._get_type()
     return found.wait() if isinstance(found, torch._C.Future) else found

@@ -1,9 +1,9 @@
 """Count and record every remote call at its caller, and hand it to `delivery` if a fault of the plan hits it.
 
-Every Python function called by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy passes three names of
-`torch.distributed.rpc.api`, which are replaced here, in this file only: the pickler and the two functions that send.
-No function of the program is replaced, so no reference to one can be stale; and what no fault hits travels as ever.
-TorchScript functions and torch's own operators travel otherwise, and are not seen.
+Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy uses three names of
+`torch.distributed.rpc.api`: the pickler and the two functions that send. Only this file replaces them. No function of
+the program is replaced, so no reference to one can be stale. A call that no fault hits travels as usual. TorchScript
+functions and torch's own operators do not use these names, so they are not seen.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ from faults.plan.plan import Plan, PlanError
 from faults.tracebacks.certainty import first_line, is_definite
 from faults.tracebacks.error_chain import pieces_of, to_json
 
-# How long an ending process waits for a line that another thread writes (seconds): after a fork nobody may write it.
-WRITTEN = 1.0
+# How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
+WRITE_SECONDS = 1.0
 
 _PICKLER, _SENDERS = "_default_pickler", ("_invoke_rpc_python_udf", "_invoke_remote_python_udf")
 
 
 def missing() -> str | None:
-    """Why this torch's calls cannot be hurt, in one line; None if they can."""
+    """Say in one line why faults cannot hit calls of this torch; None if they can."""
     absent = [name for name in (_PICKLER, "_internal_rpc_pickler", *_SENDERS) if not hasattr(api, name)]
     return f"this torch has no {', '.join(absent)} in {api.__name__}" if absent else None
 
 
 class _Unpickled:
-    """Stands for torch's pickler: keeps the call whole until it is known where it goes."""
+    """Replace torch's pickler: keep the call unpickled until `_send` knows its destination."""
 
     def serialize(self, call: PythonUDF) -> tuple[PythonUDF, tuple[()]]:
         return call, ()
 
 
 class Calls:
-    """One role's, in its process."""
+    """The remote calls of one role, in its process."""
 
     def __init__(self, plan: Plan, role: str, ledger: Ledger, announcer: Announcer) -> None:
         self.plan, self.role, self.ledger, self.announcer = plan, role, ledger, announcer
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._writing = threading.RLock()
-        # Calls whose end is not written down, by the identity of their notes.
+        # Calls whose end is not recorded yet, by the identity of their notes.
         self._pending: dict[int, tuple[dict[str, Any], float, Any]] = {}
 
     def install(self) -> Callable[[], None]:
-        """Replace the names; what is returned puts them back. Raises PlanError where this torch lacks them."""
+        """Replace the names, and return a function that puts them back. Raises PlanError: this torch lacks them."""
         reason = missing()
         if reason is not None:
             raise PlanError(reason)
-        names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # also the order in which they are put back
+        names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # they are put back in this order
         original = {name: getattr(api, name) for name in names}
         self._pickler = original[_PICKLER]
         self._announce_plan()
         CalleeState.open = CalleeState(self.ledger, self.settle)
-        # Both: torch's own context manager for another pickler puts the second in the first's place.
-        # The senders first: they take what either pickler gives, torch's own do not.
+        # Replace both picklers, because torch's own context manager puts the second in the first's place. Replace the
+        # senders first, because they accept the result of either pickler, which torch's own senders do not.
         for name in _SENDERS:
             setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
         for name in (_PICKLER, "_internal_rpc_pickler"):
@@ -83,8 +83,8 @@ class Calls:
     def _send(
         self, send: Callable[..., Any], via: str, to: Any, call: Any, tensors: Any, timeout: float, later: bool
     ) -> Any:
-        """What the caller's process does with each call, in the thread that makes it."""
-        if not isinstance(call, PythonUDF):  # pickled by a pickler of the user's own
+        """Count, record and send one call, in the thread that makes it."""
+        if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         sites = sites_of(call.func, call.args, call.kwargs)
         numbers = self._count(sites)
@@ -100,7 +100,7 @@ class Calls:
         start = time.monotonic()
         try:
             result = send(to, *self._pickler.serialize(call), timeout, later)
-        except Exception as error:  # arguments that cannot be pickled, an agent that has shut down
+        except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
             self._write_failed("fail", note, start, error)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
@@ -122,9 +122,9 @@ class Calls:
         return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
 
     def settle(self) -> None:
-        """Write down how calls ended whose callbacks have not run yet: whoever waits for a call may go on before they
-        do, and end the process."""
-        if not self._writing.acquire(timeout=WRITTEN):
+        """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before
+        them, and end the process."""
+        if not self._writing.acquire(timeout=WRITE_SECONDS):
             return
         try:
             for number, (_, _, future) in list(self._pending.items()):
@@ -136,7 +136,7 @@ class Calls:
     def _ended(self, number: int, future: Any) -> None:
         with self._writing:  # a process that ends meanwhile waits until the line is written
             known = self._pending.pop(number, None)
-            if known is not None:  # else another thread has written it down
+            if known is not None:  # otherwise another thread has recorded it
                 self._write_ended(future, *known[:2])
 
     def _write_ended(self, future: Any, note: dict[str, Any], start: float) -> None:
@@ -153,7 +153,7 @@ class Calls:
 
 
 def default_timeout() -> float:
-    """How long a call waits that does not say so itself (seconds; 0: without a limit)."""
+    """Return how long a call without a timeout of its own waits (seconds; 0: without a limit)."""
     return float(api.get_rpc_timeout())  # type: ignore[attr-defined]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-# How long closing waits for an answer that is just being given (seconds).
-PATIENCE = 10
+# How long closing waits for an answer that is being sent (seconds).
+CLOSE_SECONDS = 10
 
 
 class DelayedReplies:
-    """In the callee's process. Thread-safe.
+    """The delayed replies of one callee, in its process. Thread-safe.
 
     An answer after the agent's end would crash the process (torch 2.13: SIGSEGV in the callback that pickles it).
     """
@@ -22,9 +22,9 @@ class DelayedReplies:
         self._closed = False
 
     def answer(self, seconds: float, effect: Callable[[], None], give: Callable[[], None]) -> None:
-        """In so many seconds: note the ``effect``, then ``give`` the answer, in a thread of its own."""
+        """After so many seconds, record the ``effect`` and then ``give`` the answer, in a thread of its own."""
 
-        def strike() -> None:
+        def send() -> None:
             with self._changed:
                 if self._pending.pop(timer, None) is None:
                     return
@@ -37,7 +37,7 @@ class DelayedReplies:
                     self._answering -= 1
                     self._changed.notify_all()
 
-        timer = threading.Timer(seconds, strike)
+        timer = threading.Timer(seconds, send)
         timer.daemon = True
         with self._changed:
             if self._closed:
@@ -46,11 +46,11 @@ class DelayedReplies:
         timer.start()
 
     def close(self, *, give: bool) -> None:
-        """No answer from now on. Those under way are given at once, without their effect, or (``give=False``) never."""
+        """Accept no further answers. Give the pending ones at once, without their effect, or never (``give=False``)."""
         with self._changed:
             self._closed = True
             pending, self._pending = self._pending, {}
-            self._changed.wait_for(lambda: not self._answering, PATIENCE)
+            self._changed.wait_for(lambda: not self._answering, CLOSE_SECONDS)
         for timer, answer in pending.items():
             timer.cancel()
             if give:

@@ -1,4 +1,4 @@
-"""Execute a call that faults hit, at the callee: what happens before it executes and before it is answered."""
+"""Execute a call that faults hit, at the callee: apply the faults before it executes and before it is answered."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ Function = Callable[..., Any]
 
 
 class FaultError(RuntimeError):
-    """What `Raise` raises unless it names another type; and what a fault that cannot be delivered says."""
+    """The error that `Raise` raises unless it names another type, and that a fault without a plan at the callee
+    raises."""
 
 
 @dataclass(frozen=True)
 class Envelope:
-    """What travels with a hurt call. ``asynchronous``: the function answers with a future of its own.
+    """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
-    ``counts``: where it is a call of several sites, the number that it has at each.
+    ``counts``: the call's number at each of its sites.
     """
 
     faults: Mapping[int, Fault]
@@ -45,14 +46,14 @@ class Envelope:
 
     @property
     def answers_later(self) -> bool:
-        """Whether the answer must be a future, so that no RPC thread waits until it is there, if ever."""
+        """Whether the answer must be a future, so that no RPC thread waits for it, perhaps forever."""
         held = (f.kind == "Drop" or (f.kind == "Delay" and f.side == "reply") for f in self.faults.values())
         return self.asynchronous or any(held)
 
 
 class CalleeState:
-    """Where hurt calls arrive in this process; ``open`` while a plan is installed. ``settle``: write down the calls of
-    this process that have ended."""
+    """The state of this process as a callee; ``open`` while a plan is installed. ``settle``: record the calls of this
+    process that have ended."""
 
     open: CalleeState | None = None
 
@@ -64,17 +65,17 @@ class CalleeState:
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Runs on the callee, in the call's RPC thread. Raises FaultError where no plan is installed."""
+    """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""
     if CalleeState.open is None:
         raise FaultError(f"a fault hit {envelope.site}, but its callee has no plan installed")
     return Delivery(CalleeState.open, envelope).run(partial(function, *args, **kwargs))
 
 
 class Delivery:
-    """One hurt call: its faults in the order of the plan, those of the request, then those of the reply."""
+    """One call with faults. Apply the faults of the request, then those of the reply, each in the order of the plan."""
 
-    def __init__(self, desk: CalleeState, envelope: Envelope) -> None:
-        self.desk, self.envelope = desk, envelope
+    def __init__(self, callee: CalleeState, envelope: Envelope) -> None:
+        self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
@@ -83,18 +84,18 @@ class Delivery:
 
     def _write(self, event: str, **details: Any) -> None:
         call = {"site": self.envelope.site, "caller": self.envelope.caller, "nth": self.envelope.nth}
-        self.desk.ledger.write(event, **{**call, **details})
+        self.callee.ledger.write(event, **{**call, **details})
 
     def _nth(self, fault: Fault) -> int:
         return self.envelope.counts.get(str(fault.site), self.envelope.nth)
 
     def run(self, function: Function) -> Any:
-        """The answer, or a future of it."""
+        """Return the answer, or a future of it."""
         for number, fault in self.faults:
             if fault.side == "request" or fault.when == "before":
                 self.write("fired", number, fault, side=fault.side or fault.when)
                 if fault.kind == "Drop":
-                    return Future()  # never completed: the caller hears nothing until its own timeout
+                    return Future()  # never completed, so the caller waits until its own timeout
                 self._before(number, fault)
         result, error = None, None
         try:
@@ -111,7 +112,7 @@ class Delivery:
         self._wait(number, fault)
 
     def _wait(self, number: int, fault: Fault) -> None:
-        """In the RPC thread: executed elsewhere, the call would lose its autograd context."""
+        """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
         start = time.monotonic()
         threading.Event().wait(fault.seconds)
         self.write("effective", number, fault, seconds=time.monotonic() - start)
@@ -120,18 +121,18 @@ class Delivery:
         orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
         with ExitStack() as turns:
             groups = [
-                turns.enter_context(self.desk.turns.turn(n, f, self._nth(f), self.envelope.caller)) for n, f in orders
+                turns.enter_context(self.callee.turns.turn(n, f, self._nth(f), self.envelope.caller)) for n, f in orders
             ]
             try:
                 return self._executed(function)
-            finally:  # in order is in order, also where the last one raises
+            finally:  # the order was kept even if the last call raises
                 for (number, fault), group in zip(orders, groups, strict=True):
-                    if group.done == len(group.roles) - 1:  # this is the last
+                    if group.done == len(group.roles) - 1:  # this call is the last
                         self.write("fired", number, fault, arrived=group.arrived)
                         self.write("effective", number, fault, executed=list(group.roles))
 
     def _executed(self, function: Function) -> Any:
-        """What it returns; once more for each `Duplicate`, whose answer is nobody's."""
+        """Execute the function, and once more for each `Duplicate`. Return the first answer; drop the others."""
         try:
             return self._execute(function)
         finally:
@@ -168,7 +169,7 @@ class Delivery:
             if fault.kind == "Raise":
                 result, error = _failing(result, exception_of(fault))
             late += fault.seconds or 0.0
-        # An asynchronous function that answers with something else is a mistake of the program's, for torch to tell.
+        # If an asynchronous function does not answer with a future, torch reports that mistake of the program.
         if late and (is_future(result) or error is not None or not self.envelope.asynchronous):
             return self._late(late, result, error)
         if error is not None:
@@ -176,8 +177,8 @@ class Delivery:
         return result if self.envelope.asynchronous or not self.envelope.answers_later else completed(result)
 
     def _late(self, seconds: float, result: Any, error: Exception | None) -> Any:
-        """A future of the answer that completes so much later than the answer itself."""
-        if error is not None:  # through a future it would lose its type: this one time, the RPC thread waits
+        """Return a future that completes so many seconds later than the answer itself."""
+        if error is not None:  # a future would lose the error's type, so here the RPC thread waits
             start = time.monotonic()
             threading.Event().wait(seconds)
             self._finish(start)
@@ -188,7 +189,7 @@ class Delivery:
         return gate.then(lambda _: result.value() if done is result else result)
 
     def _open_later(self, gate: Future[Any], seconds: float) -> None:
-        self.desk.later.answer(seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None))
+        self.callee.later.answer(seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None))
 
     def _finish(self, start: float) -> None:
         for number, fault in self.faults:
@@ -197,14 +198,14 @@ class Delivery:
 
 
 def exception_of(fault: Fault) -> Exception:
-    """What a `Raise` raises."""
+    """Make the exception that a `Raise` raises."""
     kind = getattr(builtins, fault.error) if fault.error else FaultError
     error: Exception = kind("injected" if fault.text is None else fault.text)
     return error
 
 
 def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
-    """The error instead of the answer: at once, or when the future that was the answer completes."""
+    """Replace the answer by the error: at once, or if the answer is a future, when that completes."""
 
     def fail(_: object) -> NoReturn:
         raise error
@@ -213,18 +214,18 @@ def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
 
 
 def is_future(value: object) -> bool:
-    """What `then` returns is not of torch's public class, only of that one's base."""
+    """Whether it is a future. `then` returns one of the public class's base class only."""
     return isinstance(value, torch._C.Future)
 
 
 def _future() -> Future[Any]:
-    """One that may hold tensors of any device that is in use here."""
+    """Make a future that can hold tensors of every device in use here."""
     count = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
     return Future(devices=[torch.device("cuda", index) for index in range(count)])
 
 
 def completed(value: Any) -> Future[Any]:
-    """A future that has its value already."""
+    """Return a future that has its value already."""
     future = _future()
     future.set_result(value)
     return future

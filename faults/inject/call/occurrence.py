@@ -8,13 +8,13 @@ from faults.plan.plan import Fault, Plan
 
 
 def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
-    """The faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``."""
+    """Return the faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``."""
     faults = plan.at("call").items()
     return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
 
 
 def concerns(fault: Fault, role: str) -> bool:
-    """Whether calls by this role are meant."""
+    """Whether the fault applies to calls by this role."""
     return role in fault.roles if fault.roles is not None else fault.role in (None, role)
 
 
@@ -26,6 +26,6 @@ def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
 
 
 def chance(seed: int, fault: int, role: str, site: str, nth: int) -> float:
-    """A draw from [0, 1) that depends on nothing but these."""
+    """Draw from [0, 1), depending only on the arguments."""
     digest = hashlib.sha256(f"{seed}\0{fault}\0{role}\0{site}\0{nth}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64

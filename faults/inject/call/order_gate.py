@@ -12,12 +12,13 @@ from faults.plan.plan import Fault
 
 
 class OutOfTurn(RuntimeError):
-    """A call waited in vain for those that were to execute before it."""
+    """The calls that were planned before this one did not execute in time."""
 
 
 @dataclass
 class Group:
-    """The calls of one occurrence. ``arrived``: the callers as they came; ``done``: how many have executed."""
+    """The calls of one occurrence. ``arrived``: the callers in the order of arrival; ``done``: the number of executed
+    calls."""
 
     roles: Sequence[str]
     arrived: list[str] = field(default_factory=list)
@@ -29,7 +30,10 @@ class Group:
 
 
 class OrderGate:
-    """In the callee's process. A waiting call keeps its RPC thread: elsewhere it would lose its autograd context."""
+    """Hold calls back in the callee's process until it is their turn.
+
+    A waiting call keeps its RPC thread, because in another thread it would lose its autograd context.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -37,10 +41,10 @@ class OrderGate:
 
     @contextmanager
     def turn(self, number: int, fault: Fault, nth: int, caller: str) -> Iterator[Group]:
-        """Execute the ``nth`` call of ``caller`` within this.
+        """Wait until it is the turn of the ``nth`` call of ``caller``, which executes within the block.
 
         Raises:
-            OutOfTurn: those before it did not execute within ``fault.seconds``.
+            OutOfTurn: the calls before it did not execute within ``fault.seconds``.
         """
         roles = fault.roles or ()
         position, due = roles.index(caller), time.monotonic() + (fault.seconds or 0)

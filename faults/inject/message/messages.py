@@ -1,7 +1,7 @@
 """Delay and drop RPC's own messages, by the faulty agent that torch has for its tests.
 
-This is the only file that touches that private interface (`torch.distributed.rpc._testing`). The agent works at the
-sender, knows the ten requests of `fields.MESSAGES`, and gives no receipt: `message_evidence` finds the proof.
+Only this file uses that private interface (`torch.distributed.rpc._testing`). The agent works at the sender, and knows
+the ten requests of `fields.MESSAGES`. It does not report what it did: `message_evidence` finds the proof.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BACKEND = "FAULTY_TENSORPIPE"
 
 
 def missing() -> str | None:
-    """Why there is no faulty agent here, or None. Imports nothing but what torch has imported, so changes nothing."""
+    """Say why there is no faulty agent here, or return None. Import no further module, and so change nothing."""
     if not rpc.is_available():
         return "this torch has no RPC"
     if not hasattr(torch._C, "_faulty_agent_init"):
@@ -30,13 +30,14 @@ def missing() -> str | None:
 
 
 def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any, Any]:
-    """What `rpc.init_rpc` is to be given instead of ``backend`` and ``options``, in any role of the plan.
+    """Return what `rpc.init_rpc` gets instead of ``backend`` and ``options``, in any role of the plan.
 
-    Both as they are where the plan has no messages. Else every role gets the faulty agent, hurt or not: TENSORPIPE
-    begins with a collective that the faulty one does not take part in.
+    Without faults of messages they stay as they are. With any, every role gets the faulty agent, even if no fault names
+    it: TENSORPIPE begins with a collective in which the faulty agent does not take part.
 
     Raises:
-        PlanError: no faulty agent in this torch; another backend; options that it cannot have.
+        PlanError: this torch has no faulty agent; or the program uses another backend, or options that this agent
+            cannot have.
     """
     faults = plan.at("message")
     if not faults:
@@ -57,7 +58,7 @@ def backend_for(plan: Plan, role: str, backend: Any, options: Any) -> tuple[Any,
         messages_to_delay=late,
         num_fail_sends=max((fault.times or 0 for fault in own), default=0),
     )
-    # Taken now: the import has replaced this enumeration, and `rpc.BackendType` is the old one.
+    # Look it up now, because the import has replaced this enumeration, and `rpc.BackendType` is the old one.
     return rpc.backend_registry.BackendType[BACKEND], chosen
 
 

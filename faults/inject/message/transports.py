@@ -1,8 +1,8 @@
 """Start RPC without TensorPipe's shared-memory transport, for an agent whose options cannot choose its transports.
 
-That one waits by spinning, in a thread that takes a whole core of every role, whatever the role does: it would slow
-all others, and what a plan measures. TensorPipe leaves it out where it cannot have shared memory, and a limit on the
-size of files denies it that.
+That transport waits by spinning, in a thread that uses a whole core of every role all the time. It would slow all other
+roles, and change what a plan measures. TensorPipe leaves it out if it cannot have shared memory, and a limit on the
+size of files prevents that.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Any
 
 from torch.distributed.rpc import api
 
-_api: Any = api  # one of its private functions is replaced for a moment
+_api: Any = api  # untyped, because one of its private functions is replaced below
 
-# What TensorPipe asks for to see whether it can have any (bytes).
+# The size of the segment that TensorPipe makes to test whether it can have shared memory (bytes).
 _SEGMENT = 1 << 20
 
 
 @contextmanager
 def without_shared_memory() -> Iterator[None]:
-    """An agent that starts within uses TCP. Its other threads cannot make a file larger than 1 MiB while it starts."""
+    """Make an agent that starts within the block use TCP. While it starts, no thread of this process can make a file
+    larger than 1 MiB."""
     start = _api._set_and_start_rpc_agent
     _api._set_and_start_rpc_agent = partial(_limited, start)
     try:
@@ -33,7 +34,7 @@ def without_shared_memory() -> Iterator[None]:
 
 
 def _limited(start: Callable[[Any], None], agent: Any) -> None:
-    """Python ignores the signal that a file over the limit brings; who made it gets an error."""
+    """Start the agent under the limit. Python ignores the signal for too large a file; the writer gets an error."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     lower = _SEGMENT - 1 if soft == resource.RLIM_INFINITY else min(soft, _SEGMENT - 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (lower, hard))

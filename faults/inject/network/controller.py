@@ -1,7 +1,7 @@
 """Put, heal and count the faults of the network, in a thread of the launching process.
 
-A role whose moment it is asks it through a socket in the folder and goes on when the fault is there. So a fault heals
-in its time also when the role that fired it has died, and each is put, read and lifted by one and the same hand.
+A role at whose moment a fault fires asks this thread through a socket in the folder, and goes on when the fault is in
+place. So a fault heals in time even if the role that fired it has died, and only one thread puts, reads and lifts it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from faults.inject.network.hosts import Hosts, NetworkError
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault, PlanError
 
-# Whose ledger the receipts are in; no role can have this name.
+# The name of the ledger with the counters of hit packets; no role can have it.
 NAME = "+network"
 
 # How long a role waits for its fault to be in place (seconds).
@@ -41,7 +41,7 @@ class _Standing:
 
 
 class NetworkController:
-    """Open from the start. ``close`` heals what still stands."""
+    """The thread that serves the faults of one network. ``close`` heals those that are still in place."""
 
     def __init__(self, hosts: Hosts, folder: Path) -> None:
         if (folder / _SOCKET).exists() and not (folder / _SOCKET).is_socket():
@@ -53,7 +53,7 @@ class NetworkController:
         self._ledger = Ledger(folder, NAME)
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with _short(folder) as path:
-            (folder / _SOCKET).unlink(missing_ok=True)  # of one that was killed
+            (folder / _SOCKET).unlink(missing_ok=True)  # left by an earlier launcher that was killed
             self._door.bind(path)
         self._door.listen(64)
         self._ours, self._theirs = socket.socketpair()
@@ -61,7 +61,7 @@ class NetworkController:
         self._thread.start()
 
     def close(self) -> None:
-        """Raises NetworkError: a fault that could not be healed or read."""
+        """Heal all faults, and end the thread. Raises NetworkError: a fault could not be healed or read."""
         self._ours.close()
         self._thread.join()
         (self._folder / _SOCKET).unlink(missing_ok=True)
@@ -81,7 +81,7 @@ class NetworkController:
             self._theirs.close()
 
     def _serve(self) -> None:
-        """Until `close`: wait for a role that asks or for a fault that is due, whichever comes first."""
+        """Until `close`, wait for the next question of a role, or for the next fault that is due."""
         with selectors.DefaultSelector() as selector, ExitStack() as askers:
             selector.register(self._door, selectors.EVENT_READ)
             selector.register(self._theirs, selectors.EVENT_READ)
@@ -103,7 +103,7 @@ class NetworkController:
         return None if due == float("inf") else max(0.0, due - time.monotonic())
 
     def _answer(self, asker: socket.socket) -> None:
-        """Do what was asked; the answer is empty, or says why not. The asker may be dead meanwhile."""
+        """Put the fault in place, and answer: an empty text, or why it failed. The asking role may have died."""
         with asker, suppress(OSError):
             question = asker.recv(1 << 16)
             if question:
@@ -142,10 +142,10 @@ class NetworkController:
 
 
 def ask(folder: Path, number: int, fault: Fault) -> None:
-    """In a role's process, which may be in any network: have the fault put in place.
+    """Ask, from a role's process in any network, for the fault to be put in place.
 
     Raises:
-        NetworkError: nobody is there to do it, it could not be done, or took longer than `ASK_SECONDS`.
+        NetworkError: there is no controller, it failed, or it took longer than `ASK_SECONDS`.
     """
     question = json.dumps({"number": number, "fault": fault.to_dict()}).encode()
     try:
@@ -156,14 +156,14 @@ def ask(folder: Path, number: int, fault: Fault) -> None:
             answer = asking.recv(1 << 16)
     except OSError as error:
         raise NetworkError(f"fault {number}: the Network in {folder} does not answer ({error})") from error
-    said = json.loads(answer) if answer else "the Network was left"
+    said = json.loads(answer) if answer else "the Network was closed"
     if said:
         raise NetworkError(f"fault {number}: {said}")
 
 
 @contextmanager
 def _short(folder: Path) -> Iterator[str]:
-    """The socket's path, within the 107 bytes that an address may have however long the folder's path is."""
+    """Yield a path of the socket that fits into the 107 bytes of an address, even if the folder's own path does not."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}/{_SOCKET}"

@@ -1,9 +1,9 @@
 """Make unnamed network namespaces: one for each role, and one for the switch that joins them.
 
-They are held by nothing but descriptors of this process (and by whoever is in one), so they end with it, however it
-ends: the kernel takes interfaces, rules and counters with them. No process is needed to hold them, nothing outside is
-touched, and there is nothing that a next start would have to clean. (A connection of a role that died behind a
-partition may keep its namespace, without any interface, until the kernel gives that connection up, some 100 s later.)
+Only descriptors of this process, and the processes inside a namespace, keep it alive. So the namespaces end with this
+process, for whatever reason it ends, and the kernel removes their interfaces, rules and counters. No other process
+holds them, nothing outside is touched, and a next start has nothing to clean. (A connection of a role that died behind
+a partition may keep its namespace, without any interface, until the kernel gives the connection up some 100 s later.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from faults.inject.network.rules import Command, address, cables, plug
 from reference.system.network_namespace import NEWNET, system
 
-# Where Debian has ip, tc and nft; not in everybody's PATH.
+# The folders in which Debian has ip, tc and nft are not in every user's PATH.
 PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 PACKAGES = {"ip": "iproute2", "tc": "iproute2", "ss": "iproute2", "nft": "nftables", "nsenter": "util-linux"}
 
@@ -28,11 +28,11 @@ PROGRAM_SECONDS = 30
 
 
 class NetworkError(RuntimeError):
-    """A network that cannot be, or a fault that cannot be put in it. One line that says what is missing or wrong."""
+    """An impossible network, or a fault that cannot be put in it. One line that says what is missing or wrong."""
 
 
 def lacking_programs() -> str | None:
-    """Which of the programs is not installed, in one line; None if none."""
+    """Name in one line the programs that are not installed; None if none is missing."""
     if sys.platform != "linux":
         return f"network namespaces need Linux, got {sys.platform}"
     absent = [program for program in PACKAGES if shutil.which(program, path=PATH) is None]
@@ -41,10 +41,10 @@ def lacking_programs() -> str | None:
 
 
 class Hosts:
-    """The namespaces, joined and up. ``close`` lets them go.
+    """The namespaces of some roles, joined by a switch, with their interfaces up. ``close`` releases them.
 
     Raises:
-        NetworkError: not permitted here, or something that this kernel lacks.
+        NetworkError: it is not permitted here, or this kernel lacks something.
     """
 
     def __init__(self, roles: Sequence[str]) -> None:
@@ -61,11 +61,12 @@ class Hosts:
 
     @property
     def paths(self) -> dict[str, str]:
-        """Role to what `enter_namespace` and ``nsenter --net=`` take; good as long as this process holds them."""
+        """Map each role to its namespace's path, for `enter_namespace` and ``nsenter --net=``. The paths are valid as
+        long as this process holds the namespaces."""
         return {role: _path(descriptor) for role, descriptor in self._descriptors.items()}
 
     def run(self, role: str, command: Command) -> str:
-        """What the command prints in this role's namespace. Raises NetworkError."""
+        """Run a command in this role's namespace, and return its output. Raises NetworkError."""
         return self._run(self._descriptors[role], command)
 
     def close(self) -> None:
@@ -97,7 +98,7 @@ class Hosts:
 
 
 def enter_namespace(path: str) -> None:
-    """Put the calling thread, and every thread that it starts from now on, into this network.
+    """Move the calling thread, and every thread that it starts from now on, into this network.
 
     Raises:
         OSError: there is no such namespace, or entering it is not permitted.
@@ -110,7 +111,7 @@ def enter_namespace(path: str) -> None:
 
 
 def _new_namespaces(count: int) -> list[int]:
-    """Descriptors of new ones. Made in a thread of its own, since whoever makes one is in it."""
+    """Make namespaces, and return their descriptors. A thread that makes one is in it, so another thread makes them."""
     made: list[int] = []
     errors: list[OSError] = []
 

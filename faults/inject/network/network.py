@@ -4,7 +4,7 @@
         with launch(roles, before=..., options=network.options) as world:   # `before` calls `enter`, then `prepare`
             world.wait()
 
-Needs Linux, root, and Debian's iproute2 and nftables. Processes, rendezvous and files are those of a world without it.
+It needs Linux, root, and Debian's iproute2 and nftables. Processes, rendezvous and files stay as in a world without it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
 
 class Network:
-    """The namespaces of these roles, from ``with`` until its end, when every fault that still stands is healed.
+    """The namespaces of these roles, from ``with`` until its end, when every fault that is still in place is healed.
 
-    Writes ``folder/network.json``: role to its address and its namespace's path. The receipts are in the ledger
-    ``+network`` there.
+    It writes ``folder/network.json``: role to its address and its namespace's path. The ledger ``+network`` there has
+    the counters of hit packets.
 
     Raises:
-        NetworkError: what `missing` says, or names that cannot be roles of a network.
+        NetworkError: `missing` says why, or the names cannot be roles of a network.
     """
 
     # For `launch`. By default TensorPipe would go around the network: its channel `cma` reads a large tensor
@@ -55,7 +55,7 @@ class Network:
     def __enter__(self) -> Self:
         self.hosts = Hosts(self.roles)
         try:
-            self._mender = controller.NetworkController(self.hosts, self.folder)
+            self._controller = controller.NetworkController(self.hosts, self.folder)
             places = {
                 role: {"address": self.hosts.addresses[role], "namespace": path}
                 for role, path in self.hosts.paths.items()
@@ -69,15 +69,15 @@ class Network:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        (self.folder / _FILE).unlink(missing_ok=True)  # its paths mean nothing any more
+        (self.folder / _FILE).unlink(missing_ok=True)  # its paths are no longer valid
         try:
-            self._mender.close()
+            self._controller.close()
         finally:
             self.hosts.close()
 
 
 def missing() -> str | None:
-    """What a Network with every kind of fault would lack here, in one line; None if nothing. Takes some 50 ms."""
+    """Say in one line what a Network with every kind of fault lacks here; None if nothing. Takes some 50 ms."""
     lacking = lacking_programs()
     if lacking:
         return lacking
@@ -103,13 +103,14 @@ def missing() -> str | None:
 
 
 def enter(folder: Path, role: str) -> None:
-    """Into this role's network, in its own process: the main thread, and every thread that is started afterwards.
+    """Move this process into the role's network: the main thread, and every thread that it starts afterwards.
 
-    To be called before RPC starts; threads that are there already stay outside. RPC and gloo are told to listen on
-    the network's interface. There is no way back: the process is the role's.
+    Call it before RPC starts, because existing threads stay outside. RPC and gloo are told to listen on the network's
+    interface. The process cannot return.
 
     Raises:
-        NetworkError: no Network in this folder, none for this role, not the main thread, or not permitted.
+        NetworkError: the folder has no Network, or none for this role; or this is not the main thread; or it is not
+            permitted.
     """
     if threading.current_thread() is not threading.main_thread():
         raise NetworkError("a role enters its network on the main thread, from which RPC's threads come")
@@ -122,13 +123,13 @@ def enter(folder: Path, role: str) -> None:
 
 
 def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:
-    """In a role's process: see to the network's faults whose moment is this role's.
+    """Get ready, in a role's process, to fire the network's faults at moments of this role.
 
-    One without a moment is there from the start of the role that it hurts: it is put in place now, before RPC starts.
-    Returns what makes later moments do nothing; healing is the Network's.
+    A fault without a moment is put in place now, before RPC starts, by the role that it names. Return a function that
+    makes later moments do nothing. Only the Network heals faults.
 
     Raises:
-        NetworkError: no Network in this folder, a fault that is not possible in it, or one that could not be put.
+        NetworkError: the folder has no Network, or a fault is impossible in it, or could not be put in place.
     """
     faults = plan.at("network")
     if not faults:
@@ -157,7 +158,7 @@ def _places(folder: Path) -> dict[str, dict[str, str]]:
     with suppress(FileNotFoundError):
         found = json.loads((Path(folder) / _FILE).read_text())
     if not found:
-        raise NetworkError(f"no Network in {folder}: wanted one around the world whose network is to be hurt")
+        raise NetworkError(f"no Network in {folder}: wanted one around a world with faults of a network")
     return found
 
 

@@ -1,15 +1,15 @@
 """A small process that stops another process and makes sure that it continues. `processes` runs it as a script:
 
-    python -I -S guardian.py '{"hurt": FD, "firing": FD, "ledger": FD, "pid": PID, "seconds": S, "details": {...}}'
+    python -I -S guardian.py '{"target": FD, "firing": FD, "ledger": FD, "pid": PID, "seconds": S, "details": {...}}'
 
-It sends SIGSTOP when it reads a byte, and SIGCONT after ``seconds``, or as soon as its standard input ends or the
-process that fired is gone. It ends when it has done so, and when the stopped process ends. It imports nothing of this
-project, to be there in milliseconds, and leads a session of its own: what ends the process group of the role that
+It sends SIGSTOP when it reads a byte. It sends SIGCONT after ``seconds``, or earlier if its standard input or the
+process that fired ends. It ends after that, or when the stopped process ends. It imports nothing of this project, so
+that it starts in milliseconds. It leads a session of its own, so that a signal to the process group of the role that
 fired does not end it before it has sent SIGCONT.
 
-Prints ``ready`` when it waits for the byte, and ``stopped``, or what failed, after it. Writes to the ledger
-``effective`` (every thread of the process is stopped, after so many seconds), then one of ``resumed`` (with the
-seconds since, and why) and ``died`` (while it was stopped).
+It prints ``ready`` when it waits for the byte, and then ``stopped``, or the failure. It writes ``effective`` to the
+ledger (every thread of the process is stopped, after so many seconds), and then either ``resumed`` (with the seconds
+since, and the reason) or ``died`` (while it was stopped).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import Any
 
 # How long all threads of a process may take to stop (seconds).
 STOP_SECONDS = 5.0
-# Between two looks whether they have (milliseconds): the kernel tells only a process's parent.
+# Milliseconds between two looks at the threads, because the kernel tells only a process's parent when it stops.
 LOOK_MILLISECONDS = 1
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether every thread of this process is stopped. False once it is gone."""
+    """Whether every thread of this process is stopped. False if the process has ended."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 (as below)
         return bool(threads) and all(_state(f"/proc/{pid}/task/{thread}/stat") == "T" for thread in threads)
@@ -44,29 +44,29 @@ def _state(path: str) -> str:
 
 
 class Guardian:
-    """``hurt`` and ``firing`` are pidfds, ``ledger`` is open for appending."""
+    """One pause. ``target`` and ``firing`` are pidfds, ``ledger`` is open for appending."""
 
     def __init__(
-        self, hurt: int, firing: int, ledger: int, pid: int, seconds: float, details: dict[str, Any], orders: int = 0
+        self, target: int, firing: int, ledger: int, pid: int, seconds: float, details: dict[str, Any], orders: int = 0
     ) -> None:
-        self.hurt, self.firing, self.ledger, self.orders = hurt, firing, ledger, orders
+        self.target, self.firing, self.ledger, self.orders = target, firing, ledger, orders
         self.pid, self.seconds, self.details = pid, seconds, details
 
     def run(self) -> None:
         self._say("ready")
-        ready = select.select([self.orders, self.firing, self.hurt], [], [])[0]
+        ready = select.select([self.orders, self.firing, self.target], [], [])[0]
         if self.orders not in ready or not os.read(self.orders, 1):
-            return  # called off, or one of the two is gone
+            return  # the pause was cancelled, or one of the two processes has ended
         begin = time.monotonic()
         try:
-            signal.pidfd_send_signal(self.hurt, signal.SIGSTOP)
+            signal.pidfd_send_signal(self.target, signal.SIGSTOP)
             failure = self._await_stop(begin + STOP_SECONDS)
             stopped = time.monotonic()
             if failure is None:
                 self._write("effective", seconds=round(stopped - begin, 6))
             self._say(failure or "stopped")
             why = self._wait(self.seconds) if failure is None else "failed"
-        except OSError as error:  # the process is gone, or is not ours to stop
+        except OSError as error:  # the process has ended, or may not be stopped by this user
             self._say(str(error))
             return
         finally:
@@ -80,9 +80,9 @@ class Guardian:
                 self._write("resumed", seconds=seconds, why=why if still else "another continued it")
 
     def _await_stop(self, due: float) -> str | None:
-        """None once it is stopped, else what happened instead."""
+        """Wait until the process is stopped: None, or otherwise what happened instead."""
         ended = select.poll()
-        ended.register(self.hurt, select.POLLIN)
+        ended.register(self.target, select.POLLIN)
         while not is_stopped(self.pid):
             if ended.poll(LOOK_MILLISECONDS):
                 return "it ended before it stopped"
@@ -91,24 +91,24 @@ class Guardian:
         return None
 
     def _wait(self, seconds: float) -> str:
-        """Until it is time to go on, and why it is."""
-        ready = select.select([self.hurt, self.firing, self.orders], [], [], seconds)[0]
-        if self.hurt in ready:
+        """Wait until the process has to go on, and return why."""
+        ready = select.select([self.target, self.firing, self.orders], [], [], seconds)[0]
+        if self.target in ready:
             return "died"
         return "left" if ready else "time"
 
     def _continue(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.hurt, signal.SIGCONT)
+            signal.pidfd_send_signal(self.target, signal.SIGCONT)
 
     def _write(self, event: str, **measured: Any) -> None:
-        """As `ledger.Ledger` does: one write, so that lines of several processes do not mix."""
+        """Append one line by one write, as `ledger.Ledger` does, so that lines of several processes do not mix."""
         line = json.dumps({"event": event, "time": time.monotonic(), **self.details, **measured}) + "\n"
         os.write(self.ledger, line.encode())
 
     @staticmethod
     def _say(text: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody listens: the pipe of orders says so as well
+        with contextlib.suppress(BrokenPipeError):  # the reader has ended; then the pipe of orders ends, too
             os.write(1, f"{text}\n".encode())
 
 

@@ -1,7 +1,7 @@
 """Crash or pause a role at a moment that some role announces, by signals to its process (Linux).
 
-The announcing role fires, in the thread that announces, and goes on when the effect has been seen. The hurt role may
-be itself.
+The announcing role fires the fault, in the thread that announces, and goes on when it has seen the effect. It may crash
+or pause itself.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:
-    """In the role's process: get ready to fire the process faults whose moment is one of this role.
+    """Get ready, in the role's process, to fire the process faults at moments of this role.
 
-    Returns what undoes it: every process that is paused goes on at once, and nothing fires any more.
+    Return a function that undoes it: every paused process goes on at once, and no further fault fires.
 
     Raises:
         PlanError: this system has no pidfds.
@@ -50,7 +50,7 @@ def _named(number: int, fault: Fault) -> dict[str, object]:
 
 
 class Firing:
-    """What one role fires. Thread-safe."""
+    """The process faults that one role fires. Thread-safe."""
 
     def __init__(self, folder: Path, ledger: Ledger) -> None:
         self.folder = folder
@@ -60,7 +60,8 @@ class Firing:
         self._lock = threading.Lock()
 
     def fire(self, number: int, fault: Fault) -> None:
-        """Hurt the role and wait until it shows. What fails is an event ``failed``, not an error of the program."""
+        """Fire a fault and wait until its effect shows. A failure becomes an event ``failed``, not an error of the
+        program."""
         if self._over:
             return
         named = _named(number, fault)
@@ -95,7 +96,7 @@ class Firing:
         pause.await_effect()
 
     def undo(self) -> None:
-        """Continue what is paused, and fire no more. May be called again."""
+        """Continue the paused processes, and fire no more. May be called again."""
         with self._lock:
             self._over = True
             pauses, self._pauses = self._pauses, []

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX, boot_id
 
-# How long an effect may take to be seen (seconds); a guardian has `guardian.STOP_SECONDS` of its own within it.
+# How long an effect may take to be seen (seconds); it includes `guardian.STOP_SECONDS`.
 EFFECT_SECONDS = 10.0
-# The kernel counts the start of a process in such steps (seconds).
+# The resolution of a process's start time in /proc (seconds).
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -21,9 +21,10 @@ class CannotFireError(RuntimeError):
 
 
 def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, int]:
-    """The process that was the last to open the role's ledger: its id and a pidfd. Raises CannotFireError.
+    """Return the id and a pidfd of the process that last opened the role's ledger. Raises CannotFireError.
 
-    ``world``: where the role that fires meets the others. Of two worlds at once its own is hurt, once that has started.
+    ``world``: the place where the role that fires meets the others. A process that started in the same world has
+    priority.
     """
     try:
         lines = (folder / f"{role}{SUFFIX}").read_bytes().split(b"\n")
@@ -39,23 +40,23 @@ def process_of(role: str, folder: Path, world: str | None = None) -> tuple[int, 
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError as error:
-        raise CannotFireError(f"{role}, process {pid}, is gone already") from error
+        raise CannotFireError(f"{role}, process {pid}, has ended already") from error
     if ended(handle, 0) or not _is_older(pid, written):
         os.close(handle)
-        raise CannotFireError(f"{role}, process {pid}, is gone already")
+        raise CannotFireError(f"{role}, process {pid}, has ended already")
     return pid, handle
 
 
 def ended(handle: int, seconds: float) -> bool:
-    """Whether the process of this pidfd ends within so many seconds."""
+    """Whether the process of this pidfd ends within so many seconds. Waits until it does."""
     return bool(select.select([handle], [], [], seconds)[0])
 
 
 def _is_older(pid: int, written: float) -> bool:
-    """Whether this process started before ``written`` (monotonic): a later one has only inherited the number."""
+    """Whether this process started before ``written`` (monotonic). A later one only has the same process id."""
     try:
         ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
     except OSError:
         return False
-    asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()  # ticks count a suspended machine's time too
+    asleep = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()  # ticks include the time of a suspended machine
     return ticks * _TICK <= written + asleep + _TICK

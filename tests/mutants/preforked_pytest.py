@@ -1,8 +1,9 @@
 """Processes like that of ``python -m pytest``, at the price of a fork: a script that has imported what takes long.
 
-It imports nothing of this project that is tested, only what its arguments name: what it forks reads the project from
-the copy in which it runs. Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest,
-``environment``, ``log``. Says the id of the process that does it, and then its exit status, negative for a signal.
+It imports nothing of this project, only the modules that its arguments name: what it forks reads the project from the
+copy in which it runs. Arguments that end with .py are run, for what they import: torchvision beside any build of torch.
+Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``environment``, ``log``.
+Says the id of the process that does it, and then its exit status, negative for a signal.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import NoReturn
 
 import spare_forkserver
 
+_kept: list[object] = []
+
 
 def main() -> None:
-    for name in sys.argv[1:]:
-        with suppress(ImportError):  # then the tests say so
-            importlib.import_module(name)
+    _kept.extend(_preloaded(name) for name in sys.argv[1:])
     gc.collect()
     gc.freeze()  # what is imported stays: collections in the forked processes need not look at it again
     for line in sys.stdin:
@@ -34,6 +35,13 @@ def main() -> None:
             _become_pytest(**job)
         _say(pid)
         _say(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _preloaded(name: str) -> object:
+    """To be kept: a library of torch's schemas ends with its object."""
+    with suppress(ImportError):  # then the tests say so
+        return runpy.run_path(name) if name.endswith(".py") else importlib.import_module(name)
+    return None
 
 
 def _say(number: int) -> None:

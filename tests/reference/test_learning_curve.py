@@ -1,0 +1,62 @@
+"""The learning curve: what a trace has of rewards, and when they reach the environment's threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from reference.trace import Trace, TraceError
+from reference.trace.case import text
+from reference.trace.trace import Recorder
+from reference.training.learning_curve import goal, record_reward, running_rewards
+from reference.training.training_case import TrainingCase
+
+
+@dataclass(frozen=True)
+class Sample(TrainingCase):
+    """An agent's case."""
+
+    env: str = text("CartPole-v1", "gymnasium's name of the environment")  # its threshold is 475
+
+
+def curve(*running: float, env: str = "CartPole-v1", episodes: Sequence[int] | None = None) -> Trace:
+    """A trace with these running rewards, in these episodes or in all."""
+    recorder = Recorder(Sample(steps=len(running), env=env), {})
+    for episode in range(len(running)) if episodes is None else episodes:
+        record_reward(recorder, episode, 2 * running[episode], running[episode])
+    return recorder.trace()
+
+
+def test_rewards_are_recorded_in_float64() -> None:
+    tensors = curve(0.1).tensors
+    assert {name: tensor.item() for name, tensor in tensors.items()} == {
+        "0000/reward/episode": 0.2,
+        "0000/reward/running": 0.1,
+    }
+    assert {tensor.dtype for tensor in tensors.values()} == {torch.float64}
+
+
+def test_running_rewards_are_in_the_order_of_episodes() -> None:
+    assert running_rewards(curve(3.0, 1.0, 2.0)) == [3.0, 1.0, 2.0]
+
+
+def test_a_trace_without_every_running_reward_is_refused() -> None:
+    with pytest.raises(TraceError, match=r"^a running reward in 2 of 3 episodes, wanted one in each$"):
+        running_rewards(curve(1.0, 2.0, 3.0, episodes=[0, 2]))
+
+
+def test_the_goal_is_the_first_reward_that_reaches_the_threshold() -> None:
+    assert goal(curve(100.0, 475.0, 500.0)) == "running reward 475.0 after 2 episodes"
+
+
+def test_a_reward_below_the_threshold_is_no_goal() -> None:
+    with pytest.raises(TraceError, match=r"^running reward at most 474\.9 in 3 episodes, wanted 475\.0$"):
+        goal(curve(1.0, 474.9, 2.0))
+
+
+def test_an_environment_without_a_threshold_has_no_goal() -> None:
+    with pytest.raises(TraceError, match=r"^Pendulum-v1 has no threshold of the reward$"):
+        goal(curve(1.0, env="Pendulum-v1"))

@@ -1,0 +1,67 @@
+"""The layers of both halves: together they are torchvision's ResNet50, and an mlp of the sizes that were asked for."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from reference.training.resnet_shards import FEATURES, ResNetBase, conv1x1, initialise, mlp_half
+from reference.training.vision import resnet50
+
+
+def test_both_halves_compute_what_torchvisions_resnet50_computes() -> None:
+    with torch.device("meta"):
+        whole = resnet50(num_classes=2)
+        halves = nn.Sequential(ResNetBase(64).first_half(), ResNetBase(512).second_half())
+    layers = nn.Sequential(*[each for name, each in whole.named_children() if name != "fc"])
+    layers = layers.to_empty(device="cpu").eval()
+    with torch.random.fork_rng(devices=[]):
+        for tensor in layers.state_dict().values():
+            tensor.copy_(torch.rand(tensor.shape) / 20 if tensor.is_floating_point() else torch.zeros(tensor.shape))
+        images = torch.randn(1, 3, 32, 32)
+    values = layers.state_dict().values()
+    halves = halves.to_empty(device="cpu").eval()
+    halves.load_state_dict(dict(zip(halves.state_dict(), values, strict=True)))
+    with torch.no_grad():
+        features, wanted = halves(images), layers(images)
+    assert features.shape == (1, FEATURES, 1, 1)
+    assert torch.equal(features, wanted)
+
+
+def test_a_1x1_convolution_mixes_channels_and_skips_by_its_stride() -> None:
+    convolution, images = conv1x1(3, 2, stride=2), torch.arange(48.0).reshape(1, 3, 4, 4)
+    with torch.no_grad():
+        convolution.weight.copy_(torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]).reshape(2, 3, 1, 1))
+        found = convolution(images)
+    seen = images[:, :, ::2, ::2]
+    assert torch.equal(found, torch.stack([seen[:, 0], seen[:, 1] + seen[:, 2]], dim=1))
+
+
+def test_convolutions_have_the_deviation_of_kaimings_rule() -> None:
+    """A normal distribution, its deviation the root of 2 over output channels times the kernel's area."""
+    module = nn.Sequential(nn.Conv2d(3, 8, kernel_size=5), nn.Linear(4, 4), nn.BatchNorm2d(8))
+    others = [tensor.clone() for name, tensor in module.state_dict().items() if name != "0.weight"]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        initialise(module)
+        torch.manual_seed(1)
+        wanted = torch.empty(8, 3, 5, 5).normal_(0, math.sqrt(2 / (8 * 25)))
+    assert torch.equal(module[0].weight, wanted)
+    kept = [tensor for name, tensor in module.state_dict().items() if name != "0.weight"]
+    assert all(torch.equal(before, after) for before, after in zip(others, kept, strict=True))
+
+
+def sizes(half: nn.Sequential) -> list[tuple[int, int] | type[nn.Module]]:
+    """Each linear layer's inputs and outputs; of the others, their kinds."""
+    return [(each.in_features, each.out_features) if isinstance(each, nn.Linear) else type(each) for each in half]
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_halves_of_an_mlp_fit_together(depth: int) -> None:
+    first, second = (mlp_half(half, inputs=12, width=5, outputs=7, depth=depth) for half in (1, 2))
+    assert sizes(first) == [nn.Flatten, (12, 5), nn.ReLU, *[(5, 5), nn.ReLU] * (depth - 1)]
+    assert sizes(second) == [*[(5, 5), nn.ReLU] * (depth - 1), (5, 7)]
+    assert second(first(torch.ones(2, 3, 2, 2))).shape == (2, 7)
