@@ -1,4 +1,4 @@
-"""The tests' wiring; what they use stands in `faults.pytest_plugin`."""
+"""Configure the tests of this project; the plugin that they use is `faults.pytest_plugin`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.support.xdist_order import place, spreading
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]
 
-# Properties: `default` makes the same examples each time, `seeded` other ones for each seed (`--faults-seed`), and
-# `soak` a hundred times as many new ones.
+# Profiles of properties: `default` makes the same examples each time, `seeded` others for each seed
+# (`--faults-seed`), and `soak` a hundred times as many new ones.
 _calm = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", _calm, max_examples=100, derandomize=True)
 settings.register_profile("seeded", _calm, max_examples=100, derandomize=False, database=None)
 settings.register_profile("soak", _calm, max_examples=10_000, derandomize=False)
 settings.load_profile("default")
 
-# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that: tests of Ctrl-C need it.
+# A shell starts background commands with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it handled.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _temporary_files() -> Iterator[None]:
-    """A folder of this run's for what its tests start: torchrun keeps its logs, `mp.spawn` a file for each process that
-    fails, and a launcher that a test kills what it had. Its path is short, since sockets may stand in it."""
+    """Give the processes of tests a folder for temporary files: torchrun keeps logs, `mp.spawn` a file per failed
+    process, and a killed launcher leaves its own. The folder's path is short, because it may hold sockets."""
     own = tempfile.gettempdir()  # this process's own files stay where they were
     new = tempfile.TemporaryDirectory(prefix="tests-", dir=own, ignore_cleanup_errors=True)
     with new as folder, pytest.MonkeyPatch.context() as patch:
@@ -44,7 +44,7 @@ def _temporary_files() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def forkserver() -> None:
-    """For tests of short deadlines: the first world of a process takes seconds more, in which torch is imported."""
+    """Start the forkserver, for tests with short deadlines: it takes seconds to import torch."""
     with launch(["first"], deadline=120) as world:
         world.call("first", name)
 
@@ -55,7 +55,7 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``-n`` and no ``--dist``."""
+    """Choose the order of tests with ``-n`` and without ``--dist``."""
     return spreading(config, log) if config.getvalue("dist") == "load" else None
 
 

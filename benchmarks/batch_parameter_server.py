@@ -1,4 +1,4 @@
-"""Samples per second of the batch-updating parameter server that trains ResNet50, beside DDP over gloo.
+"""Measure samples per second of the batch-updating parameter server with ResNet50, beside DDP over gloo.
 
     python benchmarks/batch_parameter_server.py --json batch.json
 
@@ -30,7 +30,7 @@ from reference.batch_parameter_server import Case, Trainer, initial_model, roles
 from reference.trace.progress import log_step
 from reference.world import launch
 
-# What the published program prints, by the names that the figures have here.
+# The lines that the published program prints, by the names of the figures here.
 PUBLISHED = {"published": "published batch parameter server", "published DDP": "DDP over gloo"}
 
 # How far the losses of the two may be apart after the first update (relative). DDP adds gradients in another order,
@@ -42,7 +42,7 @@ Losses = dict[tuple[str, int], float]
 
 
 class RoundClock:
-    """A round ends when the last trainer reports it: this is told of every report, in the launching process."""
+    """Notes when each round ends, which is when the last trainer reports it. Runs in the launching process."""
 
     def __init__(self, trainers: int) -> None:
         self.trainers = trainers
@@ -56,13 +56,13 @@ class RoundClock:
             self.ends[step] = now
 
     def seconds(self) -> list[float]:
-        """How long each round took, but for the first, whose beginning nobody reports."""
+        """The seconds of each round except the first, whose begin is not reported."""
         return [self.ends[step] - self.ends[step - 1] for step in sorted(self.ends)[1:]]
 
 
 @dataclass(frozen=True)
 class DdpTrainer:
-    """What a role of the DDP world runs: the tutorial's trainer, its gradients averaged by DDP."""
+    """The function of a role of the DDP world: the tutorial's trainer, with its gradients averaged by DDP."""
 
     case: Case
     name: str
@@ -110,7 +110,7 @@ class Setting:
         self.printed: dict[str, float] = {}
 
     def ways(self) -> measure.Ways:
-        """Each way's measurement: samples a second."""
+        """Each way's measurement: samples per second."""
         ways: dict[str, Callable[[], float]] = {"ours": self.ours, "DDP": self.ddp}
         if self.published is not None:
             # One program prints both: it runs for the first, the second is what it also said.
@@ -125,7 +125,7 @@ class Setting:
             return self.timed("DDP", ddp_roles(self.case, folder, self.deadline))
 
     def timed(self, way: str, playing: Mapping[str, Callable[[], object]]) -> float:
-        """Samples a second of all counted rounds of one world."""
+        """Samples per second over all counted rounds of one world."""
         clock = RoundClock(self.case.trainers)
         with launch(playing, deadline=self.deadline, on_progress=clock) as world:
             measure.returned(world)
@@ -137,11 +137,11 @@ class Setting:
         return self.rate(rounds)
 
     def rate(self, rounds: Sequence[float]) -> float:
-        """Samples a second over rounds of these seconds."""
+        """Samples per second over rounds of these seconds."""
         return self.case.trainers * self.case.batch_size * len(rounds) / sum(rounds)
 
     def without_last(self) -> dict[str, Any]:
-        """The same figures without the last round: there ours also records the final parameters, DDP nothing."""
+        """The same figures without the last round, in which ours records the final parameters, too, and DDP nothing."""
         rates = {way: [self.rate(rounds[:-1]) for rounds in each] for way, each in self.rounds.items()}
         return {
             "samples_per_second": {way: measure.spread(each) for way, each in rates.items()},
@@ -155,7 +155,7 @@ class Setting:
         return self.printed.pop(name)
 
     def result(self, repeats: int) -> dict[str, Any]:
-        """Measure; and how far ours and DDP were apart in what they trained."""
+        """Measure, and compare the losses of ours and of DDP."""
         case = self.case
         title = f"{case.trainers} trainers, batch {case.batch_size}, "
         samples = measure.interleaved(self.ways(), repeats, unit="samples/s", title=title)
@@ -177,7 +177,7 @@ def loss_difference(a: Losses, b: Losses) -> float:
 
 
 def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Samples per second that the program prints for itself and for its own DDP."""
+    """Run the program; returns the samples per second that it prints for itself and for its own DDP."""
     numbers = {"N": case.trainers, "B": case.batch_size, "H": case.image_h, "ROUNDS": case.steps - 1}
     with tempfile.TemporaryDirectory(prefix="published-") as folder:
         environment = {name: str(value) for name, value in numbers.items()}
@@ -187,7 +187,7 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
 
 
 def printed_rate(output: str, line: str) -> float:
-    """The samples a second in one of the program's lines."""
+    """The samples per second in one of the program's lines."""
     found = re.search(rf"^{re.escape(line)}: \d+ trainers, [\d.]+ s a round, ([\d.]+) samples/s", output, re.MULTILINE)
     if found is None:
         raise BenchmarkError(f"the published program printed no line {line!r}\n{output[-2000:]}")
@@ -195,7 +195,7 @@ def printed_rate(output: str, line: str) -> float:
 
 
 def rows_of(result: Mapping[str, Any], figures: Mapping[str, Any]) -> list[list[str]]:
-    """One row a way; ours has no ratio to itself."""
+    """One row per way; ours has no ratio to itself."""
     rows = []
     for name, rates in figures["samples_per_second"].items():
         ratio = figures["ours/"].get(name)
@@ -238,12 +238,12 @@ def arguments() -> argparse.Namespace:
 
 
 def several(text: str) -> int:
-    """A command line's whole number from 2."""
+    """Parse a whole number of the command line, at least 2."""
     return measure.count(text, least=2)
 
 
 def settings(wanted: argparse.Namespace) -> list[Setting]:
-    """Every batch size with every number of trainers."""
+    """Combine every batch size with every number of trainers."""
     side = {"image_w": wanted.image_side, "image_h": wanted.image_side}
     cases = [
         Case(trainers=trainers, steps=wanted.rounds + 1, batch_size=batch_size, record="ends", **side)

@@ -1,4 +1,4 @@
-"""Environment steps per second of the CartPole agent, batched and unbatched, for several numbers of observers.
+"""Measure environment steps per second of the CartPole agent, batched and not, for several numbers of observers.
 
     python benchmarks/batching.py --json batching.json --picture batching.png
 
@@ -39,7 +39,7 @@ class Setting:
         self.printed: dict[str, float] = {}
 
     def ways(self) -> measure.Ways:
-        """Each way's measurement: environment steps a second, of all observers together."""
+        """Each way's measurement: environment steps per second, of all observers together."""
         ways = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
         if self.published is None:
             return ways
@@ -73,7 +73,7 @@ class Setting:
 
 
 def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Steps per second of both modes, as the program prints them."""
+    """Run the program; returns the steps per second that it prints for both modes."""
     with tempfile.TemporaryDirectory(prefix="published-") as folder, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -86,7 +86,7 @@ def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]
 
 
 def printed_rate(output: str, observers: int, batch: bool) -> float:
-    """The steps a second in one of the program's lines."""
+    """The steps per second in one of the program's lines."""
     line = rf"LOOP ws={observers + 1} batch={batch} seconds=[\d.]+ steps/s=(\d+)"
     found = re.search(line, output)
     if found is None:
@@ -106,7 +106,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def drawn(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
-    """Medians over the number of observers, a line a way."""
+    """Draw medians over the number of observers, one line per way."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for result in results:
         for name, rates in result["steps_per_second"].items():
@@ -123,7 +123,7 @@ def arguments() -> argparse.Namespace:
     add("--repeats", type=measure.count, default=3, help="runs of each way and number of observers")
     add("--deadline", type=measure.seconds, default=180.0, help="seconds after which one run has failed")
     add("--published", type=measure.existing, metavar="FILE", help="a program to run beside; reads WS, NUM_STEPS, PORT")
-    add("--picture", type=Path, metavar="FILE", help="also draw the medians there (.png, .svg, .pdf)")
+    add("--picture", type=Path, metavar="FILE", help="draw the medians there (.png, .svg, .pdf)")
     return parser.parse_args()
 
 

@@ -1,8 +1,8 @@
-"""How often the bound of natural cases is wrong: false alarms over correct runs, misses over single wrong elements.
+"""Measure how often the bound of natural cases is wrong: false alarms over correct runs, misses of wrong elements.
 
     python benchmarks/bound.py --runs 1000 --json bound.json
 
-A correct run is one more twin, whose every sum is permuted by a seed that no twin of the bound has. A wrong one is the
+A correct run is one more twin, whose sums are all permuted by a seed that no twin of the bound has. A wrong run is the
 same with one element off, of a tensor drawn at random, by a part of that tensor's scale (its root mean square): from
 1 % to 100 % in float32, from 1e-10 on in float64. ``undecided`` are runs about which the bound gives no verdict:
 rounding decided an action, or is too large in the last parameters.
@@ -53,7 +53,7 @@ SMALLEST = {"float32": -2, "float64": -10}
 
 
 def spoiled(run: Trace, draws: random.Random) -> tuple[Trace, str, float]:
-    """The run with one element of a tensor off: also the tensor's name, and how far in parts of its scale."""
+    """Spoil one element of a run. Returns the run, the tensor's name, and the error in parts of its scale."""
     floats = [n for n, t in run.tensors.items() if t.is_floating_point() and t.numel() and bool(t.any())]
     case: Any = run.case
     name, part = draws.choice(floats), 10 ** draws.uniform(SMALLEST[case.dtype], 0)
@@ -97,14 +97,16 @@ def rates(case: Case, runs: int, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _only(name: str, run: Trace, twins: list[Trace], exact: Trace) -> tuple[Trace, list[Trace], Trace]:
-    """One tensor of all: the others are as they were."""
+    """Keep one tensor of a run, its twins and the float64 twin: only that one has changed."""
     one, *others, truth = (replace(each, tensors={name: each.tensors[name]}) for each in (run, *twins, exact))
     return one, others, truth
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=1000, help="correct runs, and as many wrong ones, over all cases")
+    parser.add_argument(
+        "--runs", type=int, default=1000, help="number of correct runs, and of wrong ones, over all cases"
+    )
     parser.add_argument("--json", type=Path, help="write the results there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

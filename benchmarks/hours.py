@@ -1,4 +1,4 @@
-"""Join runs of one benchmark that were made at different hours: each figure's median, least and greatest over them.
+"""Join runs of one benchmark from different hours: each figure's median, least and greatest value over them.
 
     python benchmarks/hours.py monday.json tuesday.json wednesday.json
 
@@ -20,15 +20,15 @@ from typing import Any
 import measure
 from measure import BenchmarkError
 
-# The least number of runs, and seconds from one to the next.
+# The least number of runs, and the least seconds from one to the next.
 RUNS, APART = 3, 1800.0
 
-# What names a row of a table, where a benchmark writes a list of them.
+# The entries that name a row, if a benchmark writes a list of rows.
 _NAMES = ("splits", "batch_size", "trainers", "observers", "roles", "way")
 
 
 def figures(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """Name and median of every `measure.spread` in a benchmark's JSON."""
+    """Yield the name and median of every `measure.spread` in a benchmark's JSON."""
     if isinstance(value, Mapping):
         if {"median", "min", "max"} <= value.keys():
             yield path, float(value["median"])
@@ -46,7 +46,7 @@ def _row(value: Any, number: int) -> str:
 
 
 def read(paths: Sequence[Path], apart: float) -> list[dict[str, Any]]:
-    """The runs by time. Raises BenchmarkError: too few, of different benchmarks or machines, or too close in time."""
+    """Read the runs, by time. Raises BenchmarkError: too few, of different benchmarks or machines, or too close."""
     runs = sorted((json.loads(path.read_text()) for path in paths), key=_taken)
     if len(runs) < RUNS:
         raise BenchmarkError(f"{len(runs)} runs, wanted at least {RUNS}")
@@ -67,7 +67,7 @@ def _taken(run: Mapping[str, Any]) -> datetime:
 
 
 def rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """One row a figure that all runs have: its median over the runs, then the least and the greatest."""
+    """One row per figure that all runs have: its median over the runs, then the least and the greatest."""
     found = [dict(figures({k: v for k, v in run.items() if k != "machine"})) for run in runs]
     shared = [name for name in found[0] if all(name in each for each in found)]
     samples = {name: [each[name] for each in found] for name in shared}
@@ -79,7 +79,7 @@ def rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=measure.existing, nargs="+", metavar="FILE", help="what --json wrote")
+    parser.add_argument("runs", type=measure.existing, nargs="+", metavar="FILE", help="a file that --json wrote")
     parser.add_argument("--apart", type=measure.seconds, default=APART, help="least seconds between runs (1800)")
     return parser.parse_args()
 

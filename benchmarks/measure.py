@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved runs, medians with their spread, pairwise ratios, tables, JSON."""
+"""Shared parts of the benchmarks: interleaved runs, medians with their spread, pairwise ratios, tables, JSON."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ Ways = Mapping[str, Callable[[], float]]
 
 
 class BenchmarkError(RuntimeError):
-    """A run that gave no figure: nothing can be quoted."""
+    """A run gave no figure."""
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """A command line that shows its defaults, with the options that every benchmark has."""
+    """Make a command line that shows its defaults, with the options of every benchmark."""
     built = argparse.ArgumentParser(
         description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False
     )
-    built.add_argument("--json", type=_writable, metavar="FILE", help="also write versions and every raw sample there")
+    built.add_argument("--json", type=_writable, metavar="FILE", help="write versions and every raw sample there")
     return built
 
 
 def count(text: str, least: int = 1) -> int:
-    """A command line's whole number from ``least``."""
+    """Parse a whole number of the command line, at least ``least``."""
     if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}, got {text!r}")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """A command line's duration."""
+    """Parse a duration of the command line in seconds."""
     value = float(text)
     if not value > 0:
         raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
@@ -53,7 +53,7 @@ def seconds(text: str) -> float:
 
 
 def _writable(text: str) -> Path:
-    """A file that can be written when the figures are there, minutes from now."""
+    """Check now that a file can be written, because the figures come only minutes later."""
     path = Path(text).resolve()
     if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise argparse.ArgumentTypeError(f"cannot write {path}")
@@ -61,7 +61,7 @@ def _writable(text: str) -> Path:
 
 
 def existing(text: str) -> Path:
-    """A command line's file that is there."""
+    """Parse the name of an existing file."""
     path = Path(text).resolve()
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"no such file: {text}")
@@ -69,7 +69,7 @@ def existing(text: str) -> Path:
 
 
 def interleaved(ways: Ways, repeats: int, *, unit: str, title: str = "") -> dict[str, list[float]]:
-    """Every way once, then every way again: what else the machine does meets all of them alike."""
+    """Measure every way once, then every way again, so that other load of the machine affects all of them alike."""
     samples: dict[str, list[float]] = {name: [] for name in ways}
     for repeat in range(1, repeats + 1):
         for name, measure in ways.items():
@@ -79,12 +79,12 @@ def interleaved(ways: Ways, repeats: int, *, unit: str, title: str = "") -> dict
 
 
 def note(text: str) -> None:
-    """A sign of life, kept out of what is printed for good."""
+    """Print progress to standard error, so that it is not part of the output."""
     print(text, file=sys.stderr, flush=True)
 
 
 def spread(samples: Sequence[float]) -> dict[str, Any]:
-    """Median, least and greatest, with the samples themselves in the order in which they were taken."""
+    """Median, least and greatest sample, and the samples in the order in which they were taken."""
     return {
         "median": statistics.median(samples),
         "min": min(samples),
@@ -104,7 +104,7 @@ def cells(figures: Mapping[str, Any], digits: int) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> str:
-    """Aligned columns: the first ``words`` of them to the left, numbers to the right."""
+    """Align columns: the first ``words`` of them to the left, numbers to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = []
     for row in (head, *rows):
@@ -117,10 +117,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1)
 
 
 def returned(world: World) -> dict[str, object]:
-    """What every role returned.
+    """Return every role's value.
 
     Raises:
-        BenchmarkError: a role did not; with the end of its log.
+        BenchmarkError: a role did not return; with the end of its log.
     """
     values: dict[str, object] = {}
     for name, outcome in world.wait().items():
@@ -131,13 +131,13 @@ def returned(world: World) -> dict[str, object]:
 
 
 def play(roles: Mapping[str, Callable[[], object]], **arguments: Any) -> dict[str, object]:
-    """What every role of a world of its own returned; ``arguments`` are `launch`'s. Raises BenchmarkError."""
+    """Run a world and return every role's value; ``arguments`` are `launch`'s. Raises BenchmarkError."""
     with launch(roles, **arguments) as world:
         return returned(world)
 
 
 def output_of(script: Path, environment: Mapping[str, str], deadline: float, *arguments: str) -> str:
-    """What a program prints, ended with all it started when it takes too long."""
+    """Run a program and return its output. If it takes too long, end it with all processes that it has started."""
     program = subprocess.Popen(
         [sys.executable, str(script), *arguments],
         env=environment,
@@ -158,14 +158,14 @@ def output_of(script: Path, environment: Mapping[str, str], deadline: float, *ar
 
 
 def end_group(program: subprocess.Popen[str]) -> None:
-    """End what is still there of a program that leads its own process group."""
+    """End all processes of a program that leads its own process group."""
     with suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGKILL)
     program.wait()
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """The facts that the figures depend on: versions, cores and load."""
     return {
         "taken": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -184,13 +184,13 @@ def heading(facts: Mapping[str, Any]) -> str:
 
 
 def write(path: Path | None, benchmark: str, facts: Mapping[str, Any], **content: object) -> None:
-    """The JSON that ``--json`` asks for."""
+    """Write the JSON file of ``--json``."""
     if path is not None:
         path.write_text(json.dumps({"benchmark": benchmark, "machine": facts, **content}, indent=1) + "\n")
 
 
 def run(main: Callable[[], None]) -> None:
-    """A script's `main`, its one-line failure instead of a traceback."""
+    """Run a script's `main`, with a one-line error instead of a traceback."""
     try:
         main()
     except BenchmarkError as error:

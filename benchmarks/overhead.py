@@ -1,8 +1,8 @@
-"""What a plan costs calls that it does not hurt: microseconds of a small `rpc_sync` between two roles.
+"""Measure what a plan costs calls that it does not affect: microseconds of a small `rpc_sync` between two roles.
 
     python benchmarks/overhead.py --repeats 7 --json overhead.json
 
-Four ways: without this room; with an empty plan, which must not be measurable; with calls recorded in ledgers; and
+Four ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; and
 with a plan that waits for a call that never comes, so that calls are counted, looked up and recorded.
 """
 
@@ -31,7 +31,7 @@ def nothing() -> None:
 
 
 def call(count: int) -> float:
-    """Runs on the caller: microseconds a call, the median of batches."""
+    """Runs on the caller: microseconds per call, as the median of batches."""
     batches = []
     for _ in range(1 + count // BATCH):
         begin = time.perf_counter()
@@ -42,7 +42,7 @@ def call(count: int) -> float:
 
 
 def once(count: int, plan: str | None, *, record: bool = False) -> float:
-    """One world of two."""
+    """Measure in one world of two roles."""
     roles: dict[str, Callable[[], object]] = {"caller": partial(call, count), "callee": nothing}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -54,8 +54,8 @@ def once(count: int, plan: str | None, *, record: bool = False) -> float:
 
 def main() -> None:
     built = measure.parser(__doc__ or "")
-    built.add_argument("--repeats", type=measure.count, default=7, metavar="N", help="worlds of each way")
-    built.add_argument("--calls", type=measure.count, default=4000, metavar="N", help="calls of each world")
+    built.add_argument("--repeats", type=measure.count, default=7, metavar="N", help="number of worlds for each way")
+    built.add_argument("--calls", type=measure.count, default=4000, metavar="N", help="number of calls in each world")
     options = built.parse_args()
     facts = measure.machine()
     ways = {
@@ -64,13 +64,13 @@ def main() -> None:
         "recorded": partial(once, options.calls, "seed=0", record=True),
         "a plan elsewhere": partial(once, options.calls, ELSEWHERE),
     }
-    once(BATCH, None)  # the forkserver
+    once(BATCH, None)  # starts the forkserver
     samples = measure.interleaved(ways, options.repeats, unit="us")
     figures = {name: measure.spread(each) for name, each in samples.items()}
     compared = {name: measure.ratios(each, samples["without"]) for name, each in samples.items() if name != "without"}
     rows = [[name, *measure.cells(each, 1)] for name, each in figures.items()]
     rows += [[f"{name} / without", *measure.cells(each, 3)] for name, each in compared.items()]
-    print(measure.heading(facts) + measure.table(["microseconds a call", "median", "min", "max"], rows))
+    print(measure.heading(facts) + measure.table(["microseconds per call", "median", "min", "max"], rows))
     measure.write(options.json, "overhead", facts, microseconds=figures, ratios=compared)
 
 

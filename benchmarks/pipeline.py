@@ -1,4 +1,4 @@
-"""Seconds a batch of the pipeline over RPC, beside one process and beside what two processes could do at best.
+"""Measure seconds per batch of the pipeline over RPC, beside one process and the best that two processes could do.
 
     python benchmarks/pipeline.py --json pipeline.json --picture pipeline.png
 
@@ -35,7 +35,7 @@ from reference.world import launch
 
 
 class BatchClock:
-    """When each batch ended, as the training role reported it: told in the launching process."""
+    """Notes when each batch ended, as the training role reports it. Runs in the launching process."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -46,14 +46,14 @@ class BatchClock:
         self.losses.append(record["loss"])
 
     def seconds(self) -> float:
-        """The median batch, without the first, whose beginning nobody reports, and the last, which records all."""
+        """The median batch, without the first, whose begin is not reported, and the last, which records everything."""
         durations = [end - start for start, end in zip(self.ends, self.ends[1:], strict=False)][:-1]
         return statistics.median(durations)
 
 
 @dataclass(frozen=True)
 class OneProcess:
-    """What the only role of the other worlds runs: both shards here, micro-batches one after the other."""
+    """The function of the only role of the other worlds: both shards, micro-batches one after the other."""
 
     case: Case
 
@@ -82,7 +82,7 @@ class Setting:
         self.printed: dict[str, float] = {}
 
     def ways(self) -> measure.Ways:
-        """Each way's measurement: seconds a batch."""
+        """Each way's measurement: seconds per batch."""
         ways: dict[str, Callable[[], float]] = {"one process": partial(self.alone, 1)}
         for n in self.splits:
             ways[f"ours {n}"] = partial(self.ours, n)
@@ -108,7 +108,7 @@ class Setting:
         return clock.seconds()
 
     def said(self, splits: int) -> float:
-        """The published program does 1, 2, 4 and 8 micro-batches in one go, and starts with one process."""
+        """The published program's figure; one run of it does one process, then 1, 2, 4 and 8 micro-batches."""
         assert self.published is not None
         if f"chunks={splits}" not in self.printed:
             self.printed = run_published(self.published, self.case, self.deadline)
@@ -138,7 +138,7 @@ class Setting:
 
 
 def run_published(script: Path, case: Case, deadline: float) -> dict[str, float]:
-    """Seconds a batch by number of micro-batches, as ``chunks=N``."""
+    """Run the program; returns seconds per batch by number of micro-batches, as ``chunks=N``."""
     with tempfile.TemporaryDirectory(prefix="published-") as folder:
         environment = {"B": str(case.batch_size), "H": str(case.image_h), "OMP_NUM_THREADS": "1", "TMPDIR": folder}
         output = measure.output_of(script, {**os.environ, **environment}, deadline * 4)
@@ -172,7 +172,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def picture(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
-    """Speed-up against micro-batches, a line a size."""
+    """Draw the speed-up over the number of micro-batches, one line per size."""
     lines = {}
     for result in results:
         for kind in ("ours", "published"):
@@ -185,7 +185,9 @@ def picture(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = measure.parser("Seconds a batch of ResNet50 in two shards, by number of micro-batches. About 15 minutes.")
+    parser = measure.parser(
+        "Seconds per batch of ResNet50 in two shards, by number of micro-batches. About 15 minutes."
+    )
     add = parser.add_argument
     add("--sizes", type=size, nargs="+", default=[(48, 128), (16, 64)], metavar="BxH", help="images and their side")
     add("--splits", type=measure.count, nargs="+", default=[1, 2, 4, 8], help="numbers of micro-batches")

@@ -1,4 +1,4 @@
-"""When each shard of the pipeline computes: a line of text a shard and direction, and how much of it overlaps.
+"""Show when each shard of the pipeline computes: one line per shard and direction, and how much overlaps.
 
     python benchmarks/timeline.py --size 48x128 --split 4
 
@@ -36,7 +36,7 @@ class Span:
     end: float
 
 
-# In each worker: what it has done so far.
+# In each worker: its spans so far.
 _spans: list[Span] = []
 
 
@@ -67,7 +67,7 @@ def spans() -> list[Span]:
 
 @dataclass(frozen=True)
 class Master:
-    """What the master runs: the tutorial, then it collects."""
+    """The master's function: run the tutorial, then collect the spans."""
 
     case: Case
 
@@ -81,7 +81,7 @@ def batch(found: Sequence[Span], case: Case, step: int) -> list[Span]:
 
 
 def draw(found: Sequence[Span]) -> str:
-    """A column is the same stretch of time in every line; a digit is the micro-batch computed then."""
+    """Draw lines in which a column is the same time in every line, and a digit the micro-batch computed then."""
     start, end = min(span.start for span in found), max(span.end for span in found)
     scale = COLUMNS / (end - start)
     first = min(span.number for span in found)
@@ -97,14 +97,14 @@ def draw(found: Sequence[Span]) -> str:
 
 
 def overlap(found: Sequence[Span], way: str) -> dict[str, float]:
-    """Seconds from the first start to the last end, and for how long each shard was at work."""
+    """Seconds from the first start to the last end, and the seconds that each shard worked."""
     these = [span for span in found if span.way == way]
     wall = max(span.end for span in these) - min(span.start for span in these)
     return {"wall": wall, **{role: busy([s for s in these if s.role == role]) for role in WORKERS}}
 
 
 def busy(found: Sequence[Span]) -> float:
-    """Seconds in which at least one of these went on."""
+    """Seconds in which at least one of these spans ran."""
     total, until = 0.0, 0.0
     for span in sorted(found, key=lambda s: s.start):
         total += max(0.0, span.end - max(span.start, until))

@@ -1,4 +1,4 @@
-"""How long a world takes: up, one call from the first role to the last, down with graceful shutdown.
+"""Measure how long a world takes: its start, one call from the first role to the last, and a graceful shutdown.
 
     python benchmarks/worlds.py --transports --isolated --json worlds.json
 
@@ -29,11 +29,11 @@ from reference.world import launch
 
 HERE = Path(__file__).resolve().parent
 
-COMPARED = 4  # roles of the worlds that are compared
+COMPARED = 4  # the number of roles in the compared worlds
 WANTED = 8  # how many times faster than spawn `launch` claims to be
 ANSWER = 42
 
-# Over `rpc_agent.LOCAL_OPTIONS`: None is what torch itself starts with.
+# Options that override `rpc_agent.LOCAL_OPTIONS`: None is torch's own default.
 TORCH_OPTIONS: Mapping[str, Any] = {"_transports": None, "_channels": None}
 
 
@@ -48,7 +48,7 @@ def ask(last: str) -> int:
 
 
 def wait_for_shutdown() -> None:
-    """What the other roles run."""
+    """Runs on the other roles."""
 
 
 def names(size: int) -> list[str]:
@@ -104,7 +104,7 @@ def join(context: torch.multiprocessing.ProcessContext, due: float) -> None:
 
 
 def compare(repeats: int, deadline: float) -> dict[str, Any]:
-    """`launch` against spawn; the first world of each, which also fills the caches, is not counted."""
+    """Compare `launch` with spawn; the first world of each, which fills the caches, is not counted."""
     ways: measure.Ways = {
         "launch": partial(launched, COMPARED, deadline),
         "spawn": partial(spawned, COMPARED, deadline),
@@ -127,12 +127,12 @@ def grow(sizes: Sequence[int], repeats: int, deadline: float) -> dict[str, Any]:
 
 
 def transports(repeats: int, deadline: float) -> dict[str, Any]:
-    """Our choice of transports against torch's own, all else equal."""
+    """Compare `launch`'s transports with torch's own, everything else equal."""
     ways: measure.Ways = {
         "ours": partial(launched, COMPARED, deadline),
         "torch's": partial(launched, COMPARED, deadline, TORCH_OPTIONS),
     }
-    ways["torch's"]()  # not counted, as ours has started before
+    ways["torch's"]()  # not counted, because a world of ours has started before, too
     samples = measure.interleaved(ways, repeats, unit="s", title="transports: ")
     return {
         "roles": COMPARED,
@@ -154,7 +154,7 @@ def first_launched(size: int, deadline: float, *, isolated: bool) -> float:
 
 
 def isolation(repeats: int, deadline: float) -> dict[str, Any]:
-    """Isolated worlds against others, all else equal: the first of a process, and later ones."""
+    """Compare isolated worlds with others, everything else equal: the first of a process, and later ones."""
     found: dict[str, Any] = {"roles": COMPARED}
     for which, measured in (("first", first_launched), ("later", launched)):
         ways: measure.Ways = {
@@ -213,8 +213,8 @@ def arguments() -> argparse.Namespace:
         default=[2, 3, 4, 8, 16, 32, 64],
         help="numbers of roles to start by launch; none for the comparison alone",
     )
-    parser.add_argument("--transports", action="store_true", help="also compare with torch's default transports")
-    parser.add_argument("--isolated", action="store_true", help="also compare isolated worlds with others")
+    parser.add_argument("--transports", action="store_true", help="compare with torch's default transports, too")
+    parser.add_argument("--isolated", action="store_true", help="compare isolated worlds with others, too")
     parser.add_argument("--deadline", type=measure.seconds, default=60.0, help="seconds after which a world has failed")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""``python -m tests.side_by_side COMMAND COMMAND ...``: run commands at once, a word each. Exit status 1: one failed.
+"""``python -m tests.side_by_side COMMAND COMMAND ...``: run commands at once, one word each. Exit status 1: one failed.
 
 The first prints as it runs. The others run with lower priority, so that they take the time in which the first waits and
 none of its deadlines; each prints when all have ended, in the order given.
@@ -23,7 +23,7 @@ NICER = 10
 
 def main(commands: Sequence[str]) -> int:
     begun = time.monotonic()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this one means all of them
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a signal to this process is meant for all commands
     first, *others = commands
     with ExitStack() as open_files:
         outputs = [open_files.enter_context(tempfile.TemporaryFile()) for _ in others]
@@ -50,7 +50,7 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _start(command: str, output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-    """With this process's Python for ``python``. What it prints goes to ``output``; then it runs with low priority."""
+    """Start a command, with this process's Python as ``python``. With ``output`` for its output it has low priority."""
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
     if output is None:
         return subprocess.Popen(words)

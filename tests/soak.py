@@ -1,6 +1,6 @@
-"""``python -m tests.soak``: the suite again and again, in random order, with random seeds. Exit status 1: one failed.
+"""``python -m tests.soak``: run the suite repeatedly in random order with random seeds. Exit status 1: a test failed.
 
-A round's seed decides its order and all its examples: who repeats it with that seed runs the same.
+A round's seed decides its order and all its examples, so a round can be repeated by its seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from faults.testing.leaks import Accounting
 from tests.project.junit import node_id
 
 ROOT = Path(__file__).parents[1]
-# A round that takes longer is ended (seconds).
+# The longest that a round may take, in seconds.
 LIMIT = 3600.0
 # What a round may not leave on the machine; and of files, in a folder of its own, these. pytest's own, which it keeps
 # for people, go where they always do: some tests have sockets in theirs, whose paths must be short.
@@ -33,7 +33,7 @@ FILES = ("world-*", "faults-*")
 
 @dataclass(frozen=True)
 class Round:
-    """``ran``: tests, but those skipped; ``failed``: node ids; ``wrong``: why the round as a whole is no good."""
+    """``ran``: how many tests were not skipped; ``failed``: node ids; ``wrong``: why the round itself failed."""
 
     seed: int
     ran: int = 0
@@ -48,14 +48,14 @@ class Round:
 
 
 def arguments_of(seed: int, report: Path) -> list[str]:
-    """For pytest: modules and the tests in each are shuffled; `--faults-seed` is Hypothesis's seed, too."""
+    """pytest's arguments: modules and the tests in each are shuffled; `--faults-seed` is Hypothesis's seed, too."""
     order = ("--random-order-bucket=module", f"--random-order-seed={seed}")
     seeds = (f"--faults-seed={seed}", "--hypothesis-profile=seeded")
     return ["-q", "-p", "no:cacheprovider", *order, *seeds, f"--junitxml={report}", "-o", "junit_family=xunit1"]
 
 
 def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) -> Round:
-    """One round, whose output and report are kept in ``folder``."""
+    """Run one round; its output and report are kept in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     report, log, begun = folder / f"{seed}.xml", folder / f"{seed}.txt", time.monotonic()
     report.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _wrong(status: int | None, ran: int, failed: tuple[str, ...], limit: float) 
 
 
 def _read(report: Path) -> tuple[int, tuple[str, ...]]:
-    """How many tests ran, and which failed: in set-up, body or teardown. An expected failure did not."""
+    """Read how many tests ran, and which failed in set-up, body or teardown. An expected failure does not count."""
     ran, failed = set(), []
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         skipped = case.find("skipped")
@@ -103,7 +103,7 @@ def _read(report: Path) -> tuple[int, tuple[str, ...]]:
 
 
 def summary(rounds: Sequence[Round]) -> list[str]:
-    """What failed, with the seeds that repeat it; and failures per thousand tests."""
+    """List the failed tests with the seeds that repeat them, and the failures per thousand tests."""
     seeds = defaultdict(list)
     for each in rounds:
         for name in (*each.failed, *each.wrong):
@@ -117,11 +117,20 @@ def summary(rounds: Sequence[Round]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10, metavar="N", help="how many (default: 10)")
+    parser.add_argument("--rounds", type=int, default=10, metavar="N", help="number of rounds (default: 10)")
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="of the first round; the next has the next (default: any)"
+        "--seed",
+        type=int,
+        metavar="N",
+        help="seed of the first round, the next one for each further round (default: random)",
     )
-    parser.add_argument("--keep", type=Path, default=ROOT / ".soak", metavar="DIR", help="output of each round (.soak)")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        default=ROOT / ".soak",
+        metavar="DIR",
+        help="keep each round's output there (default: .soak)",
+    )
     options, given = parser.parse_known_args(arguments)
     if options.rounds < 1:
         parser.error(f"--rounds must be at least 1, got {options.rounds}")

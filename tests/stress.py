@@ -1,7 +1,7 @@
-"""``python -m tests.stress``: many worlds in one process, and commands killed at random moments; what do they leave?
+"""``python -m tests.stress``: find what many worlds in one process, and commands killed at random moments, leave.
 
-Exit status 1: a process, shared memory, a temporary file, a descriptor or a thread. The seed decides all moments and
-signals; what a machine makes of a moment is its own.
+Exit status 1: a process, shared memory, a temporary file, a descriptor or a thread is left. The seed decides moments
+and signals; what a command is doing at a moment depends on the machine.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tests.support import roles_plain
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "reference", "run", "parameter_server", "--steps", "20")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# A command that is asked to end, or whose launcher is killed, has so long (seconds).
+# Seconds that a command has to end after it is asked to, or its launcher is killed.
 LIMIT = 30.0
 
 
 @contextmanager
 def _own_folder() -> Iterator[Path]:
-    """Where temporary files go, of this process too."""
+    """Make a folder for temporary files, including this process's."""
     before = tempfile.tempdir, os.environ.get("TMPDIR")
     with tempfile.TemporaryDirectory(prefix="stress-") as folder:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
@@ -48,8 +48,8 @@ def _own_folder() -> Iterator[Path]:
 
 
 def worlds(count: int) -> list[str]:
-    """Launch so many, one after the other; one line for each thing that is left, and the memory that was needed."""
-    _one_world()  # which brings what stays once and for all: the forkserver, with a folder of its own
+    """Launch worlds one after the other. Returns one line per thing that is left; prints the memory that was needed."""
+    _one_world()  # starts the forkserver and makes its folder, which both stay
     with marked() as mark, _own_folder():
         accounting, before = Accounting(list(LOOKS), mark), _peak()
         for _ in range(count):
@@ -69,7 +69,7 @@ def _peak() -> int:
 
 
 def kills(count: int, seed: int) -> list[str]:
-    """Run a tutorial so often, and end its launching process at a random moment of what a whole run takes."""
+    """Run a tutorial ``count`` times, and end its launching process at a random moment within a whole run."""
     chance, left = random.Random(seed), list[str]()
     whole = _run(None, signal.SIGKILL)[0]
     for number in range(count):
@@ -83,7 +83,7 @@ def kills(count: int, seed: int) -> list[str]:
 
 
 def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
-    """Seconds until the command's end, and what it leaves."""
+    """Run the command; returns the seconds until its end, and what it leaves."""
     with marked() as mark, _own_folder() as folder:
         accounting, begun = Accounting(("processes", "memory"), mark), time.monotonic()
         process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -97,7 +97,7 @@ def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
             process.kill()
             process.wait()
         seconds = time.monotonic() - begun
-        # Nobody cleans up after SIGKILL but the next launcher.
+        # Only the next launcher cleans up after SIGKILL.
         files = [] if how == signal.SIGKILL else sorted(path.name for path in folder.iterdir())
         ours = [name for name in files if not name.startswith("torchinductor_")]  # torch's cache, made at some import
         return seconds, [*accounting.left(), *(f"temporary file {name}" for name in ours)]
@@ -105,9 +105,9 @@ def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.stress", description=__doc__)
-    parser.add_argument("--worlds", type=int, default=300, metavar="N", help="how many (default: 300)")
-    parser.add_argument("--kills", type=int, default=60, metavar="N", help="how many (default: 60)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of moments and signals (default: 0)")
+    parser.add_argument("--worlds", type=int, default=300, metavar="N", help="number of worlds (default: 300)")
+    parser.add_argument("--kills", type=int, default=60, metavar="N", help="number of killed commands (default: 60)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of moments and signals (default: 0)")
     options = parser.parse_args(arguments)
     left = [*worlds(options.worlds), *kills(options.kills, options.seed)]
     print("\n".join(left) or "nothing is left")

@@ -13,13 +13,12 @@ from faults.plan.plan import Plan, PlanError
 from faults.run.subject import Subject, of_tutorial
 from faults.run.sweep import INJECTIONS, ORDER
 from reference.cli.options import BadInput, Parser, add_case_options, known
+from reference.system.plain_file import LONGEST, content_of
 from reference.verify.small_cases import quick
 
 # Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0
 
-# The longest plan file that is read (bytes).
-LONGEST = 2**26
 
 # The longest time that an option accepts (seconds).
 _LONGEST = 1e6
@@ -184,19 +183,10 @@ def read_plan(text: str) -> Plan:
     if is_text and not (text.strip() and _exists(text)):
         return Plan.parse(text)
     try:
-        return Plan.parse(_content(Path(text)).decode())
+        return Plan.parse(content_of(Path(text), LONGEST, pipe=True).decode())
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise PlanError(f"{shown(text)} is neither a plan nor a file that holds one: {why}") from error
-
-
-def _content(file: Path) -> bytes:
-    """Read a file, which may be a pipe. Raises PlanError: it holds more than `LONGEST`, as an endless pipe would."""
-    with file.open("rb") as opened:
-        content = opened.read(LONGEST + 1)
-    if len(content) > LONGEST:
-        raise PlanError(f"{shown(str(file))} has more than {LONGEST} bytes, wanted a plan")
-    return content
 
 
 def _exists(path: str) -> bool:

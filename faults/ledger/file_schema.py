@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from faults.tracebacks.error_chain import MEMBERS, PIECES, Piece, from_json
@@ -15,13 +13,6 @@ Form = Callable[[Any], bool]
 
 # The deepest nesting of exception groups. Python prints ten levels, and each call over RPC may add its own.
 DEPTH = 40
-
-
-def content_of(path: Path) -> bytes:
-    """Read a plain file; anything else, such as an endless pipe, is refused. Raises OSError."""
-    if path.exists() and not (path.is_file() or path.is_dir()):  # for a folder `read_bytes` raises by itself
-        raise OSError(errno.EINVAL, "not a plain file", str(path))
-    return path.read_bytes()
 
 
 def check(values: Mapping[str, Any], forms: Mapping[str, Form]) -> None:

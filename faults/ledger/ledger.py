@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.ledger import file_schema
+from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, one_line, said
 
 SUFFIX = ".jsonl"
@@ -200,7 +201,7 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     """Return the readable lines, and the number of the others."""
     found, torn = [], 0
     try:
-        content = file_schema.content_of(path)
+        content = content_of(path)
     except OSError as error:
         raise LedgerError(f"cannot read the ledger {path}: {error.strerror}") from error
     for line in filter(None, content.split(b"\n")):

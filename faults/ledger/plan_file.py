@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from faults.ledger.file_schema import content_of
 from faults.plan.plan import Plan, PlanError
+from reference.system.plain_file import content_of
 
 PLAN = "plan.json"
 

@@ -18,6 +18,7 @@ from faults.ledger import file_schema, ledger
 from faults.ledger.plan_file import read_plan
 from faults.plan.plan import Plan, PlanError
 from faults.tracebacks.error_chain import Piece, from_json
+from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, shown
 
 RUN = "run.json"
@@ -114,7 +115,7 @@ def read(folder: str | os.PathLike[str]) -> Run:
         plan, timeline = read_plan(place), ledger.read(place)
         if not (place / RUN).exists():
             return Run(place.name, plan, timeline, complete=False)
-        values = _run(json.loads(file_schema.content_of(place / RUN)))
+        values = _run(json.loads(content_of(place / RUN)))
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
         lives = {role: [_end(end) for end in each] for role, each in values.pop("lives", {}).items()}
         return Run(plan=plan, timeline=timeline, ends=ends, lives=lives, **values)

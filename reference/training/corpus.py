@@ -8,24 +8,18 @@ from pathlib import Path
 
 import torch
 
-# The longest text in bytes.
-LONGEST = 2**26
+from reference.system.plain_file import LONGEST, content_of
 
 
 def read_text(path: str = "") -> bytes:
     """Read the bytes of a file, by default of the text that this package ships.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: the file is not a plain file, or too long. Says what was wanted.
+        OSError: the file cannot be read, is no plain file, or has more than `LONGEST` bytes.
     """
     if not path:
         return files(__package__).joinpath("text.txt").read_bytes()
-    file = Path(path)
-    size = file.stat().st_size
-    if not file.is_file() or size > LONGEST:
-        raise ValueError(f"a plain file of at most {LONGEST} bytes")
-    return file.read_bytes()
+    return content_of(Path(path), LONGEST)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What both tutorials with agents compute: the pole, the policy, what is drawn, and returns.
+"""The formulas of both tutorials with agents: the pole, the policy, the random draws, and returns.
 
 Which generator draws what, in this order. Each is seeded with `seed_of` its name:
 
@@ -31,7 +31,7 @@ HIDDEN = 128
 class Pole:
     """Barto's, Sutton's and Anderson's cart with a pole, in Euler steps of 0.02 s. Every step earns 1.
 
-    A start is over when the cart is 2.4 m off, when the pole leans by 12°, or after 500 steps.
+    A start ends when the cart is 2.4 m off, when the pole leans by 12°, or after 500 steps.
     """
 
     def __init__(self, seed: int) -> None:
@@ -57,7 +57,7 @@ class Pole:
 
 
 class Other:
-    """Any other environment is gymnasium's own."""
+    """Any other environment, which is gymnasium's own."""
 
     def __init__(self, name: str, seed: int) -> None:
         self.env = gymnasium.make(name, disable_env_checker=True)
@@ -72,7 +72,7 @@ class Other:
 
 
 def environments(case: Any) -> list[Pole | Other]:
-    """One for each observer, who are numbered from 1."""
+    """One environment per observer; observers are numbered from 1."""
     seeds = [seed_of(case.seed, f"observer{number}/environment") for number in range(1, case.observers + 1)]
     return [Pole(seed) if case.env == "CartPole-v1" else Other(case.env, seed) for seed in seeds]
 
@@ -113,5 +113,5 @@ def chosen(probs: torch.Tensor, uniform: float) -> int:
 
 
 def returns(rewards: Sequence[float], gamma: float) -> list[float]:
-    """Of one start of an environment: G(t) = r(t) + gamma G(t + 1), and nothing after its last step."""
+    """The returns of one start of an environment: G(t) = r(t) + gamma G(t + 1), and nothing after its last step."""
     return list(accumulate(reversed(rewards), lambda later, reward: reward + gamma * later))[::-1]

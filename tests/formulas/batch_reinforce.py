@@ -1,4 +1,4 @@
-"""What ``batch_reinforce`` computes, from its formula: every observer makes ``n_steps`` steps an episode.
+"""The trace of ``batch_reinforce``, from its formula: every observer makes ``n_steps`` steps per episode.
 
 An environment that ends begins anew. Loss: - Σ log π(a | s) G / observers, over all steps and observers; G is the sum
 of the rewards from this step to the end of this start of the environment, the k-th next one times gamma to the power k.
@@ -32,7 +32,7 @@ from tests.formulas.keeping import copies, kept
 
 
 def trace(case: Any) -> Tensors:
-    """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
+    """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     parameters, envs, draws = initial_parameters(case), environments(case), generators(case)
     adam = torch.optim.Adam(parameters.values(), lr=case.lr)
     found, running = copies(parameters, "initial"), 0.0

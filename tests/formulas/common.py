@@ -1,4 +1,4 @@
-"""What the formulas have in common: seeds by name, and what ``record`` leaves out."""
+"""Parts that the formulas share: seeds by name, and the tensors that ``record`` leaves out."""
 
 from __future__ import annotations
 

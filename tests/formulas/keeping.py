@@ -1,4 +1,4 @@
-"""What a trace keeps of a step: copies under its names, and with ``record="ends"`` only some."""
+"""The tensors that a trace keeps of a step: copies under its names, and with ``record="ends"`` only some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pipeline`` computes, from its formula: SGD on the mean square error of a model that two workers hold.
+"""The trace of ``pipeline``, from its formula: SGD on the mean square error of a model that two workers hold.
 
 A batch is ``num_split`` micro-batches, in the order of its images; where that does not divide the number of images, the
 first ones have one more. Nothing but batch norm sees them: it normalises each by itself and updates its running
@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import reference.training.vision  # imports torchvision, also beside a CPU build of torch
+import reference.training.vision  # imports torchvision, even beside a CPU build of torch
 from tests.formulas.common import Tensors, default_draws, draws
 from tests.formulas.keeping import copies, kept
 
@@ -31,7 +31,7 @@ Model = Callable[[torch.Tensor], torch.Tensor]
 
 
 def trace(case: Any) -> Tensors:
-    """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
+    """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     p, buffers, model = mlp(case) if case.model == "mlp" else resnet(case)
     found = copies(p, "initial")
     for step, (images, labels) in enumerate(batches(case)):
@@ -47,7 +47,7 @@ def trace(case: Any) -> Tensors:
 
 
 def sizes(images: int, parts: int) -> list[int]:
-    """As equal as can be, the larger ones first."""
+    """Split ``images`` into nearly equal parts, the larger ones first."""
     return [images // parts + (part < images % parts) for part in range(parts)]
 
 

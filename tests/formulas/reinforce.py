@@ -1,4 +1,4 @@
-"""What ``reinforce`` computes, from its formula: an episode ends for each observer when its environment does.
+"""The trace of ``reinforce``, from its formula: an episode ends for each observer when its environment does.
 
 Loss of an episode: - Σ log π(a | s) (G - mean) / (deviation + eps), over all steps of all observers. G is discounted
 for each observer by itself; mean and deviation (over n) are those of all observers' G together, and eps is float32's.
@@ -28,7 +28,7 @@ from tests.formulas.keeping import copies, kept
 
 
 def trace(case: Any) -> Tensors:
-    """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
+    """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     parameters, envs, owns = initial_parameters(case), environments(case), generators(case)
     adam = torch.optim.Adam(parameters.values(), lr=case.lr)
     found, running = copies(parameters, "initial"), 0.0

@@ -1,4 +1,4 @@
-"""What ``rnn`` computes, from its formula: embedding, LSTM and linear decoder predict the next byte of a text.
+"""The trace of ``rnn``, from its formula: embedding, LSTM and linear decoder predict the next byte of a text.
 
 Tokens are bytes, numbered by their rank among those that the text has. Sequence b of a batch starts ⌊b n / batch_size⌋
 bytes into the text of n bytes, read as a ring, and ``sequence`` bytes later with each further batch; after ``batches``
@@ -34,7 +34,7 @@ SHIPPED = Path(__file__).parents[2] / "reference" / "training" / "text.txt"
 
 
 def trace(case: Any) -> Tensors:
-    """Every tensor of the trace of ``case``, whose plain numbers are read and nothing else."""
+    """Compute every tensor of the trace of ``case`` from the case's plain numbers alone."""
     text = Path(case.text or SHIPPED).read_bytes()
     p = initial_parameters(case, len(set(text)))
     found, states = copies(p, "initial"), torch.empty(0)

@@ -1,4 +1,4 @@
-"""The trace of ``sharded_parameter_server``, which is that of one server; and which server holds which tensor."""
+"""The trace of ``sharded_parameter_server``, which is that of one server; and the placement of tensors on servers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.formulas.common import Tensors
 
 
 def trace(case: Any, given: Tensors) -> Tensors:
-    """Train on one server: no step of SGD looks at two tensors, so the number of servers decides nothing."""
+    """Train on one server: SGD updates each tensor by itself, so the number of servers decides nothing."""
     return batch_parameter_server.trace(case, given)
 
 
 def owners(sizes: Mapping[str, int], servers: int) -> dict[str, int]:
-    """Deal tensors out, the largest first, of equals by name: to the server that holds least, of equals the first."""
+    """Place tensors, the largest first, equal ones by name: each on the first server that holds least."""
     load = [(0, server) for server in range(servers)]
     found = {}
     for size, name in sorted((-size, name) for name, size in sizes.items()):

@@ -1,1 +1,1 @@
-"""Planted bugs, each of which some test has to notice: ``tox run -e mutants``, or ``python -m tests.mutants``."""
+"""Planted bugs, each of which some test must notice: ``tox run -e mutants``, or ``python -m tests.mutants``."""

@@ -1,4 +1,4 @@
-"""``python -m tests.mutants [NAME ...]``: plant each bug and see it noticed. Exit status 1: one was not."""
+"""``python -m tests.mutants [NAME ...]``: plant each bug, and check that a test notices it. Exit status 1: none did."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     chosen = [known[name] for name in options.names] or list(MUTANTS)
     try:
         if not options.no_control:
-            _say(f"the killers of {len(chosen)} mutants on the healthy code, which has to pass")
-            _say(f"it passes, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
+            _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
+            _say(f"they pass, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
         results = _try(chosen)
     except (Unhealthy, NoCheckout) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -61,7 +61,7 @@ def _say(text: str) -> None:
 
 
 def _report(chosen: Sequence[Mutant], results: Sequence[Result], *, whole: bool) -> int:
-    """The table, what went wrong, and the exit status."""
+    """Print the table and the failures; return the exit status."""
     console = Console(width=None if sys.stdout.isatty() else 170)
     console.print(_table(chosen, results))
     bad = [result for result in results if not result.killed]

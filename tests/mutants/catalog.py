@@ -1,4 +1,4 @@
-"""Every mutant."""
+"""The list of all mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of the checkout, in which bugs are planted; and nothing of them is left."""
+"""Copy the checkout to plant bugs in the copy, and remove every trace of the copy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 class NoCheckout(RuntimeError):
-    """Where git cannot say which files belong to the project."""
+    """git cannot say which files belong to the project."""
 
 
 def files_of(root: Path) -> list[str]:
-    """What is tracked, and what is new and not ignored. Raises NoCheckout."""
+    """The tracked files, and the new ones that git does not ignore. Raises NoCheckout."""
     command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -29,7 +29,7 @@ def files_of(root: Path) -> list[str]:
 
 @contextmanager
 def copied(root: Path) -> Iterator[Path]:
-    """A copy of the project's files in a temporary folder. Whatever still runs in it afterwards is ended."""
+    """Copy the project's files to a temporary folder. At the end of the block, end every process that runs in it."""
     with _place() as place:
         for name in files_of(root):
             (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def _place() -> Iterator[Path]:
 def end_all_in(folder: Path) -> None:
     """End the processes whose working directory lies in ``folder``: roles lead sessions of their own (Linux)."""
     for link in Path("/proc").glob("[0-9]*/cwd"):
-        with suppress(OSError, ValueError):  # gone meanwhile, or somebody else's
+        with suppress(OSError, ValueError):  # the process has ended, or is another user's
             place = Path(os.readlink(link))  # noqa: PTH115 (a Path would resolve what has been deleted)
             if place.is_relative_to(folder) and int(link.parent.name) != os.getpid():
                 os.kill(int(link.parent.name), signal.SIGKILL)

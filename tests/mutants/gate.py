@@ -16,17 +16,17 @@ from tests.mutants.checkout import copied, copied_again
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, tried
 
-# Two more than cores: many a killer only waits for what a bug has lost.
+# Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 class Unhealthy(RuntimeError):
-    """Killers are not there, or do not pass, on the code as it is: nothing can be learnt from planting bugs."""
+    """Some killers are missing or fail on the healthy code, so planting bugs would prove nothing."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one mutant."""
+    """The result of trying one mutant."""
 
     mutant: Mutant
     trial: Trial
@@ -37,10 +37,10 @@ class Result:
 
 
 def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float:
-    """Run the killers on the code as it is; the seconds that took. Raises Unhealthy."""
+    """Run the killers on the healthy code and return the seconds that took. Raises Unhealthy."""
     begun = time.monotonic()
     tests = list(dict.fromkeys(killers))
-    # By turns: killers of one file, which often take equally long, go to different workers.
+    # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
     with _threads(workers) as (pool, idle), _collected(idle, root, tests) as original:
         for trial in pool.map(partial(_on_copy, idle, original), shares):
@@ -53,7 +53,7 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """All of them, several at a time, as they end; first those that wait for their limit. Raises Unhealthy."""
+    """Try all mutants, several at a time, and yield results as they end, those that hang first. Raises Unhealthy."""
     ordered = sorted(mutants, key=lambda each: not each.hangs)
     killers = dict.fromkeys(test for each in ordered for test in each.killers)
     with _threads(workers) as (pool, idle), _collected(idle, root, list(killers)) as original:
@@ -85,7 +85,7 @@ def _threads(workers: int) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytest
 
 @contextmanager
 def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
-    """A copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
+    """Make a copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
     with copied(root) as place:
         preforked = idle.get()
         try:
@@ -110,14 +110,14 @@ def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutan
             trial = tried(preforked, place, tests, all_of_them=mutant is None)
         finally:
             idle.put(preforked)
-    if mutant is not None and trial.hung and not mutant.hangs:  # as it also would where the machine is too slow
+    if mutant is not None and trial.hung and not mutant.hangs:  # a slow machine could cause that, too
         return replace(trial, verdict="broken", said=f"a test hung, which is not expected\n{trial.said}")
     return trial
 
 
 @dataclass(frozen=True)
 class Promise:
-    """Something that must always hold. ``broken_in``: whether a trial shows that it was this that failed."""
+    """A property that must always hold. ``broken_in``: whether a trial shows that it failed."""
 
     name: str
     broken_in: Callable[[Trial], bool]

@@ -1,4 +1,4 @@
-"""One planted bug, as data: which text of which file is replaced by what, and which tests have to notice."""
+"""One planted bug, as data: a text in a file, its replacement, and the tests that must notice it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tests.mutants.checkout import write
 
 
 class Stale(ValueError):
-    """A mutant that cannot be planted any more. Says which, and why."""
+    """A mutant can no longer be planted. Says which one, and why."""
 
 
 @cache
 def _program(text: str) -> str:
-    """Of a file as it is, in which many bugs are planted."""
+    """The syntax tree of a healthy file, cached because many bugs are planted in one file."""
     return ast.dump(ast.parse(text))
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """``old`` stands in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
-    ``hangs``: its killer is expected to wait in vain, and to be ended by the limit of every test.
+    """``old`` occurs in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
+    ``hangs``: its killer is expected to wait in vain until the time limit of every test ends it.
 
     ``also``: further places of the same bug, each ``(file, old, new)``: a mistake that a tutorial and its twin share.
     """
@@ -39,14 +39,14 @@ class Mutant:
 
     @property
     def places(self) -> tuple[tuple[str, str, str], ...]:
-        """Every place of the bug: file, text, and by what it is replaced."""
+        """Every place of the bug: file, text and replacement."""
         return ((self.file, self.old, self.new), *self.also)
 
     def planted(self, text: str, place: int = 0) -> str:
-        """The text of the file of this place with the bug in it.
+        """Plant the bug at this place in ``text``, which is the whole file.
 
         Raises:
-            Stale: the text to replace is not there exactly once, or what comes out is no other program.
+            Stale: the text to replace does not occur exactly once, or the result is no program or the same one.
         """
         file, old, new = self.places[place]
         count = text.count(old)
@@ -62,7 +62,7 @@ class Mutant:
         return mutated
 
     def plant(self, root: Path) -> None:
-        """Into the copy of the checkout at ``root``, at every place. Raises Stale."""
+        """Plant the bug at every place, in the copy of the checkout at ``root``. Raises Stale."""
         for place, (file, _, _) in enumerate(self.places):
             path = root / file
             if not path.is_file():

@@ -170,7 +170,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             "tests/reference/test_rounding.py::test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did",
         ),
-        "twins that act otherwise widen the bound, since nobody sees that they do",
+        "twins with other actions widen the bound, because that goes unnoticed",
     ),
     Mutant(
         "target-in-float32",
@@ -197,7 +197,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '        return "unknown" if self.hidden.unjudged else "within bound"',
         '        return "within bound"',
         (f"{_OF_NATURAL}::test_a_run_that_ends_with_what_rounding_has_decided_is_undecided",),
-        "a run passes whose last parameters rounding alone has decided",
+        "a run passes although its last parameters are rounding alone",
     ),
     Mutant(
         "judged-by-the-first-step",

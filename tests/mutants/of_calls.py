@@ -1,4 +1,4 @@
-"""Bugs in what tutorials put around their remote calls: what comes twice, who is silent, rounds of all trainers."""
+"""Bugs in the mechanisms around remote calls: repeated calls, silent roles, rounds of all trainers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MUTANTS = (
         "args=(method, rref, *args), kwargs=kwargs)",
         "args=(method, rref, *args))",
         ("tests/reference/test_remote_method.py::test_the_object_itself_is_called_with_all_arguments",),
-        "a remote method runs with its defaults instead of what it was given",
+        "a remote method runs with its defaults instead of its arguments",
     ),
     Mutant(
         "method-of-a-copy",
@@ -25,7 +25,7 @@ MUTANTS = (
         "    return method(rref.local_value(), *args, **kwargs)",
         "    import copy\n\n    return method(copy.copy(rref.local_value()), *args, **kwargs)",
         ("tests/reference/test_remote_method.py::test_the_object_itself_is_called_with_all_arguments",),
-        "what a remote method changes is lost",
+        "a remote method's changes are lost",
     ),
     Mutant(
         "counted-twice",
@@ -66,7 +66,7 @@ MUTANTS = (
         "                self.failures[name] = error",
         "                self.running[name] = None",
         ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
-        "who has failed is waited for until it was silent for too long",
+        "a failed participant is waited for until it was silent for too long",
     ),
     Mutant(
         "all-are-named",
@@ -74,7 +74,7 @@ MUTANTS = (
         "        return [name for name in late if name not in waiting]",
         "        return [*running]",
         (f"{_OF_LIVENESS}::test_a_participant_that_waits_for_others_is_not_silent",),
-        "who is silent is named together with who is not",
+        "the error names participants that are not silent, too",
     ),
     Mutant(
         "others-are-not-told",
@@ -106,7 +106,7 @@ MUTANTS = (
         'if "On WorkerInfo(" not in line',
         'if "WorkerInfo(On" not in line',
         ("tests/reference/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),
-        "an error that came over RPC says on which role it was raised, and not what it was",
+        "an error that came over RPC says only on which role it was raised",
     ),
     Mutant(
         "a-round-fails-before-its-failure-is-known",
@@ -124,7 +124,7 @@ MUTANTS = (
         "        if name not in self.names:",
         "        if not name:",
         (f"{_OF_BARRIER}::TestJoin::test_a_stranger_is_refused",),
-        "a report by somebody unknown counts",
+        "an unknown participant's report counts",
     ),
     Mutant(
         "doubled-report",
@@ -168,7 +168,7 @@ MUTANTS = (
         (
             f"{_OF_BARRIER}::TestFailure::test_a_failure_ends_every_wait_and_refuses_later_reports_with_its_first_reason",
         ),
-        "what a failure has caused is taken for its reason",
+        "a consequence of a failure is taken for its reason",
     ),
     Mutant(
         "clock-not-restarted",
@@ -184,7 +184,7 @@ MUTANTS = (
         "        return [name for name in self.names if name not in here]",
         "        return self.names if len(here) < len(self.names) else []",
         (f"{_OF_BARRIER}::TestFailure::test_a_round_that_is_not_complete_in_time_names_who_is_missing",),
-        "who has reported is named together with who has not",
+        "the error names participants that have reported, too",
     ),
     Mutant(
         "swallowed-exception",
@@ -192,7 +192,7 @@ MUTANTS = (
         '            raise self.fail(f"{what} failed: {type(error).__name__}: {error}") from error',
         "            raise self.error(str(error)) from error",
         (f"{_OF_BARRIER}::TestFailure::test_a_block_that_fails_fails_the_round",),
-        "a report that fails is dropped, and everybody waits for it",
+        "a report that fails is dropped, and all participants wait for it",
     ),
     Mutant(
         "works-on-after-a-failure",
@@ -208,7 +208,7 @@ MUTANTS = (
         "            self._changed.notify()\n        return self.failure",
         "            self._future.set_result(self.failure)\n        return self.failure",
         (f"{_OF_BARRIER}::TestFailure::test_a_failure_may_be_told_under_a_lock_that_the_waiting_take",),
-        "replies are made under the lock of whoever tells of a failure",
+        "replies are made under the lock of the thread that reports a failure",
     ),
     Mutant(
         "result-after-failure",
@@ -216,7 +216,7 @@ MUTANTS = (
         "            if self.failure is not None:\n                return\n            future, self._future",
         "            future, self._future",
         (f"{_OF_BARRIER}::TestFailure::test_a_failure_while_the_last_report_is_worked_on_is_the_result",),
-        "a round that has failed is completed all the same",
+        "a failed round is completed nevertheless",
     ),
     Mutant(
         "end-without-a-limit",
@@ -224,7 +224,7 @@ MUTANTS = (
         "        here = self.joined if self.number < self.rounds else self.ended",
         "        here = self.joined if self.number < self.rounds else self.names",
         (f"{_OF_BARRIER}::TestGather::test_after_the_last_round_who_does_not_end_is_named",),
-        "who hangs after the last round is waited for without a limit",
+        "a participant that hangs after the last round is waited for forever",
     ),
     Mutant(
         "handle-keeps-alive",
@@ -248,14 +248,14 @@ MUTANTS = (
         "pick is None else pick(result)",
         "pick else result",
         (f"{_OF_BARRIER}::TestJoin::test_each_participant_may_pick_its_own_part_of_the_result",),
-        "a participant gets what is another's",
+        "a participant gets another participant's part",
     ),
     Mutant(
         "apart-under-a-deadline",
         _STEPS,
         "timeout if together else math.inf",
         "timeout",
-        (f"{_OF_STEPS}::test_apart_no_step_has_a_deadline",),
+        (f"{_OF_STEPS}::test_no_step_has_a_deadline_if_observers_act_separately",),
         "unbatched observers, of which none waits for another, fail as a step that is not complete",
     ),
     Mutant(

@@ -22,7 +22,7 @@ MUTANTS = (
         '        return None if self.verdict == "unknown" else True',
         "        return True",
         (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
-        "what nobody can tell passes",
+        "an unknown result passes",
     ),
     Mutant(
         "unknown-is-equal",
@@ -166,7 +166,7 @@ MUTANTS = (
         ', "refused": "unknown"}',
         "}",
         ("tests/faults/test_subject.py::test_a_trace_without_a_measure_is_unknown_not_wrong",),
-        "a run is wrong because its case is not what it is called",
+        "a run is wrong because its exact case is not exact",
     ),
     Mutant(
         "unknown-trace-is-right",
@@ -174,7 +174,7 @@ MUTANTS = (
         'None if run.trace == "unknown" else run.trace == "equal"',
         'run.trace in ("equal", "unknown")',
         (f"{_OF_CHECKS}::TestTrace::test_a_trace_that_cannot_be_judged_is_unknown",),
-        "a trace that nobody can judge passes",
+        "a trace that cannot be judged passes",
     ),
     Mutant(
         "returned-without-a-trace",

@@ -1,4 +1,4 @@
-"""Bugs in the command lines of `python -m faults`: what is refused, what is said, and the exit statuses."""
+"""Bugs in the command lines: refusals, messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_STATUSES = (
         "        return {True: 0, False: 1, None: 2}[self.passed]",
         "        return {True: 0, False: 1, None: 0}[self.passed]",
         (f"{_STATUSES}::test_check_of_an_unknown_run_gives_2",),
-        "who cannot tell says pass",
+        "an unknown verdict is printed as pass",
     ),
     Mutant(
         "wrong-is-no-defect",
@@ -147,7 +147,7 @@ _OF_STATUSES = (
         "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 2",
         "        print(one_line(f\"error: {' '.join(str(error).split())}\"), file=sys.stderr)\n        return 0",
         (f"{_BAD}[fly]",),
-        "what was refused, and never ran, has passed",
+        "a refused run, which never ran, passes",
     ),
     Mutant(
         "interrupted-is-status-0",
@@ -163,7 +163,7 @@ _OF_STATUSES = (
         "        sys.stdout.flush()\n",
         "",
         (f"{_STATUSES}::test_a_verdict_that_cannot_be_printed_is_no_pass[faults]",),
-        "a verdict that nobody could read has passed",
+        "a verdict that cannot be read passes",
     ),
     Mutant(
         "sigterm-not-handled",
@@ -171,7 +171,7 @@ _OF_STATUSES = (
         "SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
         "SIGNALS = (signal.SIGINT, signal.SIGHUP)",
         (f"{_INTERRUPTED}::test_each_signal_interrupts_what_listens",),
-        "what a time limit ends leaves its script running",
+        "a command that a time limit ends leaves its script running",
     ),
     Mutant(
         "sighup-not-handled",
@@ -187,7 +187,7 @@ _OF_STATUSES = (
         "    interrupts.leave_at_once()\n    _open_streams()",
         "    interrupts.leave_to_torchrun()\n    _open_streams()",
         (f"{_STATUSES}::test_an_interrupted_command_ends_with_130_and_leaves_no_process[reference-15]",),
-        "what a time limit ends is ended in the middle, with its folders and its forkserver",
+        "a command that a time limit ends leaves its folders and its forkserver",
     ),
 )
 
@@ -231,7 +231,7 @@ _OF_WORDS = (
         "    if options.healthy:",
         "    if options.healthy or options.plan is None:",
         (f"{_BAD}[prepare x]", f"{_BAD}[run --script true]"),
-        "who forgets the plan is told that all is well",
+        "a run without a plan passes",
     ),
     Mutant(
         "healthy-drops-the-plan",
@@ -310,7 +310,7 @@ _OF_VERDICTS = (
         "        recorded=True,\n",
         "",
         (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[no-rpc]",),
-        "of a healthy script nobody looks for what it has called",
+        "calls of a healthy script are not recorded",
     ),
     Mutant(
         "healthy-not-recorded",
@@ -318,7 +318,7 @@ _OF_VERDICTS = (
         "deadline=options.deadline, recorded=True)",
         "deadline=options.deadline)",
         (f"{_STATUSES}::test_a_healthy_run_of_a_tutorial_gives_0",),
-        "of a healthy tutorial nobody sees a call",
+        "calls of a healthy tutorial are not recorded",
     ),
     Mutant(
         "healthy-not-said",
@@ -362,7 +362,7 @@ _OF_PAGES = (
         '        return temporary_folders.make("world-")',
         '        place = temporary_folders.make("world-")\n        place.chmod(0o755)\n        return place',
         ("tests/project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
-        "everybody on the machine can read a world's rendezvous",
+        "every user of the machine can read a world's rendezvous",
     ),
     Mutant(
         "dash-m-taken-for-a-command",
@@ -478,7 +478,7 @@ _OF_FOLDERS = (
         "        scratch.chmod(mode)",
         "        scratch.chmod(0o644)",
         ("tests/reference/test_atomic_file.py::test_a_file_keeps_its_permissions[384]",),
-        "`--save` opens a private file to everybody",
+        "`--save` makes a private file readable for every user",
     ),
     Mutant(
         "anybodys-memory-is-a-leak",
@@ -502,7 +502,7 @@ _OF_FOLDERS = (
         "    if (place / MARK).exists() or (ledgers",
         "    if (place / PLAN).exists() or (ledgers",
         (f"{_KEPT}::test_a_plan_that_the_user_has_written_is_never_replaced",),
-        "a plan that somebody has written by hand is overwritten",
+        "a plan that the user has written is overwritten",
     ),
     Mutant(
         "any-lines-are-a-ledger",
@@ -534,7 +534,7 @@ _OF_FOLDERS = (
         "        found |= more",
         "        break",
         ("tests/faults/test_tied_processes.py::test_tied_processes_end_with_a_process_that_is_killed",),
-        "what a script has started with another environment outlives it",
+        "processes that a script has started with another environment outlive it",
     ),
     Mutant(
         "folder-of-the-living-removed",
@@ -561,6 +561,25 @@ _OF_FOLDERS = (
         "a run that has failed is gone when the next one begins",
     ),
     Mutant(
+        "files-of-any-length-are-read",
+        "reference/system/plain_file.py",
+        "    if longest is not None and len(content) > longest:",
+        "    if longest is None:",
+        (
+            "tests/reference/test_plain_file.py::test_a_file_is_read_up_to_the_longest_length",
+            "tests/reference/test_corpus.py::test_a_text_that_is_too_long_is_refused",
+        ),
+        "a text of gigabytes is read into memory",
+    ),
+    Mutant(
+        "stacks-alone-are-a-worlds",
+        "reference/system/world_files.py",
+        " and log_of(place, each.stem).is_file()",
+        "",
+        ("tests/reference/test_world_files.py::test_a_role_has_left_both_its_files",),
+        "a file of the user that is named like stacks counts as a role that was there",
+    ),
+    Mutant(
         "disk-full-is-a-traceback",
         "reference/trace/trace.py",
         "            except SafetensorError as error:  # safetensors",
@@ -574,7 +593,7 @@ _OF_FOLDERS = (
         "    elif time.monotonic() - _last >= TOGETHER:",
         "    else:",
         (f"{_INTERRUPTED}::test_several_signals_in_a_row_interrupt_once",),
-        "a second Ctrl-C ends the removing that the first one has begun",
+        "a second Ctrl-C interrupts the cleanup after the first",
     ),
     Mutant(
         "held-in-one-thread-alone",

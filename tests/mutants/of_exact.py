@@ -1,4 +1,4 @@
-"""Bugs in what makes an exact case exact."""
+"""Bugs in the proof that an exact case is exact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        most = float(np.max(proof.sizes(left) @ proof.sizes(right), initial=0.0))",
         "        most = float(np.max(np.abs((left @ right).detach().numpy()), initial=0.0))",
         (f"{_TESTS}::test_terms_of_a_product_that_cancel_count_with_their_sizes",),
-        "what cancels in one order is taken for small in every order",
+        "a sum that cancels in one order is taken for small in every order",
     ),
     Mutant(
         "each-part-by-itself",
@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "    goes_on = (_single(second) and proof.sum_of(first)) or (_single(first) and proof.sum_of(second))\n"
         "    return product if goes_on else None",
         (f"{_FLAT}::test_a_loss_is_the_sum_of_the_products_of_all_factors",),
-        "a loss is proved as the sum of outputs, as if every program had those as numbers",
+        "a loss is proved as the sum of outputs, as if every program rounded outputs first",
     ),
     Mutant(
         "layers-are-numbers",
@@ -59,7 +59,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "proof.sizes(left) @ proof.sizes(right)",
         "np.abs(left.detach().numpy()) @ np.abs(right.detach().numpy())",
         (f"{_FLAT}::test_a_gradient_through_layers_is_one_sum",),
-        "what a layer passes back is taken for small where it cancels",
+        "a gradient that cancels is taken for small",
     ),
     Mutant(
         "sum-ends-at-a-relu",
@@ -67,7 +67,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '    **dict.fromkeys(("relu", "threshold_backward"), masked),',
         '    "relu": values_only,\n    "threshold_backward": masked,',
         (f"{_FLAT}::test_a_sum_goes_on_through_a_relu",),
-        "what a ReLU gives is taken for a number that every program has",
+        "the output of a ReLU is taken for a number, not for a sum that goes on",
     ),
     Mutant(
         "sum-ends-at-a-mask",
@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "index index_select gather where neg",
         "index index_select gather neg",
         (f"{_FLAT}::test_a_choice_between_sums_goes_on",),
-        "who chooses between two sums has numbers",
+        "the choice between two sums is taken for a number",
         also=((_RULES, "amin maximum minimum\n", "amin maximum minimum where\n"),),
     ),
     Mutant(
@@ -141,7 +141,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return product if (self.most and other.most) or math.isinf(product.most) else ZERO",
         "        return product if self.most and other.most else ZERO",
         (f"{_OF_GRID}::test_no_number_of_bits_holds_what_is_not_finite",),
-        "what is not finite is exact beside a zero",
+        "a number that is not finite is exact beside a zero",
     ),
     Mutant(
         "digits-down-to-the-smallest",
@@ -181,7 +181,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '        if form.rule is None:\n            raise self.refusal(f"no proof for {form.name}")',
         "        if form.rule is None:\n            return func(*args, **given)",
         (f"{_TESTS}::test_what_has_no_proof_is_refused_by_name",),
-        "an operation that nobody has thought of passes for exact",
+        "an operation without a rule passes for exact",
     ),
     Mutant(
         "division-by-three",
@@ -269,7 +269,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return self.timeout + 5",
         "        return self.timeout - 5",
         (f"{_OF_TRAINING_CASE}::test_a_caller_waits_longer_than_the_server",),
-        "a caller's own time-out hides the server's error, which says who is missing",
+        "a caller's own timeout hides the server's error, which names the missing role",
     ),
     Mutant(
         "bases-fields-first",
@@ -277,7 +277,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "    return sorted(fields(kind), key=lambda item: item.name in _LAST)",
         "    return list(fields(kind))",
         (f"{_OF_TRAINING_CASE}::test_a_tutorials_own_fields_come_before_those_of_every_training_case",),
-        "help and verdicts name the dtype before what the tutorial is about",
+        "help and verdicts name the dtype before the tutorial's own fields",
     ),
     Mutant(
         "timeout-is-a-result",
@@ -319,7 +319,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "up-to-two-millions",
                 ": 2 * 10**6",
                 "test_millions_of_elements_are_measured_fast",
-                "what lies behind the second million is not looked at",
+                "elements after the second million are not compared",
             ),
             (
                 "first-dimension-only",

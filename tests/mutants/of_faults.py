@@ -1,4 +1,4 @@
-"""Bugs in the room `faults`: injectors that do not inject, ledgers that do not tell, plans that say something else."""
+"""Bugs in `faults`: injectors that do not inject, ledgers that do not record, plans that are read wrongly."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ MUTANTS = (
         '            if fault.side == "request" or fault.when == "before":',
         '            if fault.side == "reply" or fault.when == "before":',
         (f"{_OF_DELIVERY}::test_a_lost_request_is_never_executed",),
-        "what was to happen to the reply happens to the request",
+        "a fault of the reply affects the request",
     ),
     Mutant(
         "lost-request-executes",
@@ -128,7 +128,7 @@ MUTANTS = (
         "                os.kill(os.getpid(), signal.SIGKILL)\n"
         '                self.write("fired", number, fault, side="after")',
         (_CRASHED,),
-        "who is killed cannot say any more that it was the plan",
+        "a role that is killed cannot report that the plan did it",
     ),
     Mutant(
         "raised-and-caught",
@@ -217,7 +217,7 @@ MUTANTS = (
         "            torn += 1",
         "            torn += 0",
         (f"{_OF_LEDGER}::test_a_line_torn_anywhere_is_counted_and_spoils_no_other",),
-        "what cannot be read is as if it had never been",
+        "a line that cannot be read is ignored",
     ),
     Mutant(
         "timeline-not-sorted",
@@ -388,7 +388,7 @@ MUTANTS = (
         "for pid in orphans if not ends_by(pid, due)]",
         "for pid in orphans if ends_by(pid, due)]",
         (f"{_RUNS}[untidy-seed=0-leaked-sleep 1000 still runs]",),
-        "what still runs is not reported",
+        "running processes are not reported",
     ),
     Mutant(
         "orphans-not-ended",
@@ -396,7 +396,7 @@ MUTANTS = (
         "        while orphans := _children() - before:  # when one ends, this process adopts its children\n",
         "        for orphans in [set[int]()]:\n",
         ("tests/faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",),
-        "what a run leaves behind goes on running",
+        "processes that a run leaves go on running",
     ),
     Mutant(
         "wrong-role-hurt",
@@ -428,7 +428,7 @@ MUTANTS = (
         "    for name, value in original.items():\n        setattr(api, name, value)",
         "    for name in original:\n        getattr(api, name)",
         ("tests/faults/test_hook.py::test_an_active_plan_replaces_known_names_and_puts_them_back",),
-        "what an active plan replaces stays replaced",
+        "functions that an active plan replaces stay replaced",
     ),
     Mutant(
         "spins-in-shared-memory",
@@ -536,11 +536,11 @@ MUTANTS = (
     ),
     Mutant(
         "pipes-are-waited-for",
-        "faults/ledger/file_schema.py",
-        "    if path.exists() and not (path.is_file() or path.is_dir()):",
-        "    if path.exists() and not (path.is_file() or path.is_dir() or path.is_fifo()):",
+        "reference/system/plain_file.py",
+        "path.exists() and not (path.is_file() or path.is_dir()):",
+        "path.exists() and not (path.is_file() or path.is_dir() or path.is_fifo()):",
         (f"{_HOSTILE}::test_a_pipe_in_a_runs_folder_is_refused_at_once[run.json]",),
-        "whoever checks a folder with a pipe in it waits for ever",
+        "`check` of a folder with a pipe in it waits forever",
         hangs=True,
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Bugs in what the pytest plugin notices, and undoes."""
+"""Bugs in the pytest plugin: faults it does not notice, or does not undo."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ MUTANTS: tuple[Mutant, ...] = (
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
         ("tests/faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",),
-        "of a Python call that is never lost nobody could have told",
+        "a Python call that is never lost counts as one that may have been",
     ),
     Mutant(
         "a-tests-own-roles-are-not-read",
@@ -258,7 +258,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "            say(late)\n",
         "            pass\n",
         (f"{_STARTUP}::TestPytest::test_a_module_that_a_conftest_cannot_import_is_named[faults]",),
-        "a user's conftest.py fails because of a plugin that nobody names",
+        "a user's conftest.py fails because of a plugin, which is not named",
     ),
     Mutant(
         "a-hidden-command-is-a-traceback",
@@ -274,7 +274,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return ModuleSpec(name, self,",
         "        sys.meta_path.remove(self)\n        return ModuleSpec(name, self,",
         (f"{_STARTUP}::test_whoever_only_looks_for_a_module_gets_the_one_that_runs",),
-        "a program that looks for a module has two copies of what stands in its ways out",
+        "a program that looks for a module runs its exit functions twice",
     ),
     Mutant(
         "lines-as-they-come",

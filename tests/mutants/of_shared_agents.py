@@ -1,4 +1,4 @@
-"""Mistakes that an agent, a pipeline or a language model shares with its twin: a helper of both, or both places."""
+"""Mistakes that an agent, a pipeline or a language model shares with its twin: in a helper of both, or in both."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _AGENTS = (
         "        self.draws.manual_seed(self.draws.initial_seed())\n"
         "        uniforms = torch.rand(steps, generator=self.draws, dtype=torch.float64)",
         _killers("reinforce-episodes"),
-        "every episode draws what the first one drew",
+        "every episode has the first one's draws",
     ),
     Mutant(
         "draws-of-the-first-observer",
@@ -113,7 +113,7 @@ _AGENTS = (
         "        self.draws = generator(seed, observer)",
         '        self.draws = generator(seed, "observer1")',
         _killers("batch_reinforce-episodes"),
-        "every observer draws what the first one draws",
+        "every observer has the first one's draws",
     ),
     Mutant(
         "one-start-state-for-all",
@@ -129,7 +129,7 @@ _AGENTS = (
         "kept.to(self.dtype) / (1 - self.dropout)",
         "kept.to(self.dtype)",
         _killers("reinforce-episodes"),
-        "what dropout keeps is not divided by the probability that it is kept",
+        "kept units are not divided by the probability that they are kept",
     ),
     Mutant(
         "dropout-inverted",
@@ -533,7 +533,7 @@ _BEYOND = (
         "following = rewards[step] + gamma * following",
         "following = min(60.0, rewards[step] + gamma * following)",
         _standing("reinforce"),
-        "what is earned long afterwards does not count",
+        "rewards long afterwards do not count",
     ),
     Mutant(
         "reward-of-300-at-most",
@@ -627,8 +627,8 @@ _BEYOND = (
     Mutant(
         "ends-of-lines-translated",
         _TEXT,
-        "    return file.read_bytes()",
-        '    return file.read_bytes().replace(b"\\r\\n", b"\\n")',
+        "    return content_of(Path(path), LONGEST)",
+        '    return content_of(Path(path), LONGEST).replace(b"\\r\\n", b"\\n")',
         _BYTES,
         "a text is read by lines, not by bytes",
     ),

@@ -64,7 +64,7 @@ _BASICS = (
         *("rpc_basics", "rpc_basics"),
         'args=(seed_for(case.seed, f"{to}/{step}"),)',
         "args=(seed_for(case.seed, to),)",
-        "what a callee draws does not change with the step",
+        "a callee draws the same numbers in every step",
         ('manual_seed(seed_for(case.seed, f"{to}/{step}"))', "manual_seed(seed_for(case.seed, to))"),
     ),
 )
@@ -387,7 +387,7 @@ _BEYOND = (
         *("rref_dataflow", "rref_dataflow-million"),
         "return a + b",
         "return (a + b).clamp(-4, 4) if a.numel() > 2**20 else a + b",
-        "what is far from zero is cut off in large tensors",
+        "large numbers are cut off in large tensors",
     ),
     _shared(
         "contexts-alike-from-the-fifth-on",
@@ -591,7 +591,7 @@ _BEYOND = (
         *(_TRACE, "sharded_parameter_server-ends"),
         "dict(model.named_buffers()) if isinstance(model, nn.Module) else {}",
         "dict(model.named_buffers()) if isinstance(model, nn.Module) and self.every else {}",
-        "where a trace keeps the ends alone, running statistics that nobody has averaged pass",
+        "if a trace has only the ends, running statistics that are not averaged pass",
     ),
     _shared(
         "scores-cut-off-at-6",

@@ -1,4 +1,4 @@
-"""Bugs in cases, traces and their comparison: what makes a wrong run look right."""
+"""Bugs in cases, traces and their comparison that make a wrong run look right."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ MUTANTS = (
         '    return "".join(each if each.isprintable() else ',
         '    return "".join(each if each.isprintable() or each == "\\x1b" else ',
         (f"{_OF_LINE}::test_what_cannot_be_printed_is_escaped",),
-        "a file of somebody's sends commands to the terminal of who checks it",
+        "a foreign file sends commands to the terminal when it is checked",
     ),
     Mutant(
         "errors-without-end",
@@ -233,7 +233,7 @@ MUTANTS = (
         "        _check(tensors)\n        return cls((",
         "        return cls((",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read",),
-        "a trace loads and then raises somebody else's error, wherever it is used",
+        "a trace loads, and its first use raises an error of another library",
     ),
     Mutant(
         "folders-in-names",

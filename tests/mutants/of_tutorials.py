@@ -1,4 +1,4 @@
-"""Bugs in the tutorials: what a run computes, in which order, and how it ends."""
+"""Bugs in the tutorials: in a run's results, its order, and its end."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ MUTANTS = (
         "            buffer.copy_(total)",
         "            pass",
         (f"{_OF_BATCH}::test_the_servers_batch_norm_has_statistics",),
-        "batch norm's statistics stay those of the beginning",
+        "batch norm's statistics never change",
     ),
     Mutant(
         "arrivals-not-recorded",
@@ -132,7 +132,7 @@ MUTANTS = (
             "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
             f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",
         ),
-        "the trace says rank order whoever came first",
+        "the trace always says rank order",
     ),
     Mutant(
         "added-as-they-come",
@@ -148,7 +148,7 @@ MUTANTS = (
         '            raise self.error("; ".join([str(self.failure), *error.reasons[1:]])) from error',
         '            raise AssertionError("a round has failed") from None',
         ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[raise]",),
-        "a failure that does not say what it comes from",
+        "a failure does not name its cause",
     ),
     Mutant(
         "failure-not-told",
@@ -156,7 +156,7 @@ MUTANTS = (
         "            return gather(futures, self.fail, failed",
         "            return gather(futures, None, failed",
         (f"{_OF_BATCH}::test_a_killed_trainer_is_named_at_once",),
-        "a trainer's death is known, and nobody is told whose it was",
+        "a trainer's death is noticed, but the error does not name the trainer",
     ),
     Mutant(
         "gone-before-its-answers",
@@ -220,7 +220,7 @@ MUTANTS = (
         "for name in silent]",
         "for name in busy]",
         ("tests/reference/test_worker_calls.py::test_only_the_silent_are_named",),
-        "who is missing is named together with who is not",
+        "the error names participants that are not missing, too",
     ),
     Mutant(
         "waits-for-ever",
@@ -269,7 +269,7 @@ MUTANTS = (
         "                turn.clear()\n    return recorder.trace()",
         "                turn.clear()\n    dist_autograd._new_context()\n    return recorder.trace()",
         ("tests/project/test_promises.py::test_a_healthy_run_is_equal[dist_autograd]",),
-        "an autograd context that nobody releases",
+        "an autograd context is never released",
     ),
     Mutant(
         "parameter-not-optimized",
@@ -361,7 +361,7 @@ MUTANTS = (
         '        object.__setattr__(self, "text_sha256", sha256(text).hexdigest())\n',
         "",
         ("tests/reference/test_rnn.py::test_a_case_holds_the_sha_256_of_its_text",),
-        "a trace says where its text lay, not what it was",
+        "a trace says where its text was, not what it contained",
     ),
     Mutant(
         "mask-of-the-first-step",
@@ -435,7 +435,7 @@ MUTANTS = (
         "        ended.wait(timeout)",
         "        ended.is_set()",
         ("tests/reference/test_dist_backward.py::test_a_failure_comes_after_all_that_ran_here",),
-        "who lets go of a model that DDP's hook still works on hangs",
+        "dropping a model that DDP's hook still uses hangs",
     ),
     Mutant(
         "step-not-said",

@@ -1,4 +1,4 @@
-"""Bugs in how a run of somebody else's program is judged."""
+"""Bugs in the verdicts on runs of a user's own program."""
 
 from __future__ import annotations
 

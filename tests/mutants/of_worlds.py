@@ -44,7 +44,7 @@ MUTANTS = (
         "            os.killpg(self.pid, signal.SIGKILL)  # the processes that the role had started",
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_nothing_is_left_of_what_a_role_had_started",),
-        "what a role has started outlives it",
+        "processes that a role has started outlive it",
     ),
     Mutant(
         "deaf-to-deaths",
@@ -52,7 +52,7 @@ MUTANTS = (
         "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING, Phase.FINISHED) for handle in rest):",
         "        if lost and all(handle.phase in (Phase.STARTING, Phase.JOINING) for handle in rest):",
         (f"{_WORLD}::test_a_survivor_in_the_shutdown_hears_of_a_death",),
-        "who waits in the shutdown is not told of a death",
+        "roles that wait in the shutdown are not told of a death",
     ),
     Mutant(
         "no-stacks",
@@ -108,7 +108,7 @@ MUTANTS = (
         "        culprits = [handle for handle in late if handle.phase not in (Phase.FINISHED, Phase.TOLD)]",
         "        culprits = list(late)",
         (f"{_WORLD}::test_an_overdue_role_leaves_the_stacks_of_all_threads",),
-        "who only waits for an overdue role is overdue too",
+        "a role that only waits for an overdue role is overdue, too",
     ),
     Mutant(
         "outlives-its-launcher",
@@ -164,7 +164,7 @@ MUTANTS = (
         "            first = bool(self.missing) and self.lost is None",
         "            first = self.lost is None",
         ("tests/reference/test_shutdown_barrier.py::test_a_loss_after_the_last_rank_has_finished_does_not_count",),
-        "an end after everybody has finished is taken for a loss",
+        "an end after all ranks have finished is taken for a loss",
     ),
     Mutant(
         "who-is-stuck-has-until-the-deadline",
@@ -172,7 +172,7 @@ MUTANTS = (
         '        return f"was stuck: it did not hear that {role.news}"',
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_does_not_hear_of_a_loss",),
-        "a role that is stuck inside torch's start holds its world to the deadline, also after a loss",
+        "a role that is stuck inside torch's start keeps its world open until the deadline, even after a loss",
     ),
     Mutant(
         "all-stuck-have-until-the-deadline",
@@ -204,7 +204,7 @@ MUTANTS = (
         "    stopped = is_stopped(role.pid) if",
         "    stopped = False if",
         (f"{_OF_GRACE}::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",),
-        "a role that somebody has stopped holds its world to the deadline when all others have ended",
+        "a stopped role keeps its world open until the deadline when all others have ended",
     ),
     Mutant(
         "every-stopped-role-is-given-up",
@@ -212,7 +212,7 @@ MUTANTS = (
         "        hopeless = ended and all(",
         "        hopeless = True or all(",
         (f"{_OF_GRACE}::test_a_stopped_role_is_left_alone_while_others_may_go_on",),
-        "a role that is stopped is ended although another still plays",
+        "a stopped role is ended although another role still plays",
     ),
     Mutant(
         "who-answers-has-until-the-deadline",
@@ -236,7 +236,7 @@ MUTANTS = (
         'return _told(pid, "TracerPid") not in',
         'return _told(pid, "TracerPid") in ("-1",) and pid not in',
         (f"{_OF_GRACE}::test_a_role_that_a_debugger_has_is_not_given_up",),
-        "a role in which somebody looks for a fault by a debugger is ended",
+        "a role under a debugger is ended",
     ),
     Mutant(
         "a-grace-is-a-bool",
@@ -308,7 +308,7 @@ MUTANTS = (
         "    if inherited and len(inherited) == 1 and not _begun:",
         "    if inherited and len(inherited) == 1 and _begun:",
         (f"{_EARLY}::test_an_error_is_reported_and_not_only_its_status",),
-        "a role of a script without a guard has exited with status 1, and nobody says why",
+        "a role of a script without a guard exits with status 1, without a reason",
     ),
     Mutant(
         "a-status-alone",
@@ -380,7 +380,7 @@ MUTANTS = (
         "        network_namespace.enter(config.network)",
         "        network_namespace.enter(())",
         (f"{_ISOLATION}::test_an_isolated_role_reaches_nobody_outside",),
-        "the roles of an isolated world stay in the launcher's network, where everybody reaches them",
+        "the roles of an isolated world stay in the launcher's network, where any process reaches them",
     ),
     Mutant(
         "isolated-although-not-allowed",
@@ -396,7 +396,7 @@ MUTANTS = (
         "    outcome = refused or _prepare(config, link) or _play(config, link)",
         "    outcome = _prepare(config, link) or _play(config, link)",
         (f"{_ISOLATION}::test_a_role_that_cannot_enter_its_network_says_so",),
-        "a role that cannot enter its world's network plays where everybody reaches it",
+        "a role that cannot enter its world's network plays where any process reaches it",
     ),
     Mutant(
         "only-root-is-isolated",
@@ -420,7 +420,7 @@ MUTANTS = (
         "on_progress=progress, isolated=True)",
         "on_progress=progress, isolated=False)",
         (f"{_COMMANDS}[run]",),
-        "`python -m reference run` leaves its roles where everybody reaches them",
+        "`python -m reference run` leaves its roles where any process reaches them",
     ),
     Mutant(
         "faults-run-is-reached-from-outside",
@@ -428,7 +428,7 @@ MUTANTS = (
         "isolated=subject.isolated, ",
         "",
         (f"{_COMMANDS}[faults run]",),
-        "`python -m faults run` of a tutorial leaves its roles where everybody reaches them",
+        "`python -m faults run` of a tutorial leaves its roles where any process reaches them",
     ),
     Mutant(
         "an-isolated-world-is-a-leak",
@@ -436,7 +436,7 @@ MUTANTS = (
         "    ours = servants | isolated_network.descriptors()",
         "    ours = servants",
         (f"{_ISOLATION}::test_isolated_worlds_of_one_process_share_a_network",),
-        "what a process keeps open for all isolated worlds is taken for the first test's leak",
+        "descriptors that a process keeps for all isolated worlds are taken for the first test's leak",
     ),
     Mutant(
         "folders-for-everybody",
@@ -444,7 +444,7 @@ MUTANTS = (
         "PRIVATE = 0o700",
         "PRIVATE = 0o755",
         ("tests/reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone[of a run]",),
-        "others can read what a run writes",
+        "other users can read a run's files",
     ),
     Mutant(
         "rendezvous-for-everybody",

@@ -1,4 +1,4 @@
-"""What must always hold (docs/design.md): a promise that kills no mutant might be one that nothing can break."""
+"""The promises that must always hold (docs/design.md). One that kills no mutant may be one that no bug can break."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from multiprocessing import util
 from types import ModuleType
 from typing import Any, NoReturn
 
-# One thread an operator from the moment that torch is loaded, as `preload_first` has it for every forkserver.
+# One thread per operator when torch is loaded, as `preload_first` sets it for every forkserver.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 _COMMAND = "from multiprocessing.forkserver import main; "
@@ -31,7 +31,7 @@ _ABOVE = 500  # no descriptor of a command is as high
 
 
 def offer() -> None:
-    """Fork the spare process, and have this one's `multiprocessing` take it for its first forkserver."""
+    """Fork the spare process, and let this process's `multiprocessing` use it as its first forkserver."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -53,12 +53,12 @@ def offer() -> None:
 
 
 def _options() -> list[str]:
-    """Python's, that it gives to the processes that it starts."""
+    """The options of Python that it passes on to the processes that it starts."""
     return list(util._args_from_interpreter_flags())  # type: ignore[attr-defined]
 
 
 def _send(spare: socket.socket, command: str, passed: Sequence[int]) -> None:
-    """What a new process would inherit."""
+    """Send the spare process everything that a new process would inherit."""
     ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
     order = {
         "command": command,
@@ -72,7 +72,7 @@ def _send(spare: socket.socket, command: str, passed: Sequence[int]) -> None:
 
 
 def _wait(asked: socket.socket) -> NoReturn:
-    """Until there is a command, or nobody any more who could give one."""
+    """Wait for a command, or until no process can give one any more."""
     status = 1
     try:
         order, handles, _, _ = socket.recv_fds(asked, _ROOM, 16)
@@ -115,7 +115,7 @@ def _run(
 
 
 def _moved(handle: int) -> int:
-    """Out of the way of those that the command names."""
+    """Move a descriptor away from those that the command names."""
     moved = fcntl(handle, F_DUPFD_CLOEXEC, _ABOVE)
     os.close(handle)
     return moved

@@ -1,4 +1,4 @@
-"""One run of some tests on one copy of the checkout, in a process of its own, and what it proves."""
+"""Run some tests on one copy of the checkout, in a process of its own, and tell what that proves."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from xml.etree import ElementTree
 from tests.mutants.spare_forkserver import ONE_THREAD
 from tests.project.junit import node_id
 
-# A test that hangs is ended, and has failed, after so many seconds; without a bug, on a slow machine, it has longer.
+# A test that hangs fails after this many seconds; on the healthy code it has longer, for slow machines.
 TEST_SECONDS, HEALTHY_TEST_SECONDS = 30, 150
 # A run that takes longer proves nothing (seconds).
 RUN_SECONDS, HEALTHY_RUN_SECONDS = 240, 2400
 
-# A check of faults/verdict/checks.py that does not hold, as a failing test shows it.
+# How a failing test shows a check of faults/verdict/checks.py that does not hold.
 _CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
 # How pytest-timeout fails a test.
 _HUNG = re.compile(r"Timeout \(?>\d")
@@ -32,7 +32,7 @@ _HUNG = re.compile(r"Timeout \(?>\d")
 
 @dataclass(frozen=True)
 class Trial:
-    """``verdict``: 'killed' (a test failed), 'survived' (all passed) or 'broken' (nothing can be said of it).
+    """``verdict``: 'killed' (a test failed), 'survived' (all passed) or 'broken' (it proves nothing).
 
     ``failed`` and ``skipped``: node ids. ``checks``: the names of the checks that a failing test has shown; ``hung``:
     whether it failed because it did not end.
@@ -47,7 +47,7 @@ class Trial:
     said: str = ""
 
 
-# What takes long, and is the same in every copy.
+# Modules that take long to import, and are the same in every copy.
 PRELOADED = (
     "pytest",
     "hypothesis",
@@ -115,7 +115,7 @@ class PreforkedPytest:
 
 
 _COMMON = (
-    *("-m", ""),  # whatever the project's default leaves out
+    *("-m", ""),  # including the tests that the project's default leaves out
     *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
 )
@@ -153,9 +153,9 @@ def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: boo
 
 
 def _read(report: Path) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Which tests failed, which were skipped, and what the failed ones showed.
+    """Read which tests failed, which were skipped, and the output of the failed ones.
 
-    A test fails in its body or when what it has left is looked at, but not in its set-up: a bug that lets nothing
+    A test counts as failed if its body or its leak check fails, but not if its set-up does: a bug that lets nothing
     start proves nothing of the test.
     """
     failed, skipped, shown = [], [], []

@@ -1,4 +1,4 @@
-"""RPC programs as people write them: none knows this project. `verdicts` says what each comes to under which plan.
+"""RPC programs as users write them, without this project. `verdicts` has each one's expected verdict under each plan.
 
 | program | processes | what is usual in it |
 |---|---|---|
@@ -10,5 +10,5 @@
 | `primes` | forked, bare | retries, falls back, survives what it can, and ends with status 0 |
 | `word_count` | forked by the master, which is a role itself | threads; checks its result, exits with its own status |
 
-They are run from copies elsewhere (`test_programs.py`), so that they do not find this project by themselves.
+They are run from copies in other folders (`test_programs.py`), so that they cannot import this project by accident.
 """

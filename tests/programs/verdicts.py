@@ -1,4 +1,4 @@
-"""What each program comes to under which plan, with the reason: written before any was run.
+"""The expected verdict of each program under each plan, with the reason; written before any was run.
 
 A verdict is by docs/faults.md. What decides, where somebody did not return:
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# How each is started, after the Python that runs the tests; `{}` is the program's file.
+# The command that starts each program, after the Python that runs the tests; `{}` is the program's file.
 COMMANDS = {
     "parameter_server": "{}",
     "bandit": "{}",
@@ -30,7 +30,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Expected:
-    """One run. ``deadline``: seconds until it is ended; short where it hangs, and has to."""
+    """One run. ``deadline``: seconds until it is ended; short if it is expected to hang."""
 
     program: str
     plan: str

@@ -1,4 +1,4 @@
-"""Two processes of its own, whose statuses nobody reads. How the second one ends: the first argument."""
+"""Starts two processes and does not read their statuses. The first argument says how the second one ends."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ def add(x, y):
 
 
 class Native:
-    """As of a library that crashes when it is taken apart."""
+    """An object like one of a library that crashes when it is freed."""
 
     def __del__(self, crash=os.abort):
         crash()

@@ -19,7 +19,7 @@ LAST = b"\x03", b"/shutdown/ACTIVE_CALLS"
 
 
 def carry(source, target, hold):
-    """Pass on what comes, each piece once it may, until either end is gone."""
+    """Pass data on, each piece when ``hold`` lets it, until either end is gone."""
     with suppress(OSError):
         while data := source.recv(65536):
             hold(data)

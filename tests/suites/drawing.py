@@ -1,4 +1,4 @@
-"""What Hypothesis draws. Run by test_pytest_plugin.py."""
+"""A test that shows Hypothesis's draws. Run by test_pytest_plugin.py."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

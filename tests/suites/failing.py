@@ -43,7 +43,7 @@ def test_timeout(world):
 
 
 def test_replaced(world):
-    """Whatever the ones before have done to it."""
+    """The world is healthy, whatever earlier tests have done to it."""
     assert world.outcomes == {}
     assert world.call("b", plays.ask, "a") == 42
 

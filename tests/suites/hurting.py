@@ -1,6 +1,6 @@
 """Tests with plans in every combination of marks and fixtures. Run by test_plugin_plans.py, which has the outcomes.
 
-A test that is to be hurt passes if it was, and the next one if nothing of that is left.
+A test that a fault should hit passes if it was hit, and the next one passes if nothing of that is left.
 """
 
 import os
@@ -24,7 +24,7 @@ plan = pytest.mark.plan
 
 @pytest.fixture(scope="module", autouse=True)
 def _around():
-    """What is the process's own is as it was, when the last test has ended."""
+    """The process's own functions are restored when the last test has ended."""
     before = tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}
     yield
     assert (tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}) == before
@@ -250,7 +250,7 @@ def test_stranger_in_the_idle_world(world):
     served(world)
 
 
-# What is undone, by whichever way the test ends: the next one finds the same world healthy.
+# Plans that are undone, however the test ends: the next test finds the same world healthy.
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def broken(plan):
 
 @plan(ALL)
 def test_broken_in_its_set_up(plan, world, broken):
-    """The plan is at work by then."""
+    """The plan is active when this fixture runs."""
 
 
 def test_healthy_after_a_broken_set_up(world):

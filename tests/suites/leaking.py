@@ -24,7 +24,7 @@ kept = []
 
 @pytest.fixture(scope="module", autouse=True)
 def _cleared():
-    """Before everything else goes: this suite's own leaks."""
+    """Remove this suite's own leaks before anything else ends."""
     yield
     while kept:
         kept.pop()()
@@ -128,7 +128,7 @@ def test_rref(world):
 
 
 def test_context(world):
-    """Also: the world with the leak has been replaced."""
+    """The world with the leak has been replaced, too."""
     assert world.call("a", plays.kept) == 0
     world.call("a", plays.keep_a_context, "b")
 
@@ -144,7 +144,7 @@ def test_an_rref_beside_a_future_that_failed(world):
 
 
 def test_an_rref_beside_a_failure_that_was_caught(world):
-    """A circle that nobody cuts: it stays for good."""
+    """A cycle that is never collected stays forever."""
     assert "too late" in world.call("a", plays.caught_beside_an_rref, "b")
 
 
@@ -164,7 +164,7 @@ def test_a_context_in_a_world_of_ones_own(own):
 
 
 def test_an_rref_besides(own):
-    """Also: only what is new counts, since this world goes on."""
+    """Only new leaks count, because this world goes on."""
     own.call("a", plays.keep_an_rref, "b")
 
 

@@ -1,4 +1,4 @@
-"""Tests that ask for what there is not. Run by test_pytest_plugin.py."""
+"""Tests that ask for things that do not exist. Run by test_pytest_plugin.py."""
 
 import pytest
 
