@@ -66,7 +66,7 @@ def check_world(item: pytest.Item) -> None:
     own = [node for node in nodes if isinstance(node, pytest.Class | pytest.Item)]
     if any(mark.name == "world" for node in own for mark in node.own_markers):
         wanted = 'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter'
-        raise PlanError(f"a mark world of one test is not read, since a module has one world: {wanted}")
+        raise PlanError(f"the mark world of one test has no effect, because a module has one world: {wanted}")
 
 
 def joined(groups: Sequence[Collection[object]]) -> Plan:

@@ -500,4 +500,4 @@ class TestRefusals:
         program = "from faults.inject.network import network; print(network.missing())"
         words = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
-        assert done.stdout == "no network namespace can be made here: Operation not permitted (root may)\n"
+        assert done.stdout == "no network namespace can be made here: Operation not permitted (root can)\n"

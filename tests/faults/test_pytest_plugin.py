@@ -141,7 +141,7 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
     no_plan = 'no plan: wanted `@pytest.mark.plan("...")` or --faults-plan TEXT'
     wanted = {
         "no_roles": 'no roles: wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
-        "roles_of_one_test": "a mark world of one test is not read, since a module has one world: "
+        "roles_of_one_test": "the mark world of one test has no effect, because a module has one world: "
         'wanted `pytestmark = pytest.mark.world("a", "b")` or an indirect parameter',
         "no_plan": no_plan,
         "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",

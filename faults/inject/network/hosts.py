@@ -128,7 +128,7 @@ def _new_namespaces(count: int) -> list[int]:
     thread.join()
     if errors:
         _close(made)
-        raise NetworkError(f"no network namespace can be made here: {errors[0].strerror} (root may)") from errors[0]
+        raise NetworkError(f"no network namespace can be made here: {errors[0].strerror} (root can)") from errors[0]
     return made
 
 
