@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     text = config.option.faults_plan
     plan = [] if text is None else [f"faults: the plan of --faults-plan: {Plan.parse(text)}"]
-    return [f"faults: seed {seed_text(config) or 0}, leaks of {leaks_of(config)}", *plan]
+    return [f"faults: seed {seed_text(config) or 0}, leak check: {leaks_of(config)}", *plan]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

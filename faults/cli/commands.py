@@ -144,7 +144,8 @@ def headline(found: Run) -> str:
 
 def _timeline(found: Run, last: int = 40) -> str:
     events = list(map(str, found.timeline.events))
-    return "\n".join([f"the last {min(last, len(events))} of {len(events)} events:", *events[-last:]])
+    head = f"the last {min(last, len(events))} of {len(events)} events:" if events else "no events"
+    return "\n".join([head, *events[-last:]])
 
 
 def check(arguments: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ from faults.script.tied_processes import tied_environment
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.failures import COMMAND
 from faults.verdict.script_outcomes import Known, fates, of_lives, planned
-from faults.verdict.time_bounds import bound_of_timeout, first_bite, lasting, limit, timeout_of
+from faults.verdict.time_bounds import bound_of_timeout, first_effect, lasting, limit, timeout_of
 from reference.outcome import Exited, Killed
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
@@ -78,7 +78,7 @@ def _record(
     orphans: list[str],
 ) -> None:
     timeline = read(place)
-    timeout = timeout_of(timeline, first_bite(plan, timeline))
+    timeout = timeout_of(timeline, first_effect(plan, timeline))
     known = Known(asked_to_end(place), running, statuses(place), silent(place))
     record.write(
         place,
@@ -120,9 +120,9 @@ def _environment(place: Path) -> dict[str, str]:
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:
     """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
     timeline = read(place)
-    bitten = first_bite(plan, timeline)
-    allowed = bound_of_timeout(timeout_of(timeline, bitten)) if bound is None else bound
-    since = 0.0 if bitten is None else bitten + timeline.zero - begun
+    first_seen = first_effect(plan, timeline)
+    allowed = bound_of_timeout(timeout_of(timeline, first_seen)) if bound is None else bound
+    since = 0.0 if first_seen is None else first_seen + timeline.zero - begun
     return max(DEADLINE, since + allowed + lasting(plan) + LATER)
 
 

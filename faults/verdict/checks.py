@@ -145,7 +145,7 @@ def _departures(run: Run) -> str:
     """Name the roles that have shut RPC down, and those that have not yet, for a run without a record."""
     left = [role for role in run.timeline.roles if any(each.role == role for each in run.timeline.of("left"))]
     others = [role for role in run.timeline.roles if role not in left]
-    return f"{', '.join(left) or 'no role'} shut RPC down, {', '.join(others) or 'no role'} did not"
+    return f"these roles shut RPC down: {', '.join(left) or 'none'}; these did not: {', '.join(others) or 'none'}"
 
 
 def ended_in_time(run: Run) -> Check:
@@ -214,7 +214,7 @@ def fired(run: Run) -> Check:
 
 def faults_effective(run: Run) -> Check:
     """Every fault that fired had its effect, if the ledgers can show one."""
-    return _by_ledgers("effect", run, *proof.bitten(run))
+    return _by_ledgers("effect", run, *proof.effective(run))
 
 
 def _by_ledgers(name: str, run: Run, holds: bool | None, text: str) -> Check:

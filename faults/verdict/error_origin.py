@@ -31,8 +31,8 @@ from faults.tracebacks.error_chain import TEXT, UNREAD, Piece, from_json, paths
 from faults.verdict import proof
 from faults.verdict.message_evidence import UNREADABLE
 
-# The value of `proof.bites`, which is computed once for each error.
-Bites = Mapping[int, Event | None]
+# The value of `proof.first_effects`, which is computed once for each error.
+FirstEffects = Mapping[int, Event | None]
 
 GENTLE = ("Delay", "Order", "Pause", "Slow")
 
@@ -81,34 +81,34 @@ def excused(run: Run, pieces: Sequence[Piece], time: float, *, follows: bool = F
     ``follows``: another role has ended, and that end is excused. An exception group comes from the plan if all its
     members do.
     """
-    bites = proof.bites(run)
-    found = {_known(run, bites, path, time, follows=follows) for path in paths(pieces)}
+    effects = proof.first_effects(run)
+    found = {_known(run, effects, path, time, follows=follows) for path in paths(pieces)}
     return False if False in found else None if None in found else True
 
 
-def _known(run: Run, bites: Bites, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+def _known(run: Run, effects: FirstEffects, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
     """Decide `excused` for pieces without groups. Pieces that it only may derive from make it unknown at best."""
-    sure = _comes(run, bites, _sure(pieces), time, follows=follows)
+    sure = _comes(run, effects, _sure(pieces), time, follows=follows)
     if sure is not False:
         return sure
-    return None if _comes(run, bites, pieces, time, follows=follows) is not False else False
+    return None if _comes(run, effects, pieces, time, follows=follows) is not False else False
 
 
 def _sure(pieces: Sequence[Piece]) -> list[Piece]:
     return [piece for piece in pieces if not piece.doubtful]
 
 
-def _comes(run: Run, bites: Bites, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
+def _comes(run: Run, effects: FirstEffects, pieces: Sequence[Piece], time: float, *, follows: bool) -> bool | None:
     """Decide `excused` for pieces without groups and without doubtful pieces."""
     near = _silence(pieces) if follows else False
     if near:
         return True
-    bitten = {n for n, event in bites.items() if event is not None and event.time <= time}
+    seen = {n for n, event in effects.items() if event is not None and event.time <= time}
     # An `Order` whose calls did not meet raises in the waiting call, and has not fired.
-    bitten |= {n for n, fault in enumerate(run.plan.faults) if fault.kind == "Order" and _out_of_turn(pieces)}
-    known = _best(_excuses(run, number, pieces) for number in _unlike(run, bitten))
+    seen |= {n for n, fault in enumerate(run.plan.faults) if fault.kind == "Order" and _out_of_turn(pieces)}
+    known = _best(_excuses(run, number, pieces) for number in _unlike(run, seen))
     # A message's fault that left no evidence may have caused the error.
-    silent = _unlike(run, (n for n, e in bites.items() if e is None and run.plan.faults[n].place == "message"))
+    silent = _unlike(run, (n for n, e in effects.items() if e is None and run.plan.faults[n].place == "message"))
     unclear = near is None or UNREAD in pieces or any(_excuses(run, n, pieces) is not False for n in silent)
     return None if known is False and unclear else known
 

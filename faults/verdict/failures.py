@@ -205,7 +205,7 @@ def _by_its_calls(run: Run, failure: Failure, follows: bool) -> bool | None:
 def _undecided(run: Run) -> bool | None:
     """Whether a status without an explanation may come from the plan. From a `Duplicate` it cannot: a ledger would
     tell."""
-    fired = [number for number, event in proof.bites(run).items() if event is not None]
+    fired = [number for number, event in proof.first_effects(run).items() if event is not None]
     return None if any(run.plan.faults[number].kind != "Duplicate" for number in fired) else False
 
 

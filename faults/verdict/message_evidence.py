@@ -50,7 +50,7 @@ def _alone(plan: Plan) -> bool:
     return not plan.at("process") and not plan.at("network")
 
 
-def bites(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
+def first_calls(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
     """Return for each message fault the first call by which `evidence` proves it, at its beginning, or None."""
     return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
 

@@ -9,8 +9,8 @@ from faults.ledger.ledger import Event
 from faults.ledger.record import Run
 from faults.plan.plan import Fault
 from faults.verdict.effects import Effects
-from faults.verdict.message_evidence import bites as of_messages
 from faults.verdict.message_evidence import evidence
+from faults.verdict.message_evidence import first_calls as of_messages
 
 # Whether it holds (None: unknown), and what was seen.
 Proof = tuple[bool | None, str]
@@ -22,7 +22,7 @@ def firings(run: Run) -> list[Event]:
     return [event for event in run.timeline.of("fired") if event.details.get("fault") in faults]
 
 
-def bites(run: Run) -> dict[int, Event | None]:
+def first_effects(run: Run) -> dict[int, Event | None]:
     """Find the event of each fault's first known effect; None: no event shows one.
 
     For a fault of a message it is the first call that failed by it, as the caller recorded the call's end. For an
@@ -88,7 +88,7 @@ class _Reasons:
         return f" ({self._failed[number]})" if number in self._failed else ""
 
 
-def bitten(run: Run) -> Proof:
+def effective(run: Run) -> Proof:
     """Every fault that fired had its effect, if the ledgers can show one."""
     effects = Effects(run)
     without = [(run.plan.faults[e.details["fault"]], e) for e in firings(run) if not effects.has(e)]

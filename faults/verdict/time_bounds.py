@@ -26,14 +26,14 @@ def bound_of_timeout(timeout: float) -> float:
     return 2 * timeout + MARGIN
 
 
-def timeout_of(timeline: Timeline, bitten: float | None = None) -> float:
+def timeout_of(timeline: Timeline, first_seen: float | None = None) -> float:
     """Return the longest timeout of a script that may have delayed its end.
 
     These are the timeouts of `init_rpc` and `shutdown`, of calls that a fault hit, and of calls that were open at the
-    first effect of a fault (at ``bitten``), or failed after it. A call without a limit (0) does not count. Without any,
-    as before RPC is up, it is 0.
+    first effect of a fault (at ``first_seen``), or failed after it. A call without a limit (0) does not count. If there
+    is no timeout, as before RPC is up, the result is 0.
     """
-    calls = _waiting(timeline, bitten) if bitten is not None else []
+    calls = _waiting(timeline, first_seen) if first_seen is not None else []
     return max([*_timeouts(timeline.of("up", "invoke", "shutdown")), *map(_timeout, calls)], default=0.0)
 
 
@@ -47,7 +47,7 @@ def _timeout(event: Event) -> float:
     return float(event.details.get("rpc_timeout", event.details.get("timeout", 0.0)))
 
 
-def _waiting(timeline: Timeline, bitten: float) -> list[Event]:
+def _waiting(timeline: Timeline, first_seen: float) -> list[Event]:
     """Return the beginnings of calls that were open at this time, or began later and did not succeed."""
     found: list[Event] = []
     open_: dict[tuple[object, ...], Event] = {}
@@ -57,18 +57,18 @@ def _waiting(timeline: Timeline, bitten: float) -> list[Event]:
         if event.event == "invoke":
             open_[call] = event
             found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
-        elif begun is not None and event.time >= bitten and (event.event != "ok" or begun.time <= bitten):
+        elif begun is not None and event.time >= first_seen and (event.event != "ok" or begun.time <= first_seen):
             found.append(begun)
     return [*found, *open_.values()]
 
 
-def first_bite(plan: Plan, timeline: Timeline) -> float | None:
+def first_effect(plan: Plan, timeline: Timeline) -> float | None:
     """Return the time of the first effect of a fault, as far as the ledgers tell."""
-    return min((event.time for event in _bites(Run("", plan, timeline))), default=None)
+    return min((event.time for event in _effects(Run("", plan, timeline))), default=None)
 
 
-def _bites(run: Run) -> list[Event]:
-    return [*proof.firings(run), *(event for event in proof.bites(run).values() if event is not None)]
+def _effects(run: Run) -> list[Event]:
+    return [*proof.firings(run), *(event for event in proof.first_effects(run).values() if event is not None)]
 
 
 def slowest(run: Run) -> tuple[str, float] | None:
@@ -79,24 +79,24 @@ def slowest(run: Run) -> tuple[str, float] | None:
     ended by itself, but not from a role that the program ended. A command that returned after a role recovered has no
     limit either.
     """
-    bites = _bites(run)
-    first = min((event.time for event in bites), default=None)
+    effects = _effects(run)
+    first = min((event.time for event in effects), default=None)
     if first is None:
         return None
     if not run.lives:
         return max(((role, end.time - run.start - first) for role, end in run.ends.items()), key=itemgetter(1))
-    return max(_held(run, bites, first), key=itemgetter(1), default=("nobody", 0.0))
+    return max(_held(run, effects, first), key=itemgetter(1), default=("nobody", 0.0))
 
 
-def _held(run: Run, bites: list[Event], first: float) -> Iterator[tuple[str, float]]:
+def _held(run: Run, effects: list[Event], first: float) -> Iterator[tuple[str, float]]:
     every, since, recovered = lives(run.timeline), first, False
     for role, ends in run.lives.items():
         for life, end in zip((each for each in every if each.role == role), ends, strict=False):
             ended = end.time - run.start
             if not end.returned:
-                bitten = _bitten(life, every, bites, first)
-                since = max(since, bitten if end.kind in _BY_PROGRAM else ended)
-                yield role, ended - bitten
+                first_seen = _first_effect_in_world(life, every, effects, first)
+                since = max(since, first_seen if end.kind in _BY_PROGRAM else ended)
+                yield role, ended - first_seen
             elif life.ended_itself and ended > first:
                 since, recovered = max(since, ended), True
     command = run.ends.get(COMMAND)
@@ -104,10 +104,10 @@ def _held(run: Run, bites: list[Event], first: float) -> Iterator[tuple[str, flo
         yield COMMAND, command.time - run.start - since
 
 
-def _bitten(life: Life, every: list[Life], bites: list[Event], first: float) -> float:
+def _first_effect_in_world(life: Life, every: list[Life], effects: list[Event], first: float) -> float:
     """Return the time of the first fault in this life's world and time, otherwise of the first fault at all."""
     world = [life, *peers(life, every)]
-    met = [bite.time for bite in bites if any(each.has(bite) for each in world)]
+    met = [effect.time for effect in effects if any(each.has(effect) for each in world)]
     return min((time for time in met if time >= life.events[0].time), default=first)
 
 

@@ -48,22 +48,22 @@ def shows(
     return register
 
 
-# How Python says that it sends no function that stands within another one.
+# Python's error for sending a function that is defined within another one.
 CANNOT = "Can't get" if sys.version_info >= (3, 13) else "Can't pickle"
 
-# torch 2.6 says some things otherwise.
+# torch 2.6 words some errors differently.
 OLD = torch.__version__.startswith("2.6.")
 
 
 def fits(wanted: str, message: str) -> bool:
-    """Is ``wanted`` the whole first line of ``message``, or the whole message where it has more lines?"""
+    """Whether ``wanted`` is the first line of ``message``, or if it has more lines, the whole message."""
     lines = message.strip().splitlines()
     text = "\n".join(lines[: wanted.count("\n") + 1])
     return re.fullmatch(r"[^\n]+".join(map(re.escape, wanted.split("…"))), text) is not None
 
 
 def outcome_of(function: Callable[[], object]) -> str:
-    """Type and first line of what ``function`` raises, or what it returned."""
+    """Return type and first line of the error that ``function`` raises, or its value."""
     try:
         return f"returned {function()}"
     except Exception as error:
@@ -75,7 +75,7 @@ def outcomes_of(*functions: Callable[[], object]) -> list[str]:
 
 
 def execute(text: str, **names: object) -> dict[str, Any]:
-    """Run a listing as a module of its own that knows ``names``; what it defines."""
+    """Run a listing as a module of its own that knows ``names``, and return what it defines."""
     scope = {"__name__": "listing", **names}
     exec(compile(textwrap.dedent(text), "listing", "exec"), scope)
     return scope

@@ -1,4 +1,4 @@
-"""Errata 0.5 to 0.12: what the platform makes of every listing."""
+"""Errata 0.5 to 0.12: what the platform does to every listing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def four_values_of_a_step() -> None:
 
 @shows("0.11", raises=("DistStoreError", "wait timeout after 0ms, keys: /rpc_prefix_0/0/0"), here=True)
 def a_store_without_time() -> None:
-    """The store as init_rpc leaves it with an rpc_timeout of 0, asked for what a peer has yet to write there."""
+    """Ask the store, as init_rpc leaves it with an rpc_timeout of 0, for a key that a peer has not written yet."""
     store = dist.TCPStore("127.0.0.1", 0, 1, is_master=True)
     store.set_timeout(timedelta(seconds=0))
     dist.PrefixStore("rpc_prefix_0/0", store).get("0")

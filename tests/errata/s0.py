@@ -57,7 +57,7 @@ def listing_without_its_imports() -> list[str]:
 
 @shows("S0.7", gives=[1, True], here=True)
 def spawn_at_module_level() -> list[object]:
-    """Its status, and whether the children say why."""
+    """Return its status, and whether the children print why."""
     with tempfile.TemporaryDirectory() as folder:
         done = script(
             f"""
@@ -115,7 +115,7 @@ def context_of_a_context() -> None:
 
 @shows("S0.19", gives=[True, False])
 def tokens_of_nowhere() -> list[bool]:
-    """Are they what torch, asked to, fills uninitialised memory with? Published, then repaired."""
+    """Whether they are the values with which torch can fill uninitialised memory: published, then repaired."""
     torch.use_deterministic_algorithms(True)
     try:
         published = torch.LongTensor(5, 3) % 10
@@ -128,7 +128,7 @@ def tokens_of_nowhere() -> list[bool]:
 
 @shows("S0.20", gives=[3, 10])
 def classes_that_the_loss_sees() -> list[int]:
-    """Of equal logits the loss is the log of their number: published (the sequences), repaired (the vocabulary)."""
+    """The loss of equal logits is the log of their number: published (the sequences), repaired (the vocabulary)."""
     criterion = nn.CrossEntropyLoss()
     output = torch.zeros(5, 3, 10)
     published = criterion(output, torch.zeros(5, 10, dtype=torch.int64))
@@ -144,7 +144,7 @@ def number_whose_log_is(loss: torch.Tensor) -> int:
 
 @shows("S0.21", gives={"fresh targets": False, "one batch": True})
 def does_it_learn() -> dict[str, bool]:
-    """400 steps of 0.5: is the mean loss of the last 50 below 0.9, where ln 3 is chance?"""
+    """Train 400 steps at 0.5: is the mean loss of the last 50 below 0.9, where chance gives ln 3?"""
     return {"fresh targets": last_losses(fresh=True) < 0.9, "one batch": last_losses(fresh=False) < 0.9}
 
 
@@ -167,6 +167,6 @@ def last_losses(*, fresh: bool) -> float:
 
 
 def draw() -> tuple[torch.Tensor, torch.Tensor, Any]:
-    """Tokens, targets in the published shape, and the hidden state that the listing draws anew each time."""
+    """Return tokens, targets in the published shape, and the hidden state that the listing draws anew each time."""
     hidden = torch.randn(4, 3, 3), torch.randn(4, 3, 3)
     return torch.randint(10, (5, 3)), torch.randint(3, (5, 10)), hidden

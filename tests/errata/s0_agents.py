@@ -24,7 +24,7 @@ class Policy(nn.Module):
 
 
 class Agent:
-    """The published one: what it should do is left out."""
+    """The published agent; the parts that the listing leaves out are missing."""
 
     def __init__(self) -> None:
         self.ob_rrefs: list[Any] = []
@@ -61,7 +61,7 @@ def a_hundred_episodes() -> dict[str, object]:
 
 
 def observe() -> None:
-    """Runs on an observer: `_call_method` is nowhere defined."""
+    """Ask the agent, from an observer: `_call_method` is nowhere defined."""
     execute("rpc_sync(None, _call_method)", rpc_sync=rpc.rpc_sync)
 
 
@@ -102,7 +102,7 @@ def report_reward_of_a_rank() -> None:
 
 @shows("S0.12", gives={"action": int, "kept": []})
 def what_an_action_leaves() -> dict[str, object]:
-    """The kind of an action, and what the agent has afterwards that could be differentiated."""
+    """Return the kind of an action, and what the agent can differentiate afterwards."""
     agent = Agent()
     known = set(vars(agent))
     action = agent.select_action([0.0] * 4)
@@ -112,7 +112,7 @@ def what_an_action_leaves() -> dict[str, object]:
 
 @shows("S0.13", gives={"10 steps": [10.0], "500 steps, skill over chance": True})
 def episodes_of_both_policies() -> dict[str, object]:
-    """The rewards that occur in ten episodes each of chance and of skill; and whether skill pays."""
+    """Return the rewards that occur in ten episodes each of chance and of skill, and whether skill pays."""
     short = rewards(by_chance, 10) + rewards(by_skill, 10)
     skill, chance = rewards(by_skill, 500), rewards(by_chance, 500)
     return {"10 steps": sorted(set(short)), "500 steps, skill over chance": min(skill) > max(chance)}
@@ -123,7 +123,7 @@ def by_chance(state: Any, draws: torch.Generator) -> int:
 
 
 def by_skill(state: Any, draws: torch.Generator) -> int:
-    """Push to where the pole falls."""
+    """Push in the direction in which the pole falls."""
     return int(state[2] + state[3] > 0)
 
 
@@ -144,7 +144,7 @@ def rewards(policy: Callable[[Any, torch.Generator], int], n_steps: int) -> list
 
 @shows("S0.14", gives={"one generator": False, "one each": True})
 def same_actions_in_another_order_of_arrival() -> dict[str, bool]:
-    """Two observers' actions, drawn as they come: do both orders of arrival give each the same actions?"""
+    """Draw two observers' actions as they arrive: do both orders of arrival give each the same actions?"""
     orders = [[0, 1] * 8, [1, 0] * 8]
     shared = [actions(order, [torch.Generator().manual_seed(0)] * 2) for order in orders]
     own = [actions(order, [torch.Generator().manual_seed(seed) for seed in (0, 1)]) for order in orders]

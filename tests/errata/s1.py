@@ -43,7 +43,7 @@ def argument_for_the_backend() -> None:
 
 @shows("S1.4", gives=[0, 2], here=True)
 def main_that_joins() -> list[int]:
-    """Its status, and how many of its children end with a traceback."""
+    """Return its status, and how many of its children end with a traceback."""
     with tempfile.TemporaryDirectory() as folder:
         done = script(
             """
@@ -77,7 +77,7 @@ def leave() -> None:
 
 @shows("S1.6", gives=True, here=True)
 def shutdown_without_the_worker() -> bool:
-    """Is the server in its shutdown still, a second after the worker was gone?"""
+    """Whether the server is still in its shutdown a second after the worker has ended."""
     with launch(["ps", "worker1"]) as world:
         gone = end_of(world, "worker1", leave)
         assert gone == Exited(1), gone
@@ -94,7 +94,7 @@ def end_of(world: World, role: str, function: Callable[[], object], **options: f
 
 
 def serve_and_be_asked() -> object:
-    """Runs on the server: a name of `run_ps` is not one of the module."""
+    """Call it on the server: a name in `run_ps` is not one of the module."""
     listing = execute("""
     def run_ps():
         global_ps_rref = "the server"
@@ -120,7 +120,7 @@ _heard: list[bool] = []
 
 
 def come_a_second_late(news: str, role: str) -> None:
-    """A ``before``: the worker starts when the server has had a second to be up by itself."""
+    """Start the worker when the server has had a second alone. To be used as a ``before``."""
     if role == "worker1":
         _heard.append(hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=1))
 
@@ -130,12 +130,12 @@ def hears(descriptor: int, seconds: float) -> bool:
 
 
 def tell(news: str) -> None:
-    """What the server runs as soon as its init_rpc has returned."""
+    """Executed by the server as soon as its init_rpc has returned."""
     os.write(os.open(news, os.O_WRONLY | os.O_NONBLOCK), b"up")
 
 
 def listen(news: str) -> list[bool]:
-    """What the worker runs: was the server up in that second, and is it now?"""
+    """Executed by the worker: was the server up within that second, and is it now?"""
     return [*_heard, hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=30)]
 
 
@@ -201,7 +201,7 @@ def local_value_on_a_worker() -> None:
 
 @shows("S1.11", gives={"copy's method": (True, 0.0), "through the RRef": (True, -1.0)})
 def method_of_a_copy() -> dict[str, tuple[bool, float]]:
-    """What the worker is told, and the real server's bias after a gradient of 1."""
+    """Return what the worker gets, and the real server's bias after a gradient of 1."""
     ps_rref = rpc.remote("worker1", ParameterServer)
     told = rpc.rpc_sync("worker1", ps_rref.to_here().apply_gradients, args=(ones(),))
     copied = told, ps_rref.rpc_sync().bias()
@@ -223,7 +223,7 @@ def a_list_from_async_execution() -> None:
 
 
 class Interleaved(ParameterServer):
-    """Two calls at once: the first comes to its step when the second has just cleared the gradients."""
+    """Make two calls at once: the first reaches its step when the second has just cleared the gradients."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -255,7 +255,7 @@ class Interleaved(ParameterServer):
 
 @shows("S1.13", gives={"at once": -1.0, "one after the other": -2.0})
 def two_updates_without_a_lock() -> dict[str, float]:
-    """The bias after two gradients of 1. Of the row's ends only the lost update: crashes come by chance."""
+    """Return the bias after two gradients of 1. It shows only the row's lost update, because crashes come by chance."""
     server = Interleaved()
     first = threading.Thread(target=server.apply_gradients, args=(ones(),))
     first.start()
@@ -270,7 +270,7 @@ def two_updates_without_a_lock() -> dict[str, float]:
 
 @shows("S1.14", gives="fork True spawn False", here=True)
 def the_same_model_by_chance() -> str:
-    """Does the worker draw the server's weights, although nobody sends them?"""
+    """Whether the worker draws the server's weights, although the server does not send them."""
     with tempfile.TemporaryDirectory() as folder:
         done = script(
             """

@@ -17,7 +17,7 @@ Future = torch.futures.Future[Any]
 
 
 class BatchUpdateParameterServer:
-    """The published one. ``keep_zeros`` repairs S2.2, so that a second round can be looked at."""
+    """The published server. ``keep_zeros`` repairs S2.2, so that a test can look at a second round."""
 
     def __init__(self, batch_update_size: int, model: nn.Module | None = None, *, keep_zeros: bool = True) -> None:
         self.model = model or nn.Linear(1, 1, bias=False)
@@ -61,7 +61,7 @@ def gradient(value: float) -> list[torch.Tensor]:
 
 
 def report(server: BatchUpdateParameterServer, grads: list[torch.Tensor]) -> Future:
-    """A report on the server's own role, without a transport."""
+    """Report on the server's own role, without a transport."""
     update: Any = BatchUpdateParameterServer.update_and_fetch_model
     future: Future = update(RRef(server), grads)
     return future
@@ -69,7 +69,7 @@ def report(server: BatchUpdateParameterServer, grads: list[torch.Tensor]) -> Fut
 
 @shows("S2.2", gives=("TypeError", "TypeError(\"unsupported operand type(s) for +=: 'NoneType' and 'Tensor'\")", 1))
 def second_round_of_one_trainer() -> tuple[str, str, int]:
-    """Type and text of what the trainer gets, and the server's counter afterwards."""
+    """Return type and text of the trainer's error, and the server's counter afterwards."""
     ps_rref = rpc.remote("worker1", BatchUpdateParameterServer, args=(1,), kwargs={"keep_zeros": False})
     update = BatchUpdateParameterServer.update_and_fetch_model
     rpc.rpc_sync("worker1", update, args=(ps_rref, gradient(1)))
@@ -85,7 +85,7 @@ _held: list[bool] = []
 
 
 class Noting(nn.Linear):
-    """A model that notes, each time it is pickled on its server, whether the server's lock is held."""
+    """A model that notes, each time the server pickles it, whether the server's lock is held."""
 
     def __init__(self) -> None:
         super().__init__(1, 1, bias=False)
@@ -97,19 +97,19 @@ class Noting(nn.Linear):
 
 
 def noting_server(batch_update_size: int) -> BatchUpdateParameterServer:
-    """Runs on the server."""
+    """Executed on the server."""
     global _noting
     _noting = BatchUpdateParameterServer(batch_update_size, Noting())
     return _noting
 
 
 def held() -> list[bool]:
-    """Runs on the server."""
+    """Executed on the server."""
     return _held
 
 
 def a_round_of_reports() -> list[bool]:
-    """Runs on the trainer: three reports at once, of which the last ends the round."""
+    """Executed on the trainer: three reports at once, of which the last ends the round."""
     ps_rref = rpc.remote("ps", noting_server, args=(3,))
     update = BatchUpdateParameterServer.update_and_fetch_model
     futures = [rpc.rpc_async("ps", update, args=(ps_rref, gradient(1))) for _ in range(3)]
@@ -119,7 +119,7 @@ def a_round_of_reports() -> list[bool]:
 
 @shows("S2.3", gives=[True, True, False], here=True)
 def replies_under_the_lock() -> list[bool]:
-    """Was the lock held while each reply was pickled? One thread, so that no report overtakes another."""
+    """Whether the lock was held while each reply was pickled. One thread, so that no report overtakes another."""
     with launch(["ps", "trainer"], options={"num_worker_threads": 1}) as world:
         seen: list[bool] = world.call("trainer", a_round_of_reports)
     return seen
@@ -127,7 +127,7 @@ def replies_under_the_lock() -> list[bool]:
 
 @shows("S2.4", gives=[False])
 def a_callback_that_takes_the_lock() -> list[bool]:
-    """Could it take the lock within 0.2 s? Published, it has no limit."""
+    """Whether it could take the lock within 0.2 s. As published, it waits without a limit."""
     server = BatchUpdateParameterServer(1)
     taken: list[bool] = []
     server.future_model.then(lambda future: taken.append(server.lock.acquire(timeout=0.2)))
@@ -137,7 +137,7 @@ def a_callback_that_takes_the_lock() -> list[bool]:
 
 @shows("S2.5", gives=[[0.0, 0.0], [-1.0, 0.0], [-1.0, -1.0]])
 def a_reply_on_its_way() -> list[list[float]]:
-    """Two weights of a pickled reply: when pickled, in the middle of the next update, and after it."""
+    """Return two weights of a pickled reply: when pickled, in the middle of the next update, and after it."""
     model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
     for p in model.parameters():
         nn.init.zeros_(p)
@@ -160,7 +160,8 @@ class Failing(BatchUpdateParameterServer):
 
 @shows("S2.6", gives={"last": "ValueError: no step today", "first answered": False, "left in .grad": 1.0})
 def a_failing_last_report() -> dict[str, object]:
-    """What the last of two trainers gets, whether the first ever hears of it, and what the next round begins with."""
+    """Return what the last of two trainers gets, whether the first ever gets an answer, and the state of the next
+    round."""
     server = Failing()
     first = report(server, gradient(1))
     last = outcome_of(lambda: report(server, gradient(1)))
@@ -181,7 +182,8 @@ def a_report_too_few() -> None:
 
 @shows("S2.8", gives={"trainer": [2, True, True], "server": [0, False, False]})
 def statistics_after_two_rounds() -> dict[str, list[Any]]:
-    """Batches tracked by the models that trained, and whether mean and variance moved, and so on the server's."""
+    """Return the batches that the trainers' models tracked, and whether mean and variance moved; the same for the
+    server's."""
     ps_rref = rpc.remote("worker1", BatchUpdateParameterServer, args=(1, nn.BatchNorm1d(2)))
     update = BatchUpdateParameterServer.update_and_fetch_model
     model, tracked, moved = nn.BatchNorm1d(2), 0, [False, False]
@@ -200,7 +202,7 @@ def statistics(norm: Any) -> list[Any]:
 
 @shows("S2.9", gives={"two": True, "three": False})
 def same_weights_in_both_orders_of_arrival() -> dict[str, bool]:
-    """By the number of trainers: 1 is lost beside 2**24 of float32, unless that is taken away first."""
+    """By the number of trainers: 1 is lost beside 2**24 in float32, unless that is subtracted first."""
     big = 2.0**24
     return {
         "two": weight_after(1.0, big) == weight_after(big, 1.0),

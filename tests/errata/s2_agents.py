@@ -73,7 +73,7 @@ def seed_of_an_environment() -> None:
 
 @shows("S2.25", gives={"one seed": True, "seed and id": False})
 def starts_of_two_observers() -> dict[str, bool]:
-    """Are the start states of three episodes the same?"""
+    """Whether the start states of three episodes are the same."""
     return {"one seed": starts(543) == starts(543), "seed and id": starts(543) == starts(544)}
 
 
@@ -94,7 +94,7 @@ def starts(seed: int) -> list[list[float]]:
     ],
 )
 def states_that_the_policy_keeps() -> list[str]:
-    """Two steps of two observers, then the backward of the first: published without `.cuda()`, and with a copy."""
+    """Make two steps of two observers, then the backward of the first: published without `.cuda()`, and with a copy."""
     return [end_of_backward(copy=False), end_of_backward(copy=True)]
 
 
@@ -140,7 +140,7 @@ def same_scores(p: float) -> bool:
 
 
 def draw_after(probs: torch.Tensor) -> torch.Tensor:
-    """Unbatched, each observer's action is drawn before the next one's mask."""
+    """Without batching, each observer's action is drawn before the next one's mask."""
     Categorical(probs).sample()
     return probs
 
@@ -185,7 +185,7 @@ def select(agent: Agent, ob_id: int, state: float) -> Future:
 
 @shows("S2.31", gives={"states": [[7.0, 0.0]], "answered": [True, True, False]})
 def an_observer_that_calls_twice() -> dict[str, object]:
-    """What the policy saw of observers 0 and 1, and which of three calls were answered: 0's two, then 1's."""
+    """Return what the policy saw of observers 0 and 1, and which of three calls were answered: 0's two, then 1's."""
     agent = Agent(2)
     calls = [select(agent, 0, 5.0), select(agent, 0, 7.0), select(agent, 1, 9.0)]
     return {"states": agent.seen, "answered": [call.done() for call in calls]}
@@ -193,7 +193,7 @@ def an_observer_that_calls_twice() -> dict[str, object]:
 
 @shows("S2.32", gives=[True])
 def answers_under_the_lock() -> list[bool]:
-    """Was the lock held while the waiting observer's answer was made?"""
+    """Whether the lock was held while the waiting observer's answer was made."""
     agent, held = Agent(2), []
     select(agent, 0, 1.0).then(lambda action: held.append(agent.lock.locked()))
     select(agent, 1, 1.0)
@@ -208,7 +208,7 @@ class Unlucky(Agent):
 
 @shows("S2.33", gives={"last": "ValueError", "first answered": False, "pending": 2})
 def a_policy_that_raises() -> dict[str, object]:
-    """What the last observer gets, whether the first ever hears of it, and how many the agent waits for."""
+    """Return what the last observer gets, whether the first ever gets an answer, and how many the agent waits for."""
     agent = Unlucky(2)
     first = select(agent, 0, 1.0)
     last = outcome_of(lambda: select(agent, 1, 1.0)).partition(":")[0]

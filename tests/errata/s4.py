@@ -43,13 +43,13 @@ def parameter_rrefs_without_rref() -> None:
 
 @shows("S4.3", gives={"split": [8, 4, 2, 1], "chunk": [1, 2, 4, 8]})
 def micro_batches_of_eight() -> dict[str, list[int]]:
-    """How many micro-batches `num_split` of 1, 2, 4 and 8 makes: published, and repaired."""
+    """Return how many micro-batches `num_split` of 1, 2, 4 and 8 makes: published, and repaired."""
     xs, numbers = torch.zeros(8, 3), (1, 2, 4, 8)
     return {"split": [len(xs.split(n, dim=0)) for n in numbers], "chunk": [len(xs.chunk(n, dim=0)) for n in numbers]}
 
 
 class Shard:
-    """One published shard around a layer: fetch, then compute under the lock."""
+    """One published shard around a layer: fetch the input, then compute under the lock."""
 
     def __init__(self, scale: float = 1.0) -> None:
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now b
 
 
 def pipelined(timeout: float) -> list[float]:
-    """Runs on worker0: the published forward of one micro-batch, through two shards that double."""
+    """Executed on worker0: the published forward of one micro-batch, through two shards that double."""
     p1_rref, p2_rref = (rpc.remote(to, Shard, args=(2.0,)) for to in ("worker1", "worker2"))
     y_rref = p1_rref.remote().forward(RRef(torch.ones(1)))
     output: list[float] = p2_rref.rpc_async(timeout=timeout).forward(y_rref).wait().tolist()
@@ -73,7 +73,7 @@ def pipelined(timeout: float) -> list[float]:
 
 
 def end_of(function: Callable[..., object], *args: object, **options: object) -> str:
-    """How ``function`` ends on worker0 of a world of its own with these RPC options."""
+    """Return how ``function`` ends on worker0 of a world of its own with these RPC options."""
     with launch(["worker0", "worker1", "worker2"], options=options) as world:
         return str(world.call("worker0", outcome_on_role, function, args))
 
@@ -84,13 +84,13 @@ def outcome_on_role(function: Callable[..., object], args: tuple[object, ...]) -
 
 @shows("S4.4", gives={1: f"RuntimeError: {TIMED_OUT}", 2: "returned [4.0]"}, here=True)
 def a_micro_batch_and_few_threads() -> dict[int, str]:
-    """By the number of RPC threads of each role; the one that works has time."""
+    """Return the end by the number of RPC threads per role; the call that works has enough time."""
     return {threads: end_of(pipelined, timeout, num_worker_threads=threads) for threads, timeout in ((1, 1), (2, 30))}
 
 
 @shows("S4.5", gives={"batch norm": False, "without": True})
 def micro_batches_against_the_batch() -> dict[str, bool]:
-    """Do two halves give what the batch gives?"""
+    """Whether two halves give what the batch gives."""
     return {"batch norm": same_by_halves(nn.BatchNorm1d(1)), "without": same_by_halves(nn.Identity())}
 
 
@@ -101,7 +101,7 @@ def same_by_halves(module: nn.Module) -> bool:
 
 @shows("S4.6", gives=[[0.59, 0.55], [1.0, 1.0]])
 def two_orders_of_micro_batches() -> list[list[float]]:
-    """Of micro-batches with means 1 and 5, in both orders: the running mean, then the sum of the outputs' squares."""
+    """For micro-batches with means 1 and 5, in both orders: the running mean, then the sum of the outputs' squares."""
     x = torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [6.0]])
     norms = [nn.BatchNorm1d(1) for _ in range(2)]
     squares = [[norm(each).square().mean() for each in order] for norm, order in zip(norms, (x, x[::-1]), strict=True)]
@@ -117,7 +117,7 @@ def two_orders_of_micro_batches() -> list[list[float]]:
     ),
 )
 def one_small_image() -> None:
-    """The strides of ResNet50 make 32 pixels one."""
+    """The strides of ResNet50 reduce 32 pixels to one."""
     nn.Sequential(nn.Conv2d(3, 512, 1, stride=32), nn.BatchNorm2d(512))(torch.zeros(1, 3, 32, 32))
 
 
@@ -144,7 +144,7 @@ def arguments_for_a_shard() -> list[str]:
 
 @shows("S4.9", gives={"with the loop": 1.0, "without": 0.8})
 def width_of_the_last_convolutions() -> dict[str, float]:
-    """The standard deviation of a shard's last convolution, as a multiple of kaiming's sqrt(2 / fan_out)."""
+    """Return the standard deviation of a shard's last convolution, as a multiple of kaiming's sqrt(2 / fan_out)."""
     torch.manual_seed(0)
     first, second = Bottleneck(512, 128), Bottleneck(2048, 512)
     for m in first.modules():
@@ -163,7 +163,7 @@ def a_fetched_shard() -> None:
 
 
 def backward_of_micro_batches(together: bool) -> float:
-    """Runs on worker0: the gradient of two micro-batches through worker1; a backward that hangs has a second."""
+    """Executed on worker0: the gradient of two micro-batches through worker1; a backward that hangs gets one second."""
     shard = rpc.remote("worker1", Shard, args=(2.0,))
     x = torch.tensor(3.0, requires_grad=True)
     with dist_autograd.context() as context_id:
@@ -183,7 +183,7 @@ def backward_of_micro_batches(together: bool) -> float:
     here=True,
 )
 def backwards_in_one_context() -> dict[str, str]:
-    """One backward for each micro-batch, or one for both."""
+    """Run one backward for each micro-batch, or one for both."""
     return {
         "one by one": end_of(backward_of_micro_batches, False),
         "together": end_of(backward_of_micro_batches, True),

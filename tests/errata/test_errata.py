@@ -1,7 +1,7 @@
 """Every published crash and silent error still fails as docs/errata.md says.
 
-What the published code does, written afresh, stands in the modules errata_*.py; here it is run, and the two are held
-against the page in both directions.
+The modules beside this one repeat what the published code does. Here it is run, and compared with the page in both
+directions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "errata.md"
 PARTS = ("platform", "s0", "s0_agents", "s1", "s2", "s2_agents", "s4")
 
-# Shown by a test of its own module.
+# Errata that a test of another module shows.
 ELSEWHERE = {"S3.3": "tests/reference/test_dist_autograd.py::test_a_fetched_nn_parameter_is_never_trained"}
 
-# Crashes and silent errors that cannot be shown, and why.
+# Crashes and silent errors that cannot be shown, and the reasons.
 NOT_SHOWN: dict[str, str] = {}
 
 for part in PARTS:
@@ -39,7 +39,7 @@ def world() -> Iterator[World]:
 
 
 def check(behaviour: Behaviour, world: World | None) -> None:
-    """Raises AssertionError when it does anything but what its row says."""
+    """Run a behaviour. Raises AssertionError: it does anything but what its row says."""
     if behaviour.raises is None:
         assert run(behaviour, world) == behaviour.gives
         return
@@ -58,14 +58,14 @@ def run(behaviour: Behaviour, world: World | None) -> object:
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """Type and text of an error, seen here or on a role."""
+    """Return type and text of an error, raised here or on a role."""
     if isinstance(error, RoleFailed):
         assert isinstance(error.outcome, Raised), str(error)
         return error.outcome.type, error.outcome.message
     return type(error).__qualname__, str(error)
 
 
-# torch's first TCP store in a process, whichever of these is the first, opens a pipe that is kept, one for all of them.
+# torch's first TCP store in a process, whichever of these tests makes it, opens a pipe that stays open.
 KEEPS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
 
 
@@ -77,7 +77,7 @@ def test_each_erratum_is_shown_by_its_listing(behaviour: Behaviour, world: World
 
 
 def severities(page: str) -> dict[str, str]:
-    """Of every row of the page: number to severity."""
+    """Map the number of every row of the page to its severity."""
     rows = re.findall(r"^\| ((?:S\d|0)\.\d+) \|.*\| ([^|]+) \|$", page, re.MULTILINE)
     assert len(rows) == len(re.findall(r"^\| (?:S\d|0)\.", page, re.MULTILINE)), "a row of another shape"
     assert len(rows) == len(dict(rows)), "a number stands twice"
@@ -113,7 +113,7 @@ def test_errata_shown_elsewhere_name_existing_tests(number: str, place: str) -> 
 
 
 class TestTheseTestsCanFail:
-    """A row that rots is noticed."""
+    """These tests show that a wrong row is noticed."""
 
     def test_a_crash_that_no_longer_happens_fails(self) -> None:
         with pytest.raises(pytest.fail.Exception, match=r"^DID NOT RAISE"):

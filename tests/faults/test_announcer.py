@@ -1,4 +1,4 @@
-"""Announced moments: once, in the announcing thread, and nobody else's."""
+"""Moments are announced once, in the announcing thread, and only to this role's own actions."""
 
 from __future__ import annotations
 

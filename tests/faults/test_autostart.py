@@ -1,4 +1,5 @@
-"""Programs that find their plan by FAULTS_RUN alone, where the package is installed; and what it costs all others."""
+"""Programs that find their plan only by FAULTS_RUN, where the package is installed; and the cost for all other
+programs."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 def build(kind: str, place: Path) -> Path:
-    """The wheel or the sdist, made offline of a copy of the checkout."""
+    """Make the wheel or the sdist, offline, from a copy of the checkout."""
     source = place / kind
     source.mkdir()
     ours = [path.name for path in ROOT.glob("torch_rpc_reference_*.py")]
@@ -37,7 +38,7 @@ def build(kind: str, place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An environment's Python: what this one has installed, and this project's wheel."""
+    """Make an environment with this one's packages and this project's wheel, and return its Python."""
     place = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
     site = next((place / "venv/lib").glob("python*")) / "site-packages"
@@ -48,7 +49,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This one, without the checkout, and with little noise."""
+    """Copy this process's environment variables, without the checkout, and with little noise."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", VARIABLE, SAID)}
     return {**kept, "TP_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", **more}
 
@@ -60,7 +61,7 @@ def said(python: str, text: str, **variables: str) -> str:
 
 @pytest.mark.long
 def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -> None:
-    """prepare; FAULTS_RUN=DIR torchrun ...; check. By a relative path, too."""
+    """Run prepare; FAULTS_RUN=DIR torchrun ...; check. A relative path works, too."""
     run = tmp_path / "run"
     assert main(["prepare", str(run), "--plan", "Duplicate site=__main__:greet role=worker1 nth=2"]) == 0
     script = shutil.copy(SCRIPTS / "greet.py", tmp_path)
@@ -75,7 +76,7 @@ def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -
     )
     assert checked.returncode == 2, checked.stderr
     assert "pass     fired: 1 of 1 faults" in checked.stdout
-    assert "according to the ledgers worker0, worker1 shut RPC down, no role did not" in checked.stdout
+    assert "according to the ledgers these roles shut RPC down: worker0, worker1; these did not: none" in checked.stdout
     assert "verdict: unknown" in checked.stdout
 
 
@@ -83,10 +84,10 @@ LOADED = "import sys; print(*[m for m in sys.modules if m.split('.')[0] in ('fau
 
 
 def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> None:
-    plain, hurt = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
+    plain, installed = said(python, LOADED), said(python, LOADED, **{VARIABLE: str(tmp_path)})
     assert "faults" not in plain
     assert "torch" not in plain
-    loaded, _, finders = hurt.partition("[")
+    loaded, _, finders = installed.partition("[")
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.script.autostart._Finder" in finders
     again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
@@ -95,7 +96,7 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
 
 
 def test_the_line_in_faults_pth_costs_nothing() -> None:
-    """A start of Python takes 10 ms and more; this less than a thousandth of that."""
+    """A start of Python takes 10 ms or more; the line takes less than a thousandth of that."""
     line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")
     assert VARIABLE not in os.environ
     begun = time.perf_counter()
@@ -116,7 +117,7 @@ def test_torch_is_as_it_was_without_the_variable_and_is_not_with_it(python: str,
 
 @pytest.mark.long
 def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: str, tmp_path: Path) -> None:
-    """Not in what this starts; and the program's own `reference` is a reason to do nothing."""
+    """Programs that it starts do not report it again. The program's own `reference` is a reason to do nothing."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     text = "import sys, subprocess, torch.distributed.rpc as r; print(type(r.shutdown).__name__, flush=True)\n"
     again = f"subprocess.run([sys.executable, '-c', {text!r}], check=True)"
@@ -140,7 +141,7 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
 
 @pytest.mark.parametrize("module", ["run.launch_scope", "ledger.record"])
 def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_path: Path) -> None:
-    """Also one that imports RPC, at which the plan is installed, for which the module is needed."""
+    """This holds even for one that imports RPC, at which the plan is installed, and which the plan itself needs."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     text = f"import faults.{module}, torch.distributed.rpc as r; print(type(r.shutdown).__name__)"
     path = os.pathsep.join((str(ROOT / "faults" / "startup"), str(ROOT)))
@@ -148,7 +149,7 @@ def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_
 
 
 def test_a_missing_folder_is_reported(python: str, tmp_path: Path) -> None:
-    """A plan that is silently not carried out would be worse."""
+    """A plan that is silently ignored would be worse."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         said(python, "import torch.distributed.rpc", **{VARIABLE: str(tmp_path / "nowhere")})
     assert caught.value.stderr.splitlines()[-1].endswith("nowhere/plan.json cannot be read: No such file or directory")

@@ -30,7 +30,7 @@ from tests.support import roles_shop as shop
 HERE = shop.HERE
 SECONDS = 0.1
 TIMEOUT = 0.2
-# What stays with the callee: RRefs that the caller must not drop, and those that torch does not (docs/behaviours.md).
+# Leaks at the callee: RRefs that the caller must not drop, and those that torch does not (docs/behaviours.md).
 KEEPS = {way: [pytest.mark.leaves("rrefs")] for way in ("remote", "proxy_remote", "proxy_async")}
 FORMS = [
     *(pytest.param(way, "b", marks=KEEPS.get(way, [])) for way in shop.WAYS),
@@ -40,7 +40,7 @@ FORMS = [
 
 @dataclass(frozen=True)
 class Effect:
-    """What the caller of the hurt call sees, at least how long it takes, and how often the callee executes it."""
+    """What the caller of a call with a fault sees, its least seconds, and how often the callee executes it."""
 
     fault: str
     error: str = ""
@@ -70,7 +70,7 @@ def world() -> Iterator[World]:
 
 
 def played(world: World, folder: Path, plan: str, caller: str, play: Any, *args: Any) -> Any:
-    """What ``play`` gives on ``caller`` under the plan, which a and b have."""
+    """Return the result of ``play`` on ``caller`` under the plan, which is active on a and b."""
     begin(world, folder, plan, "ab")
     try:
         return world.call(caller, play, *args)
@@ -95,9 +95,9 @@ def executed(world: World, name: str) -> int:
 
 @pytest.mark.parametrize(("way", "to"), FORMS, ids=str)
 def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way: str, to: str) -> None:
-    """Eight or ten calls, of which the first and the last are healthy, and each other one meets one kind."""
+    """Make eight or ten calls. The first and the last are healthy, and each other call meets one kind of fault."""
     name, site = shop.WAYS[way].name, shop.WAYS[way].site
-    # A `remote` to oneself that is never answered: see TestOwnReference.
+    # Without a `remote` to oneself that is never answered: see TestOwnReference.
     effects = EFFECTS[:-2] if (way, to) == ("remote", "a") else EFFECTS
     plan = "; ".join(f"{each.fault} site={site} nth={nth}" for nth, each in enumerate(effects, 2))
     lost = [nth for nth, each in enumerate(effects, 2) if each.text == TIMED_OUT]
@@ -105,7 +105,7 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
     first, *faulty, last = played(world, tmp_path, plan, "a", shop.calls, way, to, count, TIMEOUT, lost or [0])
     assert (first.value, last.value) == (2, count * count + count)
     for number, (effect, seen) in enumerate(zip(effects, faulty, strict=True), 2):
-        # torch keeps a type only of what the function itself raises, not of what a callback of its future does.
+        # torch keeps the type of an error of the function itself, but not that of an error of its future's callback.
         callback = "asynchronous" in way and "Raise side=reply" in effect.fault
         assert seen.error == ("RuntimeError" if callback else effect.error), (effect, seen)
         assert effect.text in seen.text
@@ -121,7 +121,7 @@ def test_each_kind_hurts_its_call_and_no_other(world: World, tmp_path: Path, way
 
 
 def test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to(world: World, tmp_path: Path) -> None:
-    """The second call of all is hurt, though it is the first to its callee; so are no other's second ones."""
+    """The fault hits the caller's second call, although it is the first to its callee; no other second call is hit."""
     site = shop.WAYS["rpc_sync"].site
     begin(world, tmp_path, f"Raise site={site} role=a nth=2 side=request {SALE}", "ab")
     try:
@@ -219,12 +219,12 @@ class TestOrder:
     def test_an_order_holds_whatever_the_order_of_arrival(
         self, world: World, tmp_path: Path, function: str, roles: tuple[str, ...]
     ) -> None:
-        """They arrive in the reverse order, one by one: the worst."""
+        """The calls arrive in the reverse order, one by one, which is the worst case."""
         begin(world, tmp_path, f"Order site={HERE}{function} roles={','.join(roles)} seconds=10")
         try:
             for number, role in enumerate(reversed(roles), 1):
                 world.call(role, shop.send_arrival, function, "d")
-                if number < len(roles):  # when all have come they are gone
+                if number < len(roles):  # once all have arrived, none waits any more
                     assert world.call("d", shop.await_arrivals, number)
             answers = [world.call(role, shop.take_answer) for role in roles]
         finally:
@@ -262,7 +262,7 @@ class TestOrder:
 
 
 class TestThreads:
-    """The callee has one RPC thread; the caller sends the hurt call, then another."""
+    """The callee has one RPC thread. The caller sends the call with the fault, and then another one."""
 
     @pytest.mark.parametrize(
         ("fault", "blocks"),
@@ -288,7 +288,7 @@ class TestThreads:
 
 
 def ends(folder: Path) -> dict[str, tuple[str, str]]:
-    """Site to (event, error) of each call that ended, torch's own left out."""
+    """Map each site to (event, error) of each call that ended, without torch's own calls."""
     found = ledger.read(folder).of("ok", "fail", "info")
     return {
         each.details["site"].partition(":")[2]: (each.event, each.details.get("error", ""))
@@ -330,7 +330,7 @@ class TestLedger:
         plan = f"Delay site={HERE}function side=request seconds=0.3"
         played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 1, 0.1)
         due = time.monotonic() + 10
-        while not executed(world, "function"):  # it comes late, and to nobody, but not into the next test's count
+        while not executed(world, "function"):  # the late answer reaches nobody, but it must not count in the next test
             assert time.monotonic() < due
         event, error = ends(tmp_path)["function"]
         assert event == "info"
@@ -350,7 +350,7 @@ class TestLedger:
 
     @pytest.mark.parametrize("options", [{}, {"_transports": None, "_channels": None}], ids=["uv", "default"])
     def test_a_call_to_a_dead_callee_is_indefinite(self, tmp_path: Path, options: dict[str, Any]) -> None:
-        """Killed in mid-call, then dead, then dead for one who has never called it."""
+        """The callee is killed during a call, then it is dead, then dead for a caller that has never called it."""
         plan = Plan.parse(f"Crash site={HERE}function when=before role=a; Duplicate site={HERE}never")
         with (
             scope(plan, tmp_path, "abc") as arguments,
@@ -373,7 +373,7 @@ class TestLedger:
 
 @contextmanager
 def _process(pid: int) -> Iterator[int]:
-    """A descriptor that can be read when the process is gone."""
+    """Return a descriptor that becomes readable when the process ends."""
     process = os.pidfd_open(pid)
     try:
         yield process
@@ -411,7 +411,7 @@ def test_a_mistake_of_the_program_is_still_torchs_to_tell(world: World, tmp_path
 
 
 class TestOwnReference:
-    """`remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
+    """A `remote` to oneself whose answer never comes: torch's `to_here` ignores its timeout on the owner."""
 
     @pytest.mark.parametrize("side", ["request", "reply"])
     def test_a_lost_reply_of_remote_hangs_in_to_here(self, tmp_path: Path, side: str) -> None:
@@ -428,7 +428,7 @@ class TestOwnReference:
 
 class TestShutdown:
     def test_shutdown_waits_for_a_dropped_reply_until_its_caller_has_timed_out(self, tmp_path: Path) -> None:
-        """The outstanding call of the caller holds it, not the future that never completes on the callee."""
+        """The caller's outstanding call holds the shutdown, not the future that never completes on the callee."""
         seconds = []
         for number, play in enumerate([shop.call_and_wait, shop.call_and_leave]):
             plan = Plan.parse(f"Drop site={HERE}function side=reply")
@@ -444,7 +444,7 @@ class TestShutdown:
         assert 0.7 < seconds[1] < 3
 
     def test_shutdown_survives_a_reply_that_is_still_delayed(self, tmp_path: Path) -> None:
-        """The caller has given up; the callee answers nobody, and must not fall over it."""
+        """The caller has given up. The callee's late answer reaches nobody, and must not crash the callee."""
         plan = Plan.parse(f"Delay site={HERE}function side=reply seconds=1.2")
         with (
             scope(plan, tmp_path, "ab") as arguments,

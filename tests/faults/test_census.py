@@ -1,4 +1,4 @@
-"""Which sites a run has called, from ledgers written by hand and from a real run."""
+"""The sites that a run has called, from ledgers written by hand and from a real run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which errors of a call say that it certainly failed. The texts are torch 2.13.0's; test_calls.py sees them made."""
+"""Errors that say that a call certainly failed. The texts are torch 2.13.0's; test_calls.py provokes them."""
 
 from __future__ import annotations
 

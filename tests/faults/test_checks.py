@@ -1,4 +1,4 @@
-"""The invariants, each on runs that keep it, break it, and do not tell."""
+"""The checks, each on runs that keep what it wants, break it, and do not tell."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def raised(*bases: str, time: float = 102.0, says: str = TIMED_OUT) -> End:
 
 
 def told(role: str, kind: str, says: str = TIMED_OUT) -> Event:
-    """What a process of a script writes down of the error that ends it."""
+    """Make the event by which a process of a script records the error that ended it."""
     causes = [{"bases": [kind], "text": says}]
     return Event(role, "raised", 2.0, {"bases": [kind], "error": f"{kind}: {says}", "causes": causes})
 
@@ -90,7 +90,7 @@ def test_each_run_has_its_verdict(found: Run, verdict: str, status: int) -> None
 
 
 def test_several_defects_are_named_by_the_worst() -> None:
-    """What hangs is worse than what is wrong, and so on; and one defect is enough, whatever is unknown."""
+    """'hung' is worse than 'wrong', and so on. One defect decides, whatever else is unknown."""
     everything = run(DROP, trace="wrong", leaks=["x"], ends={"a": OVERDUE, "b": RETURNED}, torn={"b": 2})
     assert judge(everything).verdict == "hung"
     assert judge(replace(everything, ends={"a": RETURNED, "b": RETURNED})).verdict == "wrong"
@@ -99,7 +99,7 @@ def test_several_defects_are_named_by_the_worst() -> None:
 
 
 class Counted(dict[str, Any]):
-    """An event's details; ``looks`` says how often any of them was looked into."""
+    """An event's details that count in ``looks`` how often any of them is read."""
 
     looks = 0
 
@@ -113,7 +113,7 @@ class Counted(dict[str, Any]):
 
 
 def looks(plan: str, count: int) -> int:
-    """How often a judgement looks into events, of which there are some for each of ``count`` hurt calls."""
+    """Count how often a judgement reads events, for ``count`` calls with faults."""
     events = []
     for nth in range(1, count + 1):
         details = {"site": "shop:pay", "nth": nth, "caller": "a", "fault": 0, "faults": [0]}
@@ -126,7 +126,7 @@ def looks(plan: str, count: int) -> int:
 
 @pytest.mark.parametrize("kind", ["Delay every=true seconds=0.5 side=reply", "Drop every=true side=reply"])
 def test_a_judgement_takes_time_by_the_number_of_events(kind: str) -> None:
-    """A plan that hurts each of many thousand calls is judged in seconds."""
+    """A plan whose faults hit many thousand calls is judged in seconds."""
     plan = f"{kind} site=shop:pay"
     assert looks(plan, 400) < 3 * looks(plan, 200)
 
@@ -161,7 +161,7 @@ class TestRecord:
         assert judge(run("seed=0", up)).verdict == "unknown"
 
     def test_a_ledger_of_two_runs_makes_the_record_unknown(self) -> None:
-        """It was written down as one, and then written on; or nobody wrote it down."""
+        """A later run wrote into a folder with a record; or there is no record."""
         later = Event("a", "start", 9.0, {"pid": 3})
         assert check("record", run("seed=0", later, seconds=8.0)).text == "a: one ledger of 2 runs"
         assert check("record", run("seed=0", later, seconds=8.0)).holds is None
@@ -180,7 +180,7 @@ class TestRecord:
 
 class TestEnds:
     def test_a_role_that_outlives_a_command_that_was_killed_is_unknown(self) -> None:
-        """Nobody has waited for it, so it may wait forever."""
+        """The role was not waited for, so it may wait forever."""
         running = End("Running", "still ran when the command had ended", 101.0)
         killed = {"a": KILLED, "+command": KILLED}
         found = run("Crash role=a at=up@a", crashed("a"), ends={"b": running, **killed})
@@ -253,8 +253,8 @@ class TestErrors:
         assert judge(run(plan, fired(role="a"), ends={"a": KILLED, "b": RETURNED})).verdict == "wrong"
 
     def test_an_exit_status_of_a_launched_role_is_wrong_and_of_a_command_unknown_after_a_fault(self) -> None:
-        """Of a role of ours it is never right; of a command nobody can tell, once a fault has bitten, and nobody says
-        what went wrong."""
+        """A launched role's status is never right. A command's status without a reason is unknown once a fault has
+        fired."""
         exited = End("Exited", "exited with status 1", 102.0)
         assert judge(run(DROP, fired(), ends={"a": exited, "b": RETURNED})).verdict == "wrong"
         assert judge(run(DROP, fired(), ends={"+command": exited})).verdict == "unknown"
@@ -264,8 +264,8 @@ class TestErrors:
     def test_a_status_without_an_error_is_not_excused_by_the_call_that_failed_before(
         self, kind: str, verdict: str
     ) -> None:
-        """The program may have made up for that call, and then found a result of its own wrong. Who only leaves says
-        nothing of a result."""
+        """The program may have recovered from that call, and then found a wrong result of its own. A role that only
+        leaves reports no result."""
         lost = Event(
             "a", "info", 1.5, {"site": "shop:pay", "nth": 1, "causes": told("a", "RuntimeError").details["causes"]}
         )
@@ -275,7 +275,7 @@ class TestErrors:
         assert judge(run(DROP, fired(), lost, ends={**ends, "a": handled})).verdict == "clean error"
 
     def test_a_role_that_leaves_without_a_failed_call_is_wrong(self) -> None:
-        """With one before its last call it cannot be told: it may have reported that, and then left."""
+        """After an earlier failed call it is unknown: the role may have reported that, and then left."""
         lost = told("a", "RuntimeError").details["causes"]
         calls = (
             Event("a", "info", 1.5, {"site": "shop:pay", "nth": 1, "causes": lost}),
@@ -287,7 +287,7 @@ class TestErrors:
         assert judge(run(DROP, fired(), calls[0], ends=ends)).verdict == "clean error"
 
     def test_the_error_that_ended_a_process_of_a_script_is_judged(self) -> None:
-        """Its status does not say. One that plays no role may tell only of those that do."""
+        """The status alone does not tell. A process that plays no role may only report the failure of a role."""
         failed = End("Exited", "exited with status 1", 102.0)
 
         def verdict(plan: str, bases: dict[str, str], end: End = failed) -> str:
@@ -325,7 +325,7 @@ class TestErrors:
     def test_a_launchers_own_mistake_is_wrong_though_a_role_has_failed(
         self, bases: tuple[str, ...], states: bool, verdict: str
     ) -> None:
-        """It plays no role, and one that the plan has killed is judged beside it."""
+        """The launcher plays no role; a role that the plan killed is judged separately."""
         causes = [{"bases": bases, "text": "3 of 4", "place": "launch.py:7", "raised": states}]
         error = Event("+command", "raised", 2.0, {"error": f"{bases[0]}: 3 of 4", "causes": causes})
         ends = {"a": RETURNED, "b": KILLED, "+command": End("Exited", "exited with status 1", 103.0)}
@@ -335,14 +335,14 @@ class TestErrors:
 
     @pytest.mark.parametrize(("role", "verdict"), [("b", "clean error"), ("a", "wrong")])
     def test_a_victim_that_its_pool_has_ended_too_was_killed_by_the_plan(self, role: str, verdict: str) -> None:
-        """A pool asks all its processes to end when one is gone, that one too."""
+        """A pool that loses one process asks all of them to end, that one included."""
         ended = End("Ended", "was ended by its own program", 101.0)
         command = {"+command": RETURNED}
         found = run(CRASH, fired(), ends={"a": RETURNED, "b": RETURNED, role: ended, **command})
         assert judge(found).verdict == verdict
 
     def test_a_role_ended_in_a_call_with_a_fault_is_excused_only_if_another_failed(self) -> None:
-        """Its program may have lost patience, or end its roles whatever they do."""
+        """Its program may have timed out, or may end its roles in any case."""
         stuck = End("Stuck", "was ended by its own program during a call that a fault had hit", 102.0)
         ends = {"a": stuck, "b": RETURNED, "+command": RETURNED}
         assert judge(run(DROP, fired(), ends=ends)).verdict == "unknown"
@@ -350,7 +350,7 @@ class TestErrors:
 
     @pytest.mark.parametrize(("status", "verdict"), [("", "unknown"), (TIMED_OUT, "clean error")])
     def test_a_role_ended_after_an_undecided_failure_is_undecided_too(self, status: str, verdict: str) -> None:
-        """A launcher ends all when one role ends by a status: they are worth what that one is."""
+        """A launcher ends all roles when one exits with a status, so they are judged as that role is."""
         causes = tuple(from_json(told("b", "RuntimeError", status).details["causes"])) if status else ()
         exited = End("Exited", "exited with status 1", 101.5, causes=causes)
         ended = End("Ended", "was ended by its own program", 102.0)
@@ -358,13 +358,13 @@ class TestErrors:
         assert judge(found).verdict == verdict
         if verdict == "unknown":
             text = "b exited with status 1; a was ended by its own program: the ledgers do not tell"
-            assert check("errors", found).text.startswith(text)  # the one that the others follow comes first
+            assert check("errors", found).text.startswith(text)  # the failure that the others follow comes first
         killed = replace(found, ends={**found.ends, "a": KILLED})
-        assert judge(killed).verdict == "wrong"  # nobody ends so because another has
+        assert judge(killed).verdict == "wrong"  # no role ends so because another one did
 
     @pytest.mark.parametrize(("killed", "verdict"), [(7, "clean error"), (8, "unknown")])
     def test_a_command_is_killed_by_the_plan_where_it_plays_the_victim(self, killed: int, verdict: str) -> None:
-        """Else it may have killed itself, as it lost the victim, or by a mistake."""
+        """Otherwise it may have killed itself, because it lost the victim, or by a mistake."""
         ends = {
             "b": End("Killed", "was killed by a signal", 101.0, process=killed),
             "+command": End("Killed", str(Killed(9)), 102.0, process=7),
@@ -383,7 +383,7 @@ class TestErrors:
     def test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown(
         self, signal: int, peer: End, verdict: str
     ) -> None:
-        """Torch's threads may abort it: `terminate called after throwing an instance of`."""
+        """torch's threads may abort it: `terminate called after throwing an instance of`."""
         aborted = End("Killed", str(Killed(signal)), 102.5)
         assert judge(run(DROP, fired(), ends={"a": peer, "b": aborted})).verdict == verdict
 
@@ -402,14 +402,14 @@ class TestErrors:
     def test_a_crash_after_a_lost_rref_may_be_torchs(
         self, role: str, via: str, event: str, text: str, verdict: str
     ) -> None:
-        """Dropping one whose `remote` has timed out corrupts the heap (docs/behaviours.md)."""
+        """Dropping an RRef whose `remote` has timed out corrupts the heap (docs/behaviours.md)."""
         told_causes = told("a", "RuntimeError").details["causes"]
         lost = Event("a", event, 1.5, {"site": "shop:pay", "nth": 1, "via": via, "causes": told_causes})
         ends = {"a": RETURNED, "b": RETURNED, role: End("Killed", text, 102.0)}
         assert judge(run(DROP, fired(), lost, ends=ends)).verdict == verdict
 
     def test_a_script_that_torch_aborts_while_python_ends_is_judged_by_its_error(self) -> None:
-        """After an uncaught error it is that which counts; without one, or by another signal, it is a death."""
+        """After an uncaught error the error counts. Without one, or by another signal, it is a death."""
 
         def verdict(signal: int, *raised: str) -> str:
             events = [told("a", each) for each in raised]
@@ -460,7 +460,7 @@ class TestFired:
         assert check("fired", run(plan)).holds is False
 
     def test_a_fault_fires_in_every_call_that_it_hit_if_no_role_died(self) -> None:
-        """The callers say which calls they have sent in envelopes: a callee that opens one of two has lost one."""
+        """Callers record the calls that they send with faults. A callee that fires in one of two has lost the other."""
         plan = "Drop site=shop:pay every=true side=reply"
         sent = Event("a", "invoke", 1.0, {"site": "shop:pay", "nth": 1, "faults": [0]})
         assert check("fired", run(plan, sent, sent, fired(), fired())).holds is True
@@ -475,7 +475,7 @@ class TestFired:
         assert check("fired", run(plan, fired(1))).text.startswith(f"{DROP} fired 0 times, wanted 1 (")
 
     def test_without_a_start_of_rpc_firing_is_unknown(self) -> None:
-        """The program may do without, or the plan has not reached it; a role that started RPC was reached."""
+        """The program may not use RPC, or the plan did not reach it. A role that started RPC was reached."""
         found = run(DROP)
         without = replace(found, timeline=replace(found.timeline, events=STARTS))
         assert check("fired", without).holds is None
@@ -521,7 +521,7 @@ class TestEffect:
         assert judge(run(plan, fired())).verdict == "not fired"
 
     def test_a_delay_that_its_caller_gives_up_has_had_its_effect(self) -> None:
-        """The callee may be gone before the delay is over."""
+        """The callee may have ended before the delay is over."""
         plan = "Delay site=shop:pay role=a nth=1 side=request seconds=50"
         late = Event("a", "info", 2.0, {"site": "shop:pay", "nth": 1, "error": f"RuntimeError: {TIMED_OUT}"})
         assert check("effect", run(plan, fired(), late)).holds is True
@@ -534,7 +534,7 @@ class TestEffect:
 
 
 def test_the_checks_cannot_be_dropped_unnoticed() -> None:
-    """Each of them fails some run of this file."""
+    """Each check fails some run of this file."""
     assert [each.__name__ for each in checks.CHECKS] == [
         "ledgers_complete",
         "ended",

@@ -26,7 +26,7 @@ RUN = ["run", "batch_parameter_server", "--plan"]
 
 
 def stored() -> list[str]:
-    """Runs in the folder for temporary files, which is the test's own."""
+    """Store runs in the folder for temporary files, which is the test's own."""
     return [path.name for path in Path(tempfile.gettempdir()).glob("faults-*")]
 
 
@@ -57,7 +57,7 @@ def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFix
 def test_a_plan_may_come_from_a_file_and_dir_keeps_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, place = tmp_path / "plan=1.txt", tmp_path / "run"
     plan.write_text(f"{DELAY}\n")
-    for _ in range(2):  # the second takes the place of the first
+    for _ in range(2):  # the second run replaces the first
         assert main([*RUN, str(plan), "--dir", str(place)]) == 0
     assert {path.name for path in place.iterdir()} >= {"plan.json", "run.json", "ps.jsonl", "ps.log"}
     assert (Plan.from_json((place / "plan.json").read_text()), stored()) == (Plan.parse(DELAY), [])
@@ -122,7 +122,7 @@ BAD = [
     (["list", "rnn", "--plan", DELAY], "unrecognized arguments: --plan"),
 ]
 
-# Words before which a plan and `--healthy` can stand, each of which would else hurt nothing.
+# Words before which a plan and `--healthy` can stand. Without either of them, each would run without faults.
 RUNS = [["run", "rnn"], ["run", "--script", "true"], ["prepare", "x"]]
 NO_FAULTS = [
     ([], "no faults are planned: wanted --plan PLAN, or --healthy for a run without any"),
@@ -199,13 +199,13 @@ def test_a_sweep_without_a_cell_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert "no cell of any kind with --sites nowhere: nothing to sweep, see `list`" in capsys.readouterr().err
     assert (
         main(["sweep", "dist_autograd", "--sites", "autograd:gradient", "--kinds", "Delay request,Order"]) == 2
-    )  # a kind that would hurt nothing
+    )  # a kind without any cell
     assert "no cell of Order with --sites autograd:gradient: nothing to sweep" in capsys.readouterr().err
     assert stored() == []
 
 
 def test_without_a_command_the_status_is_2(capsys: pytest.CaptureFixture[str]) -> None:
-    """As in a CI's line whose variable is empty."""
+    """A CI's line looks like this if its variable is empty."""
     assert main([]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("usage: python -m faults COMMAND")) == ("", 1)
@@ -228,7 +228,7 @@ def test_plans_are_texts_or_files(tmp_path: Path) -> None:
     file.write_text(Plan.parse(DELAY).to_json())
     assert read_plan(str(file)) == read_plan(DELAY) == read_plan(Plan.parse(DELAY).to_json()) == Plan.parse(DELAY)
     assert read_plan('{"seed": 3}') == Plan(seed=3)
-    many = "; ".join([DELAY] * 100)  # longer than a file's name can be
+    many = "; ".join([DELAY] * 100)  # longer than a file name can be
     assert len(read_plan(many).faults) == 100
     with pytest.raises(PlanError, match="neither a plan nor a file"):
         read_plan("x" * 5000)
@@ -244,10 +244,10 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     monkeypatch.chdir(tmp_path)
     assert main(["prepare", "run", "--plan", DELAY]) == 0
     assert capsys.readouterr().out == f"FAULTS_RUN={tmp_path / 'run'}\n"
-    assert main(["check", "run"]) == 1  # nobody ran it
+    assert main(["check", "run"]) == 1  # no program ran in it
     out = capsys.readouterr().out
     assert out.startswith("run: under 1 fault: Delay site=")
-    assert "according to the ledgers no role shut RPC down" in out
+    assert "according to the ledgers these roles shut RPC down: none" in out
     assert main(["prepare", "run", "--healthy"]) == 0
     assert main(["check", "run"]) == 2
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
@@ -281,7 +281,7 @@ def test_an_interrupt_leaves_nothing(
 ) -> None:
     torch_files = tmp_path_factory.mktemp("torch")
     command = [sys.executable, "-m", "faults", *LONG[name]]
-    # torch makes a folder for its compiler wherever temporary files go, unless it is told of one.
+    # Name a folder for torch's compiler, which otherwise makes one in the folder for temporary files.
     variables = {**os.environ, "TMPDIR": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(torch_files)}
     process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
@@ -294,7 +294,7 @@ def test_an_interrupt_leaves_nothing(
     assert process.returncode == 130
     assert err.splitlines()[-1:] == ["interrupted"]
     assert list(tmp_path.iterdir()) == []
-    assert left_after(started, 10) == set()  # the forkserver ends when it notices
+    assert left_after(started, 10) == set()  # the forkserver ends when it notices the launcher's end
 
 
 STARTS = """
@@ -307,8 +307,8 @@ threading.Event().wait()
 
 
 def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None:
-    """And whatever that has started: in a session of its own, or without the environment. The folder of its run stays
-    until the next launcher comes."""
+    """Its descendants end, too: those in a session of their own, and those without the environment. The folder of the
+    run stays until the next launcher starts."""
     command = [sys.executable, "-m", "faults", "run", "--healthy", "--script", sys.executable, "-c", STARTS]
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -329,7 +329,7 @@ def test_a_command_that_is_killed_takes_its_script_along(tmp_path: Path) -> None
 
 
 def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:
-    """Everything it has started, once that is at work: it says so, or a trainer's log grows."""
+    """Wait until everything that it has started is at work: it prints so, or a trainer's log grows."""
     assert process.stderr is not None
     if name == "script":
         assert select.select([process.stderr], [], [], 60)[0]
@@ -338,5 +338,5 @@ def _begun(process: subprocess.Popen[str], place: Path, name: str) -> set[int]:
         due = time.monotonic() + 60
         while not any(b"step" in log.read_bytes() for log in place.glob("faults-*/trainer1.log")):
             assert time.monotonic() < due
-            assert not select.select([process.stderr], [], [], 0.05)[0]  # it says nothing before its end
+            assert not select.select([process.stderr], [], [], 0.05)[0]  # it prints nothing before its end
     return descendants_of(process.pid)

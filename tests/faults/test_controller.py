@@ -1,4 +1,4 @@
-"""The thread that puts, heals and reads faults: who may ask it what, and when it heals."""
+"""The thread that puts, heals and reads faults: which questions it answers, and when it heals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_fault_is_healed_at_the_end(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_a_fault_is_healed_when_it_is_due(hosts: Hosts, tmp_path: Path) -> None:
-    """In the order in which they are due, while others stay."""
+    """Faults heal in the order in which they are due, while others stay."""
     controller = NetworkController(hosts, tmp_path)
     for number, seconds in enumerate((1.5, 0.1, 100.0)):
         ask(tmp_path, number, Fault(kind="Partition", role="a", direction="out", seconds=seconds))
@@ -71,16 +71,23 @@ def test_a_refused_fault_changes_nothing(hosts: Hosts, tmp_path: Path) -> None:
     assert "tbf" not in hosts.run("a", Command(("tc", "qdisc")))
 
 
-@pytest.mark.parametrize("question", [b"nonsense", b"{}", b'{"number": 1, "fault": {"kind": "Crash"}}', b""])
-def test_nonsense_is_answered_and_forgotten(question: bytes, hosts: Hosts, tmp_path: Path) -> None:
-    """Also one who asks and is gone, and one who never asks."""
+@pytest.mark.parametrize(
+    "question",
+    [b"nonsense", b"{}", b'{"number": 1, "fault": {"kind": "Crash"}}', b""],
+    ids=["text", "empty", "crash", "none"],
+)
+def test_nonsense_is_answered_and_forgotten(
+    question: bytes, hosts: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks and ends, and one that never asks, change nothing."""
     controller = NetworkController(hosts, tmp_path)
+    monkeypatch.chdir(tmp_path)  # the absolute path may be longer than a socket's address
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
         try:
-            silent.connect(str(tmp_path / "network.socket"))
+            silent.connect("network.socket")
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
                 asking.settimeout(10)
-                asking.connect(str(tmp_path / "network.socket"))
+                asking.connect("network.socket")
                 if question:
                     asking.send(question)
                     assert json.loads(asking.recv(1 << 16))
@@ -125,7 +132,7 @@ def test_a_file_of_the_users_own_is_never_removed(hosts: Hosts, tmp_path: Path) 
 
 
 def test_a_folder_may_have_a_name_longer_than_a_sockets_address(hosts: Hosts, tmp_path: Path) -> None:
-    """Longer than the address of a socket may be; and what a killed one left there is in nobody's way."""
+    """The name is longer than a socket's address may be. A socket that a killed launcher left there does not matter."""
     folder = tmp_path / ("long" * 50)
     folder.mkdir()
     os.mknod(folder / "network.socket", stat.S_IFSOCK | 0o600)

@@ -1,4 +1,4 @@
-"""Late answers: when, and never after the end."""
+"""Delayed replies: when they are sent, and that none is sent after the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_effect_is_recorded_before_the_answer() -> None:
 
 
 def join_timers() -> None:
-    """Those that are canceled end at once, others in their time."""
+    """Timers that are canceled end at once, others after their seconds."""
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.join(10)

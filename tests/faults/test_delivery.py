@@ -1,4 +1,4 @@
-"""A hurt call at its callee, in this process: what executes when, and what is answered. Over RPC: test_calls.py."""
+"""A call with faults at its callee, in this process: what executes when, and the answer. Over RPC: test_calls.py."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SITE = "shop:pay"
 
 
 @pytest.fixture(autouse=True)
-def desk(tmp_path: Path) -> Iterator[CalleeState]:
+def callee(tmp_path: Path) -> Iterator[CalleeState]:
     file = Ledger(tmp_path, "b")
     CalleeState.open = CalleeState(file)
     yield CalleeState.open
@@ -30,7 +30,7 @@ def desk(tmp_path: Path) -> Iterator[CalleeState]:
 
 
 def envelope(words: str, asynchronous: bool = False, caller: str = "a", nth: int = 1) -> Envelope:
-    """Of the faults in ``words``, all at the site."""
+    """Make an envelope of the faults in ``words``, all at the site."""
     plan = Plan.parse("; ".join(f"{each} site={SITE}" for each in words.split("; ")))
     return Envelope(dict(enumerate(plan.faults)), caller, SITE, nth, asynchronous)
 
@@ -47,7 +47,7 @@ class Shop:
         return x + tip
 
     def pay_later(self, x: int) -> Any:
-        """What `then` returns, as most asynchronous functions answer: not a `torch.futures.Future`."""
+        """Return what `then` returns, as most asynchronous functions do: it is no `torch.futures.Future`."""
         return completed(self.pay(x)).then(lambda done: done.value())
 
 
@@ -209,7 +209,7 @@ def test_an_order_is_effective_even_if_the_last_call_raises(tmp_path: Path) -> N
 
 
 def test_each_fault_says_its_own_site_and_number(tmp_path: Path) -> None:
-    """A call of a helper with a method is a call of both."""
+    """A call of a helper with a method belongs to both sites."""
     faults = Plan.parse("Duplicate site=shop:help nth=3; Duplicate site=shop:pay nth=2").faults
     both = Envelope(dict(enumerate(faults)), "a", "shop:pay", 2, False, {"shop:help": 3, "shop:pay": 2})
     deliver(both, Shop().pay, (1,), {})

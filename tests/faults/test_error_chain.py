@@ -1,4 +1,4 @@
-"""What an error derives from: stated causes, answers of the program, mistakes, and errors of another role."""
+"""What an error derives from: stated causes, handled errors, and errors of another role; and what mistakes do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from faults.tracebacks.error_chain import UNREAD, Piece, from_json, paths, piece
 
 
 class Closed(Exception):
-    """The program's own."""
+    """An error of the program's own."""
 
 
 def late() -> None:
@@ -227,7 +227,7 @@ def test_an_error_says_where_it_was_raised_and_whether_by_a_statement_of_the_pro
 
 
 class Limited(queue.Queue[int]):
-    """A program's own, which raises by itself."""
+    """A program's own queue, which raises by itself."""
 
     def get(self, block: bool = True, timeout: float | None = None) -> int:
         raise queue.Empty
@@ -299,7 +299,7 @@ def test_a_group_is_read_where_another_error_derives_from_it() -> None:
     ]
     shown = paths(
         pieces_in("".join(traceback.format_exception(caught.value)))
-    )  # Python shows 15, and that there are more
+    )  # Python shows 15, and says that there are more
     assert [UNREAD in path for path in shown] == [False] * 15 + [True]
 
 

@@ -1,4 +1,4 @@
-"""Where errors come from: each row of the table on errors that it excuses, and on others."""
+"""Where errors come from: each row of the table with errors that it excuses, and others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REFUSED = "[Errno 111] Connection refused"
 
 
 def socketed(kind: str, place: str, *, raised: bool = False, waited: bool | None = None) -> Piece:
-    """An error of Python's own or of the program, which says as little as those do."""
+    """An error of Python or of the program, whose text says equally little."""
     parents = ("ConnectionError", "OSError", "Exception") if kind.startswith("Connection") else ("Exception",)
     text = REFUSED if kind.startswith("Connection") else "timed out after 0.5 seconds"
     return Piece((kind, *parents), text, place, raised=raised, waited=waited)
@@ -78,7 +78,7 @@ def comes(
         (LATE, True),
         (EMPTY, True),
         (POLLED, False),
-        (error("Full"), None),  # nobody says whether it was waited for
+        (error("Full"), None),  # the frames do not tell whether it ended a wait
         (SILENT, True),
         (error("TimeoutError", "too slow"), True),
         (error("Late", "the answer timed out"), None),
@@ -116,7 +116,7 @@ def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, 
         (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038", waited=True), True, True),
         (socketed("TimeoutExpired", f"{LIB}/subprocess.py:2038"), None, None),
         (socketed("TimeoutError", f"{LIB}/socket.py:836"), None, None),
-        (socketed("TimeoutError", "/home/me/shop.py:7"), None, None),  # a socket's, in a line of its own
+        (socketed("TimeoutError", "/home/me/shop.py:7"), None, None),  # a socket's error, in a line of its own
         (socketed("ConnectionResetError", f"{LIB}/multiprocessing/connection.py:384"), False, True),
         (socketed("ConnectionRefusedError", f"{LIB}/socket.py:836"), False, None),
         (socketed("ConnectionRefusedError", "/home/me/shop.py:7", raised=True), False, None),
@@ -124,7 +124,7 @@ def test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused(plan: str, 
     ids=lambda value: f"{value.name}@{value.place}" if isinstance(value, Piece) else str(value),
 )
 def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bool | None, lost: bool | None) -> None:
-    """A program that has made up for the fault may find a wrong port, or a slow command, of its own."""
+    """A program that recovered from the fault may find a wrong port, or a slow command, of its own."""
     assert (comes(DELAY, piece), comes(DROP, piece)) == (late, lost)
     assert comes(DROP, CLOSED, piece, GONE) is True
 
@@ -132,7 +132,7 @@ def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bo
 def test_an_out_of_turn_error_comes_from_the_plan() -> None:
     out = error("OutOfTurn", "Order: nothing from c within 5.0 s, wanted before a", "RuntimeError")
     assert comes(ORDER, out) is True
-    assert comes(ORDER, out, events=NOTHING) is True  # before the order is complete, and so has fired
+    assert comes(ORDER, out, events=NOTHING) is True  # before the order is complete, which is when it fires
     assert comes(ORDER, LATE, events=NOTHING) is False
     assert comes(DELAY, error("OutOfTurn", "no")) is False
 
@@ -243,8 +243,8 @@ def test_a_planned_error_is_excused_by_type_and_text() -> None:
         ((CLOSED, error("FaultError", "injected", "RuntimeError")), True),
         ((error("AssertionError", "nothing was injected"),), False),
         ((error("FaultError", "never injected", "RuntimeError"),), None),
-        ((error("RuntimeError", "nothing was injected"),), None),  # or it tells of it, without saying so
-        ((LATE,), None),  # or it waits for who has caught the plan's error
+        ((error("RuntimeError", "nothing was injected"),), None),  # or it reports the failed call in its own words
+        ((LATE,), None),  # or it waits for the role that caught the plan's error
         ((SILENT,), None),
         ((GONE,), None),
         ((error("RuntimeError", "2 batches timed out, 7 rows are wrong"),), None),
@@ -261,7 +261,7 @@ def test_after_an_error_of_the_plan_others_are_its_own_or_unknown(
 
 
 def test_a_text_that_is_empty_or_a_letter_is_no_quotation() -> None:
-    """The plan may name any: an error of this type that says something else does not come from it."""
+    """The plan may raise any type. An error of this type with another text does not come from the plan."""
     for text, other in (("", "7 rows are wrong"), ("x", "max() of nothing")):
         plan = f"Raise {CALL} side=request error=ValueError text='{text}'"
         assert comes(plan, error("ValueError", text)) is True
@@ -318,7 +318,7 @@ class TestMessages:
         assert comes(LOST_MESSAGE, self.REFUSED, events=(seen,)) is True
         assert (
             comes(LOST_MESSAGE, self.REFUSED, events=(seen,), time=1.4) is True
-        )  # it is written as its caller goes on
+        )  # the error is written when its caller goes on
         assert comes(LOST_MESSAGE, SIZE, events=(seen,)) is False
 
     def test_without_evidence_of_the_fault_an_error_is_unknown(self) -> None:

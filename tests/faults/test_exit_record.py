@@ -1,4 +1,4 @@
-"""What a process leaves about its end: its real status, and who asked it to end."""
+"""What a process records about its end: its real status, and which process asked it to end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from faults.script import exit_record, own_signals, uncaught
 from faults.script.autostart import VARIABLE
 from faults.verdict.failures import COMMAND
 
-ROOT = Path(__file__).parents[2]  # before an installed package
+ROOT = Path(__file__).parents[2]  # placed before an installed package
 STARTUP = ROOT / "faults" / "startup"
 
 
@@ -64,7 +64,7 @@ def _leave(status: object) -> NoReturn:
 
 
 class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
-    """`raise SystemExit` shows it to whoever handles that."""
+    """`raise SystemExit` shows the status to a program's own handler."""
 
     @pytest.fixture(autouse=True)
     def _afresh(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
 
     @pytest.mark.parametrize("leave", [exit_record._exit, exit_record._exit_now])
     def test_status_0_is_told_with_whether_the_error_is_handled(self, leave: Callable[..., NoReturn]) -> None:
-        """An interrupt, by which somebody stops a server, is no mistake of the program."""
+        """An interrupt, by which a user stops a server, is no mistake of the program."""
 
         def end(error: type[BaseException]) -> None:
             try:
@@ -117,13 +117,13 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
         try:
             int("no data")
         except ValueError:
-            exit_record._forget()  # as in a child that is forked here
+            exit_record._forget()  # as in a child that was forked here
             with pytest.raises(SystemExit):
                 leave(_leave, 3)
         assert "causes" not in exit_record._last
 
     def test_a_status_of_a_thread_is_not_told(self) -> None:
-        """It ends that thread alone."""
+        """`sys.exit` in a thread ends only that thread."""
 
         def end() -> None:
             try:
@@ -157,7 +157,7 @@ class TestAStatusIsToldWithTheErrorThatWasBeingHandled:
 
     @pytest.mark.parametrize(("code", "handled"), [("the sum is wrong", False), (0, None)])
     def test_a_status_that_a_finally_block_replaces_is_told(self, code: object, handled: bool | None) -> None:
-        """``sys.exit("...")``, and then ``os._exit(0)`` in a `finally` block."""
+        """``sys.exit("...")`` is followed by ``os._exit(0)`` in a `finally` block."""
 
         def end() -> None:
             try:
@@ -181,7 +181,7 @@ def test_os_exit_ends_the_process_even_if_recording_fails(monkeypatch: pytest.Mo
 
 
 def test_os_exit_is_seen_even_if_a_program_stored_it_before_it_imports_torch(tmp_path: Path) -> None:
-    """As in ``atexit.register(os._exit, 0)``, which is executed after what was registered later."""
+    """``atexit.register(os._exit, 0)`` does so, and runs after handlers that were registered later."""
     text = (
         "import os; kept = os._exit; from faults.script.exit_hooks import doors; "
         "doors['_exit'] = lambda status: print('ends', status, flush=True); kept(3); kept(status=0)"
@@ -192,7 +192,7 @@ def test_os_exit_is_seen_even_if_a_program_stored_it_before_it_imports_torch(tmp
 
 
 def test_a_role_ends_when_its_process_becomes_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not by the folders of PATH in which that program is not."""
+    """It does not end at each folder of PATH that lacks the program."""
     monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     monkeypatch.setattr(exit_record, "_before", [])
     found: list[tuple[object, ...]] = []
@@ -205,7 +205,7 @@ def test_a_role_ends_when_its_process_becomes_another_program(tmp_path: Path, mo
 def test_a_role_that_cannot_become_another_program_has_not_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`os.execve` may be called with names."""
+    """`os.execve` may be called with keyword arguments."""
 
     def execute(path: object, argv: list[str], env: dict[str, str]) -> NoReturn:
         raise OSError(f"no program: {path} {argv} {env}")
@@ -219,13 +219,13 @@ def test_a_role_that_cannot_become_another_program_has_not_ended(
 
 
 def test_a_process_whose_name_is_no_text_can_be_ended(tmp_path: Path) -> None:
-    """The kernel cuts names off at 15 bytes, within a character."""
+    """The kernel cuts names off at 15 bytes, perhaps within a character."""
     name = os.fsencode(tmp_path) + b"/\xff"
     Path(os.fsdecode(name)).symlink_to("/bin/sleep")
     child = subprocess.Popen([name, "100"])
     try:
         due = time.monotonic() + 20
-        while b"\xff" not in Path(f"/proc/{child.pid}/stat").read_bytes():  # once it has begun
+        while b"\xff" not in Path(f"/proc/{child.pid}/stat").read_bytes():  # after the process has started
             assert time.monotonic() < due
         assert is_running(child.pid)
         assert own_signals._ends(child.pid, signal.SIGUSR1)
@@ -235,7 +235,7 @@ def test_a_process_whose_name_is_no_text_can_be_ended(tmp_path: Path) -> None:
 
 
 def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_path: Path) -> None:
-    """As when multiprocessing terminates what it has not waited for."""
+    """multiprocessing does so when it terminates a process that it has not waited for."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.close()
@@ -258,7 +258,7 @@ def test_a_process_that_has_ended_already_was_not_ended_by_a_later_signal(tmp_pa
         ("os.killpg(child.pid, 9)", True),
         ("os.kill(-child.pid, 15)", True),
         ("child.send_signal(10)", True),  # SIGUSR1
-        ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and a shell's
+        ("child.send_signal(18); os.system(f'kill -9 {child.pid}')", False),  # SIGCONT, and one sent by a shell
     ],
 )
 def test_a_launcher_that_never_imports_torch_records_the_processes_it_ends(
@@ -288,7 +288,7 @@ def test_a_launcher_that_never_imports_torch_records_the_processes_it_ends(
     ],
 )
 def test_a_signal_that_its_receiver_handles_is_not_what_ends_it(told: str, asked: bool, tmp_path: Path) -> None:
-    """As of a server that reads its settings again by a signal, and crashes later. `nohup` would ignore SIGHUP here."""
+    """A server may read its settings again at a signal, and crash later. `nohup` would ignore SIGHUP here."""
     text = f"import signal, sys\n{told}\nprint(flush=True)\nsys.stdin.read()"
     with subprocess.Popen([sys.executable, "-S", "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -305,7 +305,7 @@ def test_kill_with_minus_one_reaches_all_and_with_0_the_own_group() -> None:
 
 
 def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(tmp_path: Path) -> None:
-    """Whoever waits for a call may end the process before torch runs the call's callbacks."""
+    """A thread that waits for a call may end the process before torch runs the call's callbacks."""
     calls = Calls(Plan(), "till", Ledger(tmp_path, "till"), Announcer("till"))
     ended: Future[int] = Future()
     ended.set_result(1)
@@ -320,7 +320,7 @@ def test_calls_that_have_ended_are_written_down_once_though_no_callback_has_run(
 def test_a_status_that_is_no_plain_number_is_written_as_one(
     status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of `sys.exit(not done)`: else the line would count as torn."""
+    """An example is `sys.exit(not done)`. Otherwise the line would count as torn."""
     monkeypatch.setattr(exit_record, "_last", {})
     monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))
     exit_record._note(status)
@@ -331,7 +331,7 @@ def test_a_status_that_is_no_plain_number_is_written_as_one(
 
 @pytest.mark.parametrize("timeout", [5, numpy.float32(5), None, "soon"], ids=repr)
 def test_a_shutdown_is_told_whatever_its_timeout_is(timeout: Any, tmp_path: Path) -> None:
-    """What torch thinks of that is torch's affair."""
+    """torch itself refuses impossible values."""
     hook._leave(Announcer("till"), Ledger(tmp_path, "till"), timeout=timeout)
     told = read(tmp_path)
     assert [event.details["timeout"] for event in told.of("shutdown")] == [5.0 if timeout in (5,) else 0.0]
@@ -339,14 +339,14 @@ def test_a_shutdown_is_told_whatever_its_timeout_is(timeout: Any, tmp_path: Path
 
 
 class Rank(multiprocessing.Process):
-    """As people write them."""
+    """Signal handlers as people write them."""
 
     def run(self) -> None:
         raise ValueError("no data")
 
 
 def test_a_process_whose_class_has_a_run_of_its_own_tells_what_ended_it(tmp_path: Path) -> None:
-    """multiprocessing swallows the error, which has been written down by then."""
+    """multiprocessing swallows the error, but it has been recorded before."""
 
     def bootstrap(rank: Rank) -> int:
         with pytest.raises(ValueError, match="no data"):
@@ -359,7 +359,7 @@ def test_a_process_whose_class_has_a_run_of_its_own_tells_what_ended_it(tmp_path
 
 
 def _raised(*, caught: bool) -> ValueError:
-    """As C keeps one that has left all frames of its thread; or one that somebody has caught."""
+    """C keeps an error that has left all frames of its thread; a program may keep one that it caught."""
     frame = sys._getframe()
     while frame.f_back is not None and not caught:
         frame = frame.f_back
@@ -370,7 +370,7 @@ def _raised(*, caught: bool) -> ValueError:
 def test_an_uncaught_error_is_told_whatever_hook_the_program_has(
     caught: bool, inherited: bool, told: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once, when the process ends; not by a child that is forked meanwhile."""
+    """It is recorded once, when the process ends, and not by a child that is forked meanwhile."""
     error = _raised(caught=caught)
     monkeypatch.setattr(sys, "last_value", error, raising=False)
     monkeypatch.setattr(sys, "last_exc", error, raising=False)
@@ -392,7 +392,7 @@ def test_an_error_that_cannot_say_what_it_is_is_told(tmp_path: Path) -> None:
 
 
 def test_nothing_is_told_again_while_nobody_has_another_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error that a program has handled may be kept there too."""
+    """A program may keep an error there, too, that it has handled."""
     monkeypatch.setattr(sys, "last_value", _raised(caught=False), raising=False)
     monkeypatch.setattr(sys, "last_exc", sys.last_value, raising=False)
     monkeypatch.setattr(uncaught, "_told", set())
@@ -402,7 +402,7 @@ def test_nothing_is_told_again_while_nobody_has_another_hook(tmp_path: Path, mon
 
 
 def test_an_interrupt_is_told_unless_somebody_has_sent_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a role; the command's end is seen by who has started it."""
+    """This holds for a role. The launcher sees the command's end itself."""
     uncaught._write(tmp_path, KeyboardInterrupt())
     assert read(tmp_path).events == ()
     monkeypatch.setattr(CalleeState, "open", CalleeState(Ledger(tmp_path, "till")))

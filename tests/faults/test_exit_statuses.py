@@ -1,7 +1,5 @@
-"""Each verdict gives its exit status, by each command that can come to it; a run without faults says that it is one.
-
-docs/faults.md promises them, and who runs these commands in CI relies on nothing else.
-"""
+"""Each verdict gives its exit status, by each command that can have this verdict; a run without faults says so.
+docs/faults.md promises the statuses, and CI relies on nothing else."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ DROP = "Drop site=shop:pay role=till nth=1 side=reply"
 
 @pytest.fixture(autouse=True)
 def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that fail are kept there."""
+    """Runs that fail are kept in this folder."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
 
 
@@ -57,7 +55,7 @@ CALL: Mapping[str, Any] = {"caller": "till", "site": "shop:pay", "nth": 1}
 
 
 def lines(role: str, fired: bool) -> Iterator[dict[str, Any]]:
-    """The ledger of a role that ends well, and of its part in a lost reply."""
+    """The ledger of a role that ends well, with its part in a lost reply."""
     yield {"event": "start", "time": 100.0, "wall": 100.0, "boot": "same", "pid": 1}
     yield {"event": "up", "time": 100.5}
     if role == "shop" and fired:
@@ -134,7 +132,7 @@ def test_several_faults_are_counted(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("roles", [["shop", "till"], []], ids=["launched", "command"])
 def test_a_run_without_rpc_is_unknown(roles: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of launched roles whose ledgers are not there, and of a command whose processes wrote none."""
+    """Launched roles have no ledgers, and a command's processes wrote none."""
     ends = dict.fromkeys(roles or ["+command"], RETURNED["shop"])
     place = folder(tmp_path / "run", "seed=0", ends)
     for ledger in place.glob("*.jsonl"):
@@ -145,7 +143,7 @@ def test_a_run_without_rpc_is_unknown(roles: list[str], tmp_path: Path, capsys: 
 
 
 def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its ledger was begun, and `init_rpc` failed, which the program caught."""
+    """Its ledger was begun, but `init_rpc` failed, and the program caught that error."""
     place = folder(tmp_path / "run", "seed=0", {"+command": RETURNED["shop"]})
     (place / "+command.jsonl").unlink()
     (place / "till.jsonl").write_text(json.dumps(next(lines("till", False))) + "\n")
@@ -153,7 +151,7 @@ def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pyte
     assert "no RPC seen" in capsys.readouterr().out
 
 
-# run: worlds, under plans that come to each verdict.
+# run: worlds, under plans that lead to each verdict.
 
 PAY = f"site={plays.PAY} role=till"
 RAISE = f"Raise {PAY} nth=2 side=request error=ValueError text=gone"
@@ -190,7 +188,7 @@ def test_a_run_that_hangs_gives_1(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
-    """A twin that computes something else."""
+    """A twin that computes something else than the run."""
     trace = _right(case, replay)
     trace.tensors["0000/randn/caller"][1, 2] += 1
     return trace
@@ -200,7 +198,7 @@ _right = rpc_basics.train_locally
 
 
 def test_a_healthy_run_of_a_tutorial_gives_0(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its calls are recorded, so that it is seen that there were some."""
+    """Calls are recorded, so the verdict shows that there were some."""
     assert main(["run", "rpc_basics", "--healthy"]) == 0
     out = capsys.readouterr().out
     assert headline(out).endswith(" s healthy: no faults planned")
@@ -217,7 +215,7 @@ def test_a_run_of_a_wrong_tutorial_gives_1(monkeypatch: pytest.MonkeyPatch, caps
 def test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The run that was not healthy is kept, to be looked at."""
+    """The run that was not healthy is kept for the user."""
     monkeypatch.setattr(rpc_basics, "train_locally", wrong)
     for command, within in (("list", ""), ("sweep", "healthy")):
         assert main([command, "rpc_basics"]) == 2
@@ -230,7 +228,7 @@ def test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept(
 
 
 def interrupting(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
-    """Ctrl-C while the twin computes."""
+    """Ctrl-C comes while the twin computes."""
     signal.raise_signal(signal.SIGINT)
     return _right(case, replay)
 
@@ -251,7 +249,7 @@ def test_an_interrupt_is_130_and_nothing_is_stored(
     assert list(tmp_path.iterdir()) == []
 
 
-# run --script: commands that need no RPC to come to their verdict, and some that have it.
+# run --script: commands that reach their verdict without RPC, and some with RPC.
 
 
 @pytest.mark.parametrize(
@@ -287,7 +285,7 @@ def test_a_run_of_a_script_gives_the_status_of_its_verdict(
 def test_a_program_that_the_plan_cannot_reach_is_unknown(
     flag: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Python that looks at no site; or at no PYTHONPATH, where nothing is installed that it finds by itself."""
+    """Python ignores site packages; or it ignores PYTHONPATH, and the package is not installed for it."""
     installed = any(Path(place, "faults.pth").exists() for place in site.getsitepackages())
     text = "import sys; print('torch_rpc_reference_startup' in sys.modules)"
     assert main(["run", "--healthy", "--script", sys.executable, flag, "-c", text]) == 2
@@ -307,7 +305,7 @@ def test_words_after_two_dashes_belong_to_the_program(
 
 
 def test_other_words_after_the_script_belong_to_the_program(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Also such as begin as ours do, and its own `--help`."""
+    """This includes words that begin as options of `faults` do, and the program's own `--help`."""
     (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
     theirs = ["--help", "--planner", "x", "--dirs=y", "plan", "--", "-h", "--seed=--plan"]
     assert main(["run", "--healthy", f"--script={tmp_path / 'my.py'}", *theirs]) == 2
@@ -338,7 +336,7 @@ def test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict(
     assert verdict(out := capfd.readouterr().out) == wanted, out
 
 
-# sweep; of wrong and needless errors: test_sweep.py.
+# sweep. test_sweep.py has wrong and needless errors.
 
 
 @pytest.mark.parametrize(
@@ -363,7 +361,7 @@ def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(
 def test_a_sweep_of_a_wrong_tutorial_gives_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From its second run on, since of one that is not healthy nothing is swept."""
+    """The second run is wrong: without a healthy first one nothing is swept."""
     twins = [_right]
 
     def spoilt(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
@@ -376,7 +374,7 @@ def test_a_sweep_of_a_wrong_tutorial_gives_1(
 
 @pytest.mark.usefixtures("forkserver")
 def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C in the second run after the healthy one."""
+    """Ctrl-C comes in the second run after the healthy one."""
     seen: list[object] = []
 
     def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
@@ -394,11 +392,11 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
     assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]
 
 
-# The programs themselves give what `main` returns.
+# The programs themselves give the status that `main` returns.
 
 
 class NotHandled(BaseException):
-    """The program has left a signal to what would have ended this process."""
+    """The program has left a signal to the default action, which would have ended this process."""
 
 
 @pytest.fixture
@@ -413,8 +411,8 @@ def _signals() -> Iterator[None]:
 
 
 def started(package: str, arguments: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> object:
-    """The exit status of ``python -m package``, in this process. By its file: the modules of an installed package are
-    loaded by pytest, and `runpy` cannot ask pytest for their code."""
+    """Return the exit status of ``python -m package``, in this process. The package is run by its file, because pytest
+    loads the modules of an installed package, and `runpy` cannot ask pytest for their code."""
     monkeypatch.setattr("sys.argv", [package, *arguments])
     with pytest.raises(SystemExit) as left:
         runpy.run_path(str(Path(__file__).parents[2] / package / "__main__.py"), run_name="__main__")
@@ -448,7 +446,7 @@ def test_python_m_faults_gives_the_status_of_its_command(
 def test_an_interrupted_command_ends_with_130_and_leaves_no_process(
     command: Sequence[str], by: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a terminal sends for Ctrl-C, what a time limit does, and a terminal that is closed."""
+    """The signals are those of Ctrl-C, of a time limit, and of a terminal that is closed."""
 
     def signalled(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
         signal.raise_signal(by)
@@ -464,7 +462,7 @@ def test_an_interrupted_command_ends_with_130_and_leaves_no_process(
 def test_a_verdict_that_cannot_be_printed_is_no_pass(
     package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A full disk, or a reader that has gone."""
+    """The disk is full, or the reader has ended."""
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr("sys.stdout", full)
         assert started(package, ["--help"], monkeypatch) != 0

@@ -41,7 +41,7 @@ def test_the_tables_agree_with_the_fault() -> None:
 
 @pytest.mark.parametrize("table", [shapes_table, fields_table], ids=lambda each: each.__name__)
 def test_the_manual_shows_the_tables(table: Callable[[], str]) -> None:
-    """Paste what `python -m tests.project.fault_tables` prints."""
+    """Paste the output of `python -m tests.project.fault_tables`."""
     assert table() in manual()
 
 

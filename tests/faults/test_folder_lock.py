@@ -1,4 +1,4 @@
-"""A folder that a run goes on in: no other run takes its plan, its ledgers or its roles."""
+"""A folder with a run: no other run takes its plan, its ledgers or its roles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.roles_plain import name
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
 BUSY = "a run is going on in .*: wanted a folder of its own for each run"
-# A process of a script that asks for its own run's folder: status 3 if it is refused.
+# A process of a script that asks for its own run's folder: status 3 if that is refused.
 OTHER = """
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_no_run_begins_where_one_goes_on(tmp_path: Path) -> None:
 
 
 def test_no_run_begins_where_a_process_writes_a_ledger(tmp_path: Path) -> None:
-    """As those of a program do that finds its plan by FAULTS_RUN: nobody waits for them."""
+    """The processes of a program that finds its plan by FAULTS_RUN do so: no launcher waits for them."""
     prepared(PLAN, tmp_path)
     ledger = Ledger(tmp_path, "till")
     before = files(tmp_path)

@@ -1,4 +1,4 @@
-"""Errors of a program that names no cause: given up for a hurt call, or a mistake that it has found by itself."""
+"""Errors of a program that name no cause: it gave up a failed call, or it found a mistake by itself."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def verdict(*events: Event, error: Piece = GAVE_UP, role: str = "a") -> str:
 
 def test_an_error_of_a_role_whose_last_call_was_lost_is_unknown() -> None:
     assert verdict(*LOST) == "unknown"
-    assert verdict(*LOST, *call("a", 1, 4.0, 4.1, site=GATHER)) == "unknown"  # torch's own
-    assert verdict(*LOST, *call("a", 2, 4.0, 5.0)) == "wrong"  # it has made up for it
-    assert verdict(*call("a", 2, 0.6, 0.9), *LOST, *call("a", 3, 2.0, 2.5)) == "unknown"  # which ends last
+    assert verdict(*LOST, *call("a", 1, 4.0, 4.1, site=GATHER)) == "unknown"  # a call of torch's own
+    assert verdict(*LOST, *call("a", 2, 4.0, 5.0)) == "wrong"  # the program recovered from it
+    assert verdict(*call("a", 2, 0.6, 0.9), *LOST, *call("a", 3, 2.0, 2.5)) == "unknown"  # this call ends last
     assert verdict(*LOST, *call("a", 2, 4.0, 5.0, SOLD)) == "wrong"
     other = [replace(event, process=7) for event in call("a", 2, 4.0, 5.0)]
-    assert verdict(*LOST, *other) == "unknown"  # of another process
+    assert verdict(*LOST, *other) == "unknown"  # a call of another process
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,13 @@ def test_a_mistake_is_wrong_whatever_was_lost(error: Piece, unknown: bool) -> No
 
 
 def test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown() -> None:
-    """What it was handling does not travel, if it says `from None`."""
+    """With `from None`, the error that it was handling does not travel."""
     asked = call("a", 1, 1.0, 5.0, REFUSED, site="shop:ask")
     inner = call("b", 1, 1.1, 3.1, LATE, to="c")
     assert verdict(*asked, *inner, error=REFUSED) == "unknown"
-    assert verdict(*asked, *call("b", 1, 0.1, 0.9, LATE, to="c"), error=REFUSED) == "wrong"  # in an earlier call
+    assert (
+        verdict(*asked, *call("b", 1, 0.1, 0.9, LATE, to="c"), error=REFUSED) == "wrong"
+    )  # it failed in an earlier call
     assert verdict(*asked, error=REFUSED) == "wrong"
     itself = call("a", 2, 1.1, 3.1, LATE, to="c")
     assert verdict(*call("a", 1, 1.0, 5.0, REFUSED, site="shop:ask", to="a"), *itself, error=REFUSED) == "unknown"
@@ -85,7 +87,7 @@ def test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown() -> None:
 
 
 def test_a_launcher_may_speak_of_a_role_that_returned_after_its_last_call_was_lost() -> None:
-    """As one whose worker sends its traceback home, and leaves."""
+    """For example, a worker sends its traceback to the launcher, and leaves."""
     assert verdict(*LOST, role="+command") == "unknown"
     assert verdict(*LOST, role="+command", error=SOLD) == "wrong"
     assert verdict(*LOST, *call("a", 2, 4.0, 5.0), role="+command") == "wrong"

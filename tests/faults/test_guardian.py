@@ -1,4 +1,4 @@
-"""The guardian alone: a process that it stops goes on, whatever ends first."""
+"""The guardian alone: the process that it stops always goes on, whichever process ends first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.processes import left_after
 
 @contextmanager
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that lives for as long as the test."""
+    """Start a process that lives as long as the test."""
     process = subprocess.Popen(["sleep", "1000"])
     try:
         yield process
@@ -64,7 +64,7 @@ class Watched:
         self.process.stdin.write(b"!")
 
     def events(self) -> list[dict[str, Any]]:
-        """What it has written by its end."""
+        """Wait for its end, and return what it has written."""
         assert self.said() == ""  # the end of its output
         assert self.process.wait(10) == 0
         return [json.loads(line) for line in self.ledger.read_text().splitlines()]
@@ -151,7 +151,7 @@ def test_the_guardian_ends_if_it_is_cancelled_before_its_order(tmp_path: Path, w
 
 
 def test_without_the_guardian_the_process_stays_stopped(tmp_path: Path) -> None:
-    """The control: it is the guardian, nothing else, that continues."""
+    """The control: only the guardian continues the process."""
     with sleeper() as target, watching(target.pid, os.getpid(), tmp_path, 0.2) as watched:
         stop(watched, target.pid)
         watched.process.kill()

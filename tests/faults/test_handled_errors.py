@@ -1,4 +1,4 @@
-"""Whether an error is handled, or passes: what `sys.exc_info` shows looks the same."""
+"""Whether an error is handled, or a `finally` block runs: `sys.exc_info` shows both alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ found: list[bool | None] = []
 
 
 def look() -> None:
-    """What a program's own function sees that ends the process."""
+    """What a program's own function sees if it ends the process."""
     error = sys.exc_info()[1]
     assert error is not None
     found.append(is_handled(error))
@@ -140,7 +140,7 @@ def test_without_a_source_handling_is_unknown() -> None:
     assert is_handled(ValueError("never raised")) is None
 
 
-# What tells at its end whether the last SystemExit was caught; and a program, in which somebody ends the process.
+# The code that tells at the end whether the last SystemExit was caught, and a program in which a handler exits.
 _TELLS = """
 import asyncio, atexit, sys
 from contextlib import ExitStack, suppress

@@ -1,4 +1,4 @@
-"""The one door: what it replaces, when, and that it puts everything back. torch 2.13.0."""
+"""The hook: what it replaces, when, and that it puts everything back. torch 2.13.0."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _undone() -> Iterator[None]:
 
 
 def everything() -> dict[str, int]:
-    """The identity of all that torch's RPC modules hold."""
+    """Return the identity of everything that torch's RPC modules hold."""
     modules = [name for name in sys.modules if name.startswith("torch.distributed.rpc")]
     return {f"{name}.{key}": id(value) for name in modules for key, value in vars(sys.modules[name]).items()}
 
@@ -115,7 +115,7 @@ def test_an_unreadable_plan_is_refused(tmp_path: Path, text: str | None, message
 
 
 def run(folder: Path, play: Any, plan: Plan = PLAN, **more: Any) -> ledger.Timeline:
-    """The ledger of a world in which ``a`` plays and ``b`` is there to be called."""
+    """Return the ledger of a world in which ``a`` executes the function, and ``b`` only answers calls."""
     roles = {"a": play, "b": shop.nothing}
     with scope(plan, folder, list(roles), **more) as arguments, launch(roles, deadline=100, **arguments) as world:
         assert {type(each) for each in world.wait().values()} == {Returned}, world.log("a")
@@ -144,14 +144,14 @@ def test_a_healthy_role_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unreleased_autograd_context_is_recorded_on_every_role(tmp_path: Path) -> None:
-    """Here and on everybody it has been to."""
+    """It is recorded here and on every role that it has reached."""
     leaked = {"num_autograd_contexts": 1}
     assert left(run(tmp_path, shop.leak_a_context)) == {"a": leaked, "b": leaked}
 
 
 @pytest.mark.parametrize("play", [shop.keep_a_reference, shop.keep_a_cycle])
 def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Path, play: Any) -> None:
-    """So nothing is left, and `left` cannot tell: a graceful shutdown takes RRefs from whoever still holds one."""
+    """So nothing is left, and `left` cannot tell: a graceful shutdown deletes RRefs that a program still holds."""
     assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
 
 
@@ -166,7 +166,8 @@ def test_moments_come_in_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_users_own_script_may_have_two_worlds_in_one_process(tmp_path: Path) -> None:
-    """Names taken before the hook are hurt as well; each world counts anew; a reply due after the end is lost."""
+    """Names that were imported before the hook are replaced, too; each world counts anew; a reply due after the end is
+    lost."""
     site = "__main__:pay"
     plan = Plan.parse(
         f"Raise site={site} nth=1 side=request error=ValueError; Delay site={site} nth=3 side=reply seconds=0.8"

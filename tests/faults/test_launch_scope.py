@@ -1,4 +1,4 @@
-"""A plan's folder, and what a world is given for it."""
+"""The folder of a plan, and the arguments of its world."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_name_that_is_no_role_is_refused(text: str) -> None:
 
 
 def test_roles_that_the_plan_stops_are_waited_for(tmp_path: Path) -> None:
-    """For as long as its pauses last, before they are taken for stuck."""
+    """The launcher waits as long as the pauses last before it takes roles for stuck."""
     with scope(Plan.parse("Pause role=a at=up@a seconds=25"), tmp_path) as arguments:
         assert arguments["grace"] == SECONDS + 25
 

@@ -1,4 +1,4 @@
-"""Ledgers: what was written stays, whoever dies, and several become one timeline."""
+"""Ledgers: written lines survive a kill, and several ledgers become one timeline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(boot: str, time: float, wall: float) -> dict[str, Any]:
 
 
 def killed_writer(folder: Path, how: str) -> list[int]:
-    """The numbers of the lines of a writer that was killed after it had said that so many are written."""
+    """Return the numbers of the lines of a writer that was killed after it had reported so many lines."""
     command = [sys.executable, "-m", "tests.support.ledger_writer", str(folder), how]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         try:
@@ -85,7 +85,8 @@ def test_a_closed_ledger_takes_no_more(tmp_path: Path) -> None:
 
 
 def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
-    """As a daemon does, by `os.closerange`: what it opens then has the ledger's number, and none of its lines."""
+    """A daemon does so, by `os.closerange`. A file that it opens then has the ledger's number, but gets none of its
+    lines."""
     ledger = Ledger(tmp_path, "a")
     number = ledger._file
     assert number is not None
@@ -109,7 +110,7 @@ def test_a_killed_writer_loses_no_whole_line(tmp_path: Path) -> None:
 
 
 def test_a_line_is_there_as_soon_as_it_is_written(tmp_path: Path) -> None:
-    """Also the last one, behind which nothing comes."""
+    """This holds for the last line, too, after which nothing is written."""
     ledger = Ledger(tmp_path, "ps")
     for number in range(3):
         ledger.write("up", number=number)
@@ -128,7 +129,7 @@ def test_a_line_of_a_writer_killed_within_it_is_torn(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_buffers_would_lose_lines(tmp_path: Path) -> None:
-    """The planted bug that the test above catches."""
+    """This planted bug is caught by the test above."""
     assert len(killed_writer(tmp_path, "buffered")) < ACKNOWLEDGED
 
 
@@ -144,7 +145,7 @@ def test_a_line_torn_anywhere_is_counted_and_spoils_no_other(tmp_path: Path) -> 
         timeline = read(tmp_path)
         assert timeline.torn == {"ps": 1}
         assert [event.event for event in timeline.events] == ["start", "fired"]
-    for length in (len(whole), len(content) - 1, len(content)):  # without the end of the line it is whole too
+    for length in (len(whole), len(content) - 1, len(content)):  # without its line end the last line is whole, too
         ledger.path.write_bytes(content[:length])
         assert read(tmp_path).torn == {}
 
@@ -218,7 +219,7 @@ def test_a_ledger_can_be_closed_while_threads_write(tmp_path: Path) -> None:
 
 
 def test_roles_of_one_machine_share_its_clock(tmp_path: Path) -> None:
-    """Whatever the wall clock says, which may be set while they run."""
+    """The wall clock, which may be set while they run, does not matter."""
     put(tmp_path, "a", start("boot", 100.0, 5000.0), {"event": "x", "time": 103.0})
     put(tmp_path, "b", start("boot", 101.0, 9000.0), {"event": "y", "time": 102.0})
     found = [(event.role, event.event, event.time) for event in read(tmp_path).events]
@@ -306,7 +307,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_each_line_says_which_process_has_written_it(tmp_path: Path) -> None:
-    """A forked child has its parent's ledger; two processes may play one role at once, on two machines."""
+    """A forked child has its parent's ledger; two processes may play one role at the same time, on two machines."""
     ledger = Ledger(tmp_path, "ps")
     child = os.fork()
     if child == 0:

@@ -26,9 +26,9 @@ from tests.support.roles_processes import planned
 
 pytestmark = pytest.mark.long
 
-# What a message is late by. A healthy play needs less, also on a busy machine.
+# The delay of a message (seconds). A healthy call needs less, even on a busy machine.
 LATE = 0.5
-# RPC repeats what it sends for itself after a second.
+# RPC repeats its own messages after a second.
 RETRY = 0.9
 
 LOST_TEXTS = (
@@ -45,12 +45,12 @@ NOT_MADE = (
 def world(folder: Path, text: str = "seed=0") -> Iterator[World]:
     with launch(["a", "b", "c"], before=planned(folder, text), deadline=30) as started:
         for role in "abc":
-            started.call(role, plays.counted)  # imports the plays: a TorchScript function must be known at the callee
+            started.call(role, plays.counted)  # the import makes a TorchScript function known there
         yield started
 
 
 def seen(folder: Path, play: Callable[[], dict[str, Any]], text: str = "seed=0") -> tuple[dict[str, Any], int]:
-    """What ``a`` saw, how often ``b`` has executed `count`, and that all shut down well."""
+    """Return what ``a`` saw, and how often ``b`` has executed `count`, after an orderly shutdown of all."""
     with world(folder, text) as started:
         what = started.call("a", play), started.call("b", plays.counted)
         assert set(started.wait().values()) == {Returned(None)}
@@ -61,7 +61,7 @@ def test_the_ten_types_are_all_here() -> None:
     here = {*CALLS, *REMOTES, *FETCHES, *KEPT, "RREF_FORK_REQUEST"}
     assert here == set(MESSAGES)
     assert torch.distributed.rpc.is_available()
-    assert messages.missing() is None  # here it must not be: no test of this file may be skipped
+    assert messages.missing() is None  # the agent must exist here: no test of this file may be skipped
 
 
 CALLS = {"PYTHON_CALL": (plays.python_call, [1, 2], 1), "SCRIPT_CALL": (plays.script_call, [2, 2], 0)}
@@ -79,7 +79,7 @@ def test_a_late_call_is_late_at_its_sender_each_time(tmp_path: Path, message: st
 
 
 def test_a_lost_python_call_never_executes_and_the_shutdown_of_the_leader_fails(tmp_path: Path) -> None:
-    """The same call again is the same payload, which is not lost a second time; any other is lost first."""
+    """The same call again has the same payload, which is not lost a second time. Any other payload is lost first."""
     with world(tmp_path / "lost", "Drop message=PYTHON_CALL role=a times=1") as started:
         lost = started.call("a", plays.python_call)
         assert started.call("b", plays.counted) == 1
@@ -116,7 +116,7 @@ def test_creating_an_rref_late_and_lost(tmp_path: Path, message: str) -> None:
     assert late["remote"] >= LATE
     lost, count = seen(tmp_path / "lost", play, f"Drop message={message} role=a times=1")
     assert (lost["fetch"][1], count) == (NOT_MADE, 0)
-    assert lost["remote"] + lost["fetch"][0] < LATE  # it says "timed out", but at once
+    assert lost["remote"] + lost["fetch"][0] < LATE  # the error says "timed out", but comes at once
 
 
 FETCHES = {"PYTHON_RREF_FETCH_CALL": (plays.python_fetch, 1, 1), "SCRIPT_RREF_FETCH_CALL": (plays.script_fetch, 2, 0)}
@@ -136,7 +136,7 @@ def test_fetching_a_value_late_and_lost(tmp_path: Path, message: str) -> None:
 
 
 def test_a_late_and_a_lost_request_for_a_fork(tmp_path: Path) -> None:
-    """Sent by who receives the RRef; repeated by itself after a second."""
+    """The role that receives the RRef sends the request, and repeats it after a second."""
     healthy, _ = seen(tmp_path / "healthy", plays.fork_request)
     assert healthy["pass"][1] == 1
     assert healthy["pass"][0] < LATE
@@ -150,7 +150,7 @@ def test_a_late_and_a_lost_request_for_a_fork(tmp_path: Path) -> None:
     assert other["pass"][0] < LATE
 
 
-# Play, who sends it, what is late at the sender, what shows when it has arrived.
+# The function, the sender, what is late at the sender, and what shows the arrival.
 KEPT = {
     "RREF_CHILD_ACCEPT": (plays.child_accept, "c", None, "given up"),
     "RREF_USER_DELETE": (plays.user_delete, "a", "del", "forgotten"),
@@ -160,7 +160,7 @@ KEPT = {
 
 @pytest.mark.parametrize("message", KEPT)
 def test_giving_up_what_an_owner_keeps_late_and_lost(tmp_path: Path, message: str) -> None:
-    """Nothing fails: the owner keeps it for longer."""
+    """Nothing fails: the owner only keeps the value longer."""
     play, sender, blocked, arrived = KEPT[message]
     healthy, _ = seen(tmp_path / "healthy", play)
     assert healthy.get("owned", 1) == 1
@@ -177,12 +177,12 @@ def test_a_late_call_executes_although_its_caller_has_given_up(tmp_path: Path) -
         seconds, error = started.call("a", plays.call_within, 0.1)
         assert error.startswith("RuntimeError: RPCErr:1:RPC ran for more than set timeout (100 ms)")
         assert seconds >= LATE  # the timeout does not end the wait of the sending thread
-        started.call("a", plays.python_call)  # behind it on the same pipe
+        started.call("a", plays.python_call)  # this call waits behind it on the same pipe
         assert started.call("b", plays.counted) == 3
 
 
 def test_calls_with_gradients_pass_the_agent(tmp_path: Path) -> None:
-    """Calls with gradients within a context of distributed autograd; a call to oneself does not."""
+    """Calls with gradients within a context of distributed autograd pass it; a call to oneself does not."""
     with world(tmp_path, "Drop message=PYTHON_CALL role=a times=9; Drop message=SCRIPT_CALL role=a times=9") as started:
         context = started.call("a", plays.call_in_context)
         assert [value for _, value in context.values()] == [2.0, 1]
@@ -198,7 +198,7 @@ def test_only_the_named_role_loses_messages_but_every_role_has_the_agent(tmp_pat
 
 
 def test_no_role_spins_in_shared_memory(tmp_path: Path) -> None:
-    """That transport's thread would take a core of every role. What denied it its memory is lifted."""
+    """The thread of that transport would take a core of every role. The limit that prevents it is lifted afterwards."""
     with world(tmp_path, "Delay message=PYTHON_CALL role=c seconds=0.1") as started:
         assert started.call("a", plays.threads_of_transports) & {"TP_UV_loop", "TP_SHM_reactor"} == {"TP_UV_loop"}
         assert {started.call(role, plays.file_limit) for role in "abc"} == {plays.file_limit()}
@@ -256,7 +256,7 @@ def test_device_maps_are_refused() -> None:
 
 
 def test_a_torch_without_the_agent_refuses_plans_that_need_it() -> None:
-    """In a process of its own, whose torch really has none any more."""
+    """The test runs in a process of its own, whose torch really has no such agent."""
     program = (
         "import torch; del torch._C._faulty_agent_init\n"
         "from faults.inject.message import messages; from faults.plan import Plan\n"
@@ -289,13 +289,13 @@ class TestEvidence:
         assert proofs(self.LOST, ("a", "fail", {"via": "remote", "error": error})) == [None]
 
     def test_a_lost_call_whose_message_begins_a_new_line_is_evidence(self) -> None:
-        """Then the ledger's line ends with the words of the error, without the blank that follows them."""
+        """The ledger's line then ends with the words of the error, without the blank that follows them."""
         error = first_line(RuntimeError("RPCErr:2:Send attempt failed intentionally for \n\x80\x02c"))
         assert error.endswith(" for")
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": error})) == [f"a: {error}"]
 
     def test_a_lost_call_to_oneself_is_evidence_and_a_late_one_is_none(self) -> None:
-        """The agent loses it; late it never is."""
+        """The agent can lose such a call, but it is never late."""
         assert proofs(self.LOST, ("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0], "to": "a"})) != [None]
         assert proofs(self.LATE, ("a", "ok", {"via": "rpc", "seconds": 0.6, "to": "a"})) == [None]
 
@@ -323,7 +323,7 @@ class TestEvidence:
         for message in MESSAGES:
             found = message_evidence.unseen(Plan.parse(lost.format(message)), timeline())
             assert found == {0: message not in ("PYTHON_CALL", made)}
-        beside = "; Crash role=b at=up@a"  # which an RRef that was not made may also come from
+        beside = "; Crash role=b at=up@a"  # which may be why an RRef was not made, too
         assert message_evidence.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
         assert message_evidence.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
         shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))

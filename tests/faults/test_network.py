@@ -1,4 +1,4 @@
-"""The network's faults: each bites real worlds, by the kernel's count and by what callers see, and heals."""
+"""Faults of the network: each takes effect in real worlds, by the kernel's count and by what callers see, and heals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(world: World, caller: str, callee: str, timeout: float = 10.0) -> Answer
 
 
 def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
-    """How two roles end that do nothing, on a network that is hurt before they start."""
+    """How two idle roles end on a network with a fault from before their start."""
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())
     before = partial(plays.enter_network, folder)
     options = {**Network.options, "rpc_timeout": 1}
@@ -73,7 +73,7 @@ class TestHealthy:
         assert told(tmp_path) == []
 
     def test_every_thread_of_rpc_is_in_the_network(self, tmp_path: Path) -> None:
-        """Only the one that listens to the launcher, which was there before, is not."""
+        """The only exception is the thread that listens to the launcher, which existed before."""
         with faulty_world(tmp_path, "seed=0", "ab") as world:
             outside = str(Path("/proc/self/ns/net").readlink())
             for role, address in (("a", "10.77.0.1"), ("b", "10.77.0.2")):
@@ -88,7 +88,7 @@ class TestHealthy:
 
     @pytest.mark.parametrize("channels", [["basic"], ["cma", "basic"]])
     def test_a_large_tensor_crosses_the_network(self, channels: list[str], tmp_path: Path) -> None:
-        """By the interface's own counter. Not so without `Network.options`: namespaces do not stop `cma`."""
+        """The interface's own counter shows it. Without `Network.options` this fails: namespaces do not stop `cma`."""
         with faulty_world(tmp_path, "seed=0", "ab", _channels=channels) as world:
             world.call("a", plays.call, "b", 10.0)
             before = world.call("a", plays.bytes_sent)
@@ -124,11 +124,9 @@ class TestPartition:
     def test_a_partition_of_two_roles_loses_only_their_calls(
         self, direction: str, executed: int, tmp_path: Path
     ) -> None:
-        """``a`` is cut off from ``b``: no call between them is answered, whichever way the packets are lost.
-
-        A request that got through was executed. One that did not is executed when the network has healed, long after
-        its caller was told of a timeout: TCP has kept it.
-        """
+        """``a`` is cut off from ``b``: no call between them is answered, whichever way the packets are lost. A request
+        that arrived was executed. One that did not is executed when the network has healed, long after its caller timed
+        out: TCP has kept it."""
         plan = f"Partition role=a peer=b direction={direction} at=step:1@b seconds=2.5"
         with faulty_world(tmp_path, plan) as world:
             assert answered(ask(world, "a", "b"), "b", 5)
@@ -138,7 +136,7 @@ class TestPartition:
             assert timed_out(ask(world, "b", "a", 0.5), 0.5)
             for caller, callee in (("a", "c"), ("c", "a"), ("b", "c"), ("c", "b")):
                 assert answered(ask(world, caller, callee), callee, 5)
-            for caller, callee in (("a", "b"), ("b", "a")):  # each end sends again by a clock of its own
+            for caller, callee in (("a", "b"), ("b", "a")):  # each end retransmits by a timer of its own
                 assert answered(ask(world, caller, callee, 20.0), callee, 20)
                 assert answered(ask(world, caller, callee), callee, 5)
             assert world.call("b", plays.counted) == 1
@@ -160,7 +158,7 @@ class TestPartition:
         assert told(tmp_path) == ONCE
 
     def test_a_partition_without_a_moment_begins_at_the_start(self, tmp_path: Path) -> None:
-        """Without a moment: the role that is hurt puts it in place itself, before its RPC, which then waits."""
+        """The role that the fault names puts it in place before its own RPC, which then waits."""
         start = time.monotonic()
         with faulty_world(tmp_path, "Partition role=b direction=both seconds=2", "ab") as world:
             assert time.monotonic() - start > 2
@@ -168,12 +166,12 @@ class TestPartition:
         assert told(tmp_path) == ONCE
 
     def test_a_partition_from_the_start_ends_the_world_at_its_deadline(self, tmp_path: Path) -> None:
-        """``rpc_timeout`` does not limit the start: nobody is up, and the world's deadline ends everybody."""
+        """``rpc_timeout`` does not limit the start: no role comes up, and the world's deadline ends all."""
         assert ends(tmp_path, "Partition role=b direction=both", 2.5) == {"a": "Overdue", "b": "Overdue"}
         assert told(tmp_path) == ONCE
 
     def test_packets_to_other_roles_are_not_counted(self, tmp_path: Path) -> None:
-        """Nobody sends between the two: however much both send elsewhere, there is no receipt."""
+        """No packet crosses between the two, so there is no receipt, however much both send to other roles."""
         plan = "Partition role=b peer=c direction=both at=step:1@a"
         for between, wanted in ((False, []), (True, [("+network", "effective", 0)])):
             folder = tmp_path / str(between)
@@ -188,11 +186,11 @@ class TestPartition:
 
 
 class TestReset:
-    # Over TensorPipe's uv: the end that is reset here, and the one that a packet tells so.
+    # TensorPipe's uv reports it at the end that is reset here, and at the one that gets the reset packet.
     BROKEN = r"ECONNABORTED: software caused connection abort|ECONNRESET: connection reset by peer"
 
     def test_a_reset_breaks_both_ends_at_once_and_for_good(self, tmp_path: Path) -> None:
-        """Also when nobody sends at that moment. TensorPipe does not connect anew, so healing does not help."""
+        """This holds even if no role is sending. TensorPipe does not connect again, so healing does not help."""
         with faulty_world(tmp_path, "Reset role=a peer=b at=step:1@b seconds=0.5") as world:
             assert answered(ask(world, "a", "b"), "b")
             assert answered(ask(world, "b", "a"), "a")
@@ -211,13 +209,13 @@ class TestReset:
                     assert answer.seconds < 5
                 for caller, callee in (("a", "c"), ("c", "b")):
                     assert answered(ask(world, caller, callee), callee, 5)
-                # The second time: healed.
+                # The second connection comes after the fault has healed.
                 world.call("c", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
         assert told(tmp_path) == ONCE
         assert events(tmp_path, "effective")[0].details["packets"] > 0
 
     def test_a_first_connection_is_refused(self, tmp_path: Path) -> None:
-        """And another fault of the same role has its own counters."""
+        """Another fault of the same role has its own counters."""
         plan = "Reset role=b peer=c at=step:1@a; Partition role=b peer=a direction=both at=step:2@a"
         with faulty_world(tmp_path, plan) as world:
             assert answered(ask(world, "a", "b"), "b")
@@ -232,7 +230,7 @@ class TestReset:
         assert receipts[0] < 10
 
     def test_a_reset_from_the_start_fails_the_start_of_rpc(self, tmp_path: Path) -> None:
-        """gloo, with which RPC starts, gives up long before the deadline."""
+        """RPC starts with gloo, which gives up long before the deadline."""
         assert ends(tmp_path, "Reset role=b", 60) == {"a": "Raised", "b": "Raised"}
         assert told(tmp_path) == ONCE
 
@@ -262,7 +260,7 @@ class TestLossy:
         assert told(tmp_path) == ONCE
 
     def test_a_fault_that_loses_no_packet_has_no_receipt(self, tmp_path: Path) -> None:
-        """One of a million. All of them, beside it: like a partition."""
+        """One fault loses one packet in a million. The other loses all of them, like a partition."""
         plan = "Lossy role=a peer={} direction=out percent={} at=step:1@b seconds=2"
         for percent, wanted in ((0.0001, []), (100, [("+network", "effective", 0)])):
             folder = tmp_path / str(percent)
@@ -276,7 +274,7 @@ class TestLossy:
 
 class TestSlow:
     def test_slow_limits_what_the_role_sends(self, tmp_path: Path) -> None:
-        """800 kbit/s are 100 kB/s: 200 kB take two seconds out, and no time in."""
+        """800 kbit/s are 100 kB/s: sending 200 kB takes two seconds, receiving them takes no time."""
         with faulty_world(tmp_path, "Slow role=a kbit_per_second=800 at=step:1@b seconds=3", "ab") as world:
             healthy: Answer = world.call("a", plays.call, "b", 20.0, 200_000)
             world.call("b", plays.announce, 1)
@@ -351,7 +349,7 @@ class TestFiring:
 
 
 def outside() -> tuple[str, str]:
-    """The interfaces and the named namespaces of this machine."""
+    """Return the interfaces and the named namespaces of this machine."""
     found = []
     for words in (["ip", "-o", "link"], ["ip", "netns", "list"]):
         found.append(subprocess.run(words, capture_output=True, text=True, check=True, env={"PATH": PATH}).stdout)
@@ -359,7 +357,7 @@ def outside() -> tuple[str, str]:
 
 
 def holders(namespaces: set[str]) -> set[str]:
-    """Whatever in /proc is in one of these namespaces or has one open."""
+    """Return the processes and descriptors in /proc that are in one of these namespaces or have one open."""
     found = set()
     for pattern in ("[0-9]*/task/*/ns/net", "[0-9]*/fd/*"):
         for link in Path("/proc").glob(pattern):
@@ -384,7 +382,7 @@ class TestNothingElse:
 
     @pytest.mark.kills_launcher
     def test_a_killed_launcher_leaves_nothing(self, tmp_path: Path) -> None:
-        """This test keeps one role's namespace, and sees its cable go with the switch, which the launcher held."""
+        """This test keeps one role's namespace. Its cable disappears with the switch, which the launcher held."""
         before = outside()
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.network_launcher", str(tmp_path)],
@@ -409,11 +407,11 @@ class TestNothingElse:
         assert left_after(set(map(int, pids)), 10) == set()
         assert holders(namespaces) == set()
         assert outside() == before
-        with Network(["a", "b"], tmp_path):  # what the killed one left in the folder is in nobody's way
+        with Network(["a", "b"], tmp_path):  # files that the killed launcher left in the folder do not matter
             pass
 
     def test_two_networks_at_once_do_not_meet(self, tmp_path: Path) -> None:
-        """Of the same addresses and names."""
+        """Both have the same addresses and names."""
         plan = "Partition role=a direction=both at=step:1@b"
         with faulty_world(tmp_path / "1", plan, "ab") as first, faulty_world(tmp_path / "2", plan, "ab") as second:
             first.call("b", plays.announce, 1)
@@ -498,7 +496,7 @@ class TestRefusals:
         assert str(caught.value) == wanted
 
     def test_a_network_that_is_not_permitted_is_refused(self) -> None:
-        """Root without the capability that it takes."""
+        """Root without the capability for namespaces is refused."""
         program = "from faults.inject.network import network; print(network.missing())"
         words = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", program]
         done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

@@ -14,7 +14,7 @@ SITE = "shop:pay"
 
 
 def numbers(text: str, role: str = "a", site: str = SITE, calls: int = 10) -> list[int]:
-    """Which of so many calls the first fault of the plan hits."""
+    """Return which of so many calls the first fault of the plan hits."""
     plan = Plan.parse(text)
     return [nth for nth in range(1, calls + 1) if 0 in hits(plan, role, site, nth)]
 
@@ -51,7 +51,7 @@ def test_an_order_concerns_its_roles() -> None:
 
 
 def drawn(seed: int, fault: int, role: str, nth: int) -> float:
-    """The same by another way: the digest's first eight bytes in hexadecimal, as a fraction."""
+    """Compute the same in another way: the digest's first eight bytes in hexadecimal, as a fraction."""
     words = "\0".join(map(str, [seed, fault, role, SITE, nth]))
     return math.ldexp(int(hashlib.sha256(words.encode()).hexdigest()[:16], 16), -64)
 

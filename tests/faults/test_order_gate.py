@@ -25,7 +25,7 @@ def waiting(turns: OrderGate, count: int) -> None:
 @pytest.mark.parametrize("arrivals", list(itertools.permutations("abc")), ids="".join)
 def test_calls_execute_in_every_order_from_every_arrival(roles: tuple[str, ...], arrivals: tuple[str, ...]) -> None:
     turns, done = OrderGate(), []
-    gate = threading.Event()  # nobody is done before all have come
+    gate = threading.Event()  # no call is done before all have arrived
 
     def play(role: str) -> None:
         with turns.turn(0, fault("".join(roles)), 1, role):
@@ -45,7 +45,7 @@ def test_calls_execute_in_every_order_from_every_arrival(roles: tuple[str, ...],
 
 
 def test_without_turns_calls_execute_as_they_arrive() -> None:
-    """The control: the same threads, nothing to hold them."""
+    """The control: the same threads, without a gate."""
     done: list[str] = []
     with ThreadPoolExecutor(1) as pool:
         for role in "cba":

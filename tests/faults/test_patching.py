@@ -1,4 +1,4 @@
-"""Torch's functions replaced wherever they are: under other names, in modules that came later or were not done."""
+"""torch's functions are replaced wherever they are: under other names, in later modules, and in unfinished ones."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from faults.inject.patching import patch_all_references
 
 
 class Held:
-    """Functions under no module's own name, where they would be replaced as well."""
+    """Functions that are in no module by their own name, where they would be replaced as well."""
 
     torchs = staticmethod(rpc.init_rpc)
 
     @staticmethod
     def new() -> None:
-        """Takes the place of `init_rpc`."""
+        """Replaces `init_rpc`."""
 
     @staticmethod
     def others() -> None:
-        """What somebody else has put there before."""
+        """Another replacement that was there before."""
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def _restored() -> Iterator[None]:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, object], ModuleType]:
-    """Makes a module that is imported now, and has something as ``begin``."""
+    """Make a module that is imported now, and has the function as ``begin``."""
 
     def made(name: str, begin: object) -> ModuleType:
         module = ModuleType(name)
@@ -85,7 +85,7 @@ put_back = everywhere_again.patch_all_references("init_rpc", rpc.init_rpc, new[0
 def test_a_reference_in_a_module_that_is_still_being_imported_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a program is that imports this first, takes the function by name after that, and then starts."""
+    """Such a program imports this module first, then takes the function by name, and then starts."""
     (tmp_path / "everywhere_again.py").write_text(Path(patching.__file__).read_text())
     (tmp_path / "unfinished.py").write_text(UNFINISHED)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Plans: what is accepted, what is refused and in which words, and both written forms."""
+"""Plans: what is accepted, what is refused and by which error, and both written forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from faults.plan import Fault, Plan, PlanError
 from faults.plan.fields import FIELDS, KINDS, SHAPES
 from faults.strategies import plans
 
-# The machine may be shared: how long an example takes says nothing.
+# No deadline: the machine may be shared, so the time of an example says nothing.
 unhurried = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ SITES = {"shop:Till.pay": {"till1": 6, "till2": 6}, "shop.back:look.<locals>.ove
 ROLES = ["shop", "till1", "till2"]
 printable = st.text(st.characters(exclude_categories=["C", "Z"]) | st.sampled_from(" \"'\\;$`#=,{}"))
 
-# A right value of each field; those that several shapes have are right in each.
+# A valid value of each field; a field of several shapes has a value that is valid in each.
 GOOD: dict[str, Any] = {
     "site": "shop:Till.pay",
     "message": "PYTHON_CALL",
@@ -50,7 +50,7 @@ GOOD: dict[str, Any] = {
     "error": "KeyError",
     "text": 'no; such "till\'s" $till',
 }
-# What no shape takes for it.
+# A value of each field that no shape accepts.
 NUMBERLESS = ["1", "", True, False, [1], {}, float("nan"), float("inf"), -1, 0, -0.0, 10**400, 1 + 0j]
 NAMELESS = ["", "two words", "a\n", "\ud800", 7, True, b"till1", ["till1"], {}, "x" * 128, "till1@shop"]
 BAD: dict[str, list[Any]] = {
@@ -76,7 +76,7 @@ BAD: dict[str, list[Any]] = {
 
 
 def whole(kind: str, place: str) -> dict[str, Any]:
-    """What a fault of this shape needs, and no more."""
+    """The fields that a fault of this shape needs, and no others."""
     return {"kind": kind, **{name: GOOD[name] for name in SHAPES[kind, place][0]}}
 
 
@@ -88,7 +88,7 @@ def one_line(error: PlanError) -> str:
 
 
 def attempt(function: Callable[[Any], Any], value: object) -> Any:
-    """What the function makes of it; None where it refuses it in one line."""
+    """Return the function's result; None if it refuses the text in one line."""
     try:
         return function(value)
     except PlanError as error:
@@ -97,7 +97,7 @@ def attempt(function: Callable[[Any], Any], value: object) -> Any:
 
 
 def refused(values: dict[str, Any], *names: str) -> str:
-    """The line that refuses a fault of these values; it names the fields."""
+    """Return the line that refuses a fault of these values. It names the fields."""
     with pytest.raises(PlanError) as caught:
         Fault(**values)
     line = one_line(caught.value)
@@ -121,7 +121,7 @@ def test_what_a_shape_needs_is_enough_and_all_of_it_is_needed(kind: str, place: 
         less = {key: value for key, value in values.items() if key != name}
         marks = {"site", "message", "at"} & {name}
         several = len([each for each, _ in SHAPES if each == kind]) > 1
-        if several and marks:  # then it is also open where it belongs
+        if several and marks:  # without the field that marks its place, that is open, too
             refused(less, name)
         else:
             assert repr(name) in refused(less, name).partition(", got")[0]
@@ -239,7 +239,7 @@ def test_both_forms_give_the_plan_back(plan: Plan, text: str) -> None:
 
 
 def test_the_same_bytes_every_time_and_everywhere() -> None:
-    """A change of these lines changes every plan that was ever saved or printed."""
+    """A change of these lines would change every plan that was ever saved or printed."""
     text = "seed=7; Raise site=shop:Till.pay role=till1 nth=2 side=reply error=KeyError text='no till'; Crash {}"
     plan = Plan.parse(text.format("at=up@ps role=ps").replace("'", '"'))
     assert str(plan) == text.format("role=ps at=up@ps")

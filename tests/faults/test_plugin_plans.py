@@ -1,4 +1,4 @@
-"""A plan of a test is put to work, or the test fails: read from a suite that has them in every combination."""
+"""A plan of a test is put to work, or the test fails. A suite has such tests in every combination."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request err
 NOT_FIRED = (
     f"FAILED Failed: not fired: {FAULT.format('nth=2')} fired 0 times, wanted 1 (recorded calls of this site: 1 by a)"
 )
-# What does not pass in suites/hurting.py. A skipped test has no name there.
+# The tests of suites/hurting.py that do not pass. A skipped test has no name there.
 ENDINGS = {
     "not_fired_in_unittest": NOT_FIRED,
     "not_fired_of_two_marks": NOT_FIRED,
@@ -56,7 +56,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def counted(result: pytest.RunResult) -> str:
-    """What is said of the tests that ran under a plan."""
+    """Return the line on the tests that ran under a plan."""
     found = [re.fullmatch(r"=+ faults: (.* ran under .*?) =+", line) for line in result.outlines]
     (said,) = [match[1] for match in found if match]
     return said
@@ -180,4 +180,4 @@ def test_a_plan_that_a_test_leaves_in_its_own_process_is_removed_and_told(run: R
     result.assert_outcomes(passed=6, failed=1, errors=2)
     line = "a plan in this process: wanted hook.remove() or hook.deactivate()"
     summary = next(number for number, each in enumerate(result.outlines) if "short test summary" in each)
-    assert result.outlines[:summary].count(line) == 2  # in CI pytest says it in its summary once more
+    assert result.outlines[:summary].count(line) == 2  # in CI pytest prints it in its summary, too

@@ -35,7 +35,7 @@ def world(folder: Path, text: str) -> Iterator[World]:
 
 
 def story(folder: Path) -> list[tuple[str, str]]:
-    """What became of faults."""
+    """The events of faults."""
     return [(each.role, each.event) for each in ledger.read(folder).events if "fault" in each.details]
 
 
@@ -77,7 +77,7 @@ def test_a_crash_kills_a_role_when_rpc_is_up(tmp_path: Path) -> None:
         assert started.wait()["a"] == Killed(signal.SIGKILL)
     told = [event for _, event in story(tmp_path)]
     assert told[:2] == ["planned", "fired"]
-    assert told[2:] in ([], ["effective"])  # `b` may be ended itself before it has seen the death
+    assert told[2:] in ([], ["effective"])  # `b` may end before it has seen the death
 
 
 def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_pause_stops_another_role_for_its_seconds(tmp_path: Path) -> None:
         healthy = started.call("a", plays.call, "b")
         started.call("a", plays.step)
         assert guardian.is_stopped(started.pids["b"])  # before `a` goes on
-        assert os.getsid(guardian_of(tmp_path)) == guardian_of(tmp_path)  # what ends `a`'s group does not end it
+        assert os.getsid(guardian_of(tmp_path)) == guardian_of(tmp_path)  # a signal to `a`'s group does not end it
         paused = started.call("a", plays.call, "b")
         assert left_after({guardian_of(tmp_path)}, 10) == set()
         assert not guardian.is_stopped(started.pids["b"])
@@ -186,7 +186,7 @@ def test_the_launching_process_is_killed_and_nothing_is_left(tmp_path: Path) -> 
 
 
 class TestCannotFire:
-    """An event that says so; no signal, no error of the program, no wait."""
+    """The result is an event that says so, without a signal, an error of the program, or a wait."""
 
     def fire(self, folder: Path, text: str = "Crash role=b at=up@a") -> str:
         announcer, own = Announcer("a"), Ledger(folder, "a")
@@ -202,7 +202,7 @@ class TestCannotFire:
         return str(only(folder, "failed").details["why"])
 
     def start(self, folder: Path, **changes: object) -> None:
-        """As if ``b`` had opened its ledger."""
+        """Write a start as if ``b`` had opened its ledger."""
         Ledger(folder, "b").close()
         line = {**json.loads((folder / "b.jsonl").read_text()), **changes}
         (folder / "b.jsonl").write_text(json.dumps(line) + "\n")
@@ -231,7 +231,7 @@ class TestCannotFire:
             assert self.fire(tmp_path) == f"b, process {ended.pid}, has ended already"
 
     def test_a_process_that_reuses_an_id_is_not_hit(self, tmp_path: Path) -> None:
-        """It started after the ledger did; the control: the same process, and a ledger that is younger."""
+        """The process started after the ledger did. The control is the same process with a younger ledger."""
         earlier = time.monotonic() - 3600
         with subprocess.Popen(["sleep", "1000"]) as innocent:
             try:
@@ -251,7 +251,7 @@ class TestCannotFire:
 
 
 def test_the_last_process_that_opened_a_ledger_is_the_role(tmp_path: Path) -> None:
-    """As after a restart under torchrun."""
+    """This happens after a restart under torchrun."""
     announcer, own = Announcer("a"), Ledger(tmp_path, "a")
     undo = prepare(Plan.parse("Crash role=b at=up@a"), "a", tmp_path, own, announcer)
     Ledger(tmp_path, "b").close()  # this process
@@ -270,7 +270,7 @@ def test_the_last_process_that_opened_a_ledger_is_the_role(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("world", ["tcp://here:1", "tcp://here:2"])
 def test_a_role_hits_the_role_of_its_own_world(world: str, tmp_path: Path) -> None:
-    """Whoever has started last."""
+    """It does not matter which world started last."""
     Ledger(tmp_path, "b").close()
     plain = json.loads((tmp_path / "b.jsonl").read_text())
     with subprocess.Popen(["sleep", "1000"]) as first, subprocess.Popen(["sleep", "1000"]) as second:
@@ -295,6 +295,6 @@ def test_undo_forgets_what_was_not_announced(tmp_path: Path) -> None:
     undo = prepare(Plan.parse("Crash role=a at=up@a"), "a", tmp_path, own, announcer)
     undo()
     undo()
-    announcer.announce("up")  # else it would be the end of this process
+    announcer.announce("up")  # otherwise this process would end
     own.close()
     assert story(tmp_path) == [("a", "planned")]

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The program finds nothing of this project but by `run_script`, and leaves its files with the test's."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # `mp.spawn` keeps one for every process that was killed
+    """The program finds this project only by `run_script`, and leaves its files with the test's."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # `mp.spawn` keeps a file for every process that was killed
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)

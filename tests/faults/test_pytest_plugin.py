@@ -1,4 +1,4 @@
-"""The plugin in suites of their own, as anybody would run them: what they report is read line by line."""
+"""The plugin in suites of their own, as a user runs them. Their output is read line by line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def seconds(result: pytest.RunResult, test: str) -> float:
-    """How long its call took, from ``--durations=0 -vv``."""
+    """Return how long the test's call took, from ``--durations=0 -vv``."""
     found = re.search(rf"^([\d.]+)s call .*::{test}$", result.stdout.str(), re.MULTILINE)
     assert found is not None, result.stdout.str()
     return float(found[1])
@@ -69,7 +69,7 @@ def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> No
     [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],
 )
 def test_leaks_count_for_the_tests_that_the_option_selects(run: Run, arguments: list[str], held: list[str]) -> None:
-    """Of two that leave something, one with a fixture. ``all`` is shown above."""
+    """Two tests leave something; only one has a fixture. The test above shows ``all``."""
     result = run("asking", *arguments)
     result.assert_outcomes(passed=2, errors=len(held))
     for name in held:
@@ -81,7 +81,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     result = run("failing", "--faults-keep", "kept", "--durations=0", "-vv")
     result.assert_outcomes(passed=3, failed=5, errors=1)
     for name in ("overdue", "call_overdue", "timeout"):
-        assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and what the stacks may take
+        assert seconds(result, f"test_{name}") < 1 + 6  # its own limit, and the time for the stacks
     text = result.stdout.str()
     fault = "Raise site=tests.support.roles_plugin:double role=a nth=1 side=request error=ValueError text='no sale'"
     assert text.count(f" faults: plan {'-' * 10}") == 3
@@ -95,7 +95,7 @@ def test_a_failing_test_shows_plan_timeline_logs_and_stacks(run: Run, pytester: 
     assert f"not fired: {unfired} fired 0 times, wanted 1 {calls}" in result.stdout.lines
     assert part(result, "faults: log of a", "test_wrong") == ["asking b"]
     assert "ValueError: no sale" in part(result, "faults: log of b", "test_wrong")
-    # By the world's deadline, by a call's, by pytest-timeout; b's in the last two, where it waits for work.
+    # The end comes by the world's deadline, by a call's, or by pytest-timeout. In the last two, b waits for work.
     assert len(re.findall(r"-+ faults: stacks of [ab] -+", text)) == 5
     for function in ("hang_in_this_function", "hang_in_this_thread"):
         assert len(re.findall(rf"^  File .* in {function}$", text, re.MULTILINE)) == 3
@@ -160,12 +160,12 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
 def test_installed_or_not_it_is_there_once_and_torch_is_not(
     run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The suite itself looks for torch. By a conftest, by both, and by the entry point alone."""
+    """The suite itself looks for torch. The plugin comes by a conftest, by both, or by the entry point alone."""
 
     def plain() -> None:
         result = run("plain", "--faults-seed=5", plugin="no:nothing")
         result.assert_outcomes(passed=2)
-        assert result.stdout.lines.count("faults: seed 5, leaks of fixtures") == 1
+        assert result.stdout.lines.count("faults: seed 5, leak check: fixtures") == 1
 
     pytester.makeconftest('pytest_plugins = ["faults.pytest_plugin"]')
     plain()
@@ -196,7 +196,8 @@ def test_the_examples_of_the_manual_run(run: Run, pytester: pytest.Pytester) -> 
 
 @pytest.mark.long
 def test_a_plan_of_the_command_line_works_in_two_workers_of_xdist(run: Run) -> None:
-    """It comes first: two tests have the answer that they want, and the one that waits for its own fault fails."""
+    """The option's plan has priority: two tests get the answer that they want, and the one that waits for its own fault
+    fails."""
     plan = "Delay site=tests.support.roles_plugin:double role=a nth=1 side=reply seconds=0.01"
     chosen = "wrong or not_fired or replaced or dies or fires"
     result = run("failing", "-n", "2", "--faults-leaks=all", "-k", chosen, "--faults-plan", plan)
@@ -208,7 +209,7 @@ def test_a_plan_of_the_command_line_works_in_two_workers_of_xdist(run: Run) -> N
 
 @pytest.mark.long
 def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester) -> None:
-    """While a test of the second begins and ends, the first has a process, shared memory and a world of its own."""
+    """While a test of the second suite begins and ends, the first has a process, shared memory and a world."""
     pytester.makeini("[pytest]\n")
     pytester.makepyfile(test_shared=(SUITES / "shared.py").read_text())
     for name in ("go", "made", "done"):
@@ -240,7 +241,7 @@ def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester)
 def test_a_run_that_is_interrupted_ends_as_pytests_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test had in hand then is no leak."""
+    """What the test had open at that moment is no leak."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile("def test(): raise KeyboardInterrupt")
     result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")

@@ -76,7 +76,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_new_run_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    """Also its end: a launcher that dies must not be judged by what another run came to."""
+    """The old run's end is removed, too: after a launcher's death the old end must not count for the new run."""
     prepared(Plan(), stored(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"plan.json", MARK}
     assert record.read(tmp_path).plan == Plan()

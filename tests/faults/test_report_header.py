@@ -1,4 +1,4 @@
-"""What the head of a report says of this machine."""
+"""What the header of a report says of this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words for ip, nft, tc and ss, as text: what is hurt, which way, and whose packets."""
+"""The commands for ip, nft, tc and ss, as text: which packets each fault hits, and in which direction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def put(text: str, peer: str | None = None) -> list[rules.Command]:
 
 
 def lines(text: str, peer: str | None = None) -> list[str]:
-    """The rules themselves."""
+    """Return the rules without their frame."""
     return [line for line in put(text, peer)[0].text.splitlines() if "counter" in line]
 
 
@@ -54,7 +54,7 @@ def test_lossy_drops_a_share_of_the_packets(percent: float, wanted: str) -> None
 
 
 def test_a_reset_lets_resets_pass() -> None:
-    """Else the rule on the way out would swallow those that the rule on the way in makes."""
+    """Otherwise the output rule would reject the resets that the input rule makes."""
     assert lines("Reset role=a", PEER) == [
         f'oifname "eth0" ip daddr {PEER} tcp flags & rst != 0 counter accept',
         f'oifname "eth0" ip daddr {PEER} tcp flags & rst == 0 counter reject with tcp reset',

@@ -1,4 +1,4 @@
-"""A run's folder: no new run removes what it does not replace, and none that cannot start removes anything."""
+"""A run's folder: a new run removes only files that it replaces, and a run that cannot start removes none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WANTED = "which no run has written: wanted an empty folder, or one of a run"
 
 
 def stored(place: Path) -> dict[str, bytes]:
-    """A run that has ended, as a launcher leaves it: its files."""
+    """Make the files of a run that has ended, as a launcher leaves them."""
     prepared(PLAN, place)
     Ledger(place, "till").close()
     (place / "till.log").write_text("paid 10\n")
@@ -70,7 +70,7 @@ def test_an_error_of_a_run_that_has_begun_leaves_that_run(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("moved", ["all", "some"])
 def test_a_launcher_that_is_killed_before_its_run_begins_leaves_the_earlier_one(moved: str, tmp_path: Path) -> None:
-    """The next run finds its files, also where they were not all set aside."""
+    """The next run finds the earlier files, even if not all were set aside."""
     before = stored(tmp_path)
     (tmp_path / EARLIER).mkdir()
     for name in ["plan.json", *([] if moved == "some" else before.keys() - {MARK, "plan.json"})]:
@@ -148,7 +148,7 @@ def test_a_command_that_is_not_there_leaves_the_run(tmp_path: Path, capsys: pyte
 
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "data.jsonl", "notes.term", "notes.int", "+.notes.status"])
 def test_a_file_of_the_users_own_is_never_replaced(name: str, tmp_path: Path) -> None:
-    """Even if it has the name of one of a run's files."""
+    """It is kept even if it has the name of one of a run's files."""
     (tmp_path / name).write_text(OWN)
     with pytest.raises(PlanError, match=f"has {name.replace('+', '.')}, {WANTED}"):
         prepared(PLAN, tmp_path)
@@ -156,7 +156,7 @@ def test_a_file_of_the_users_own_is_never_replaced(name: str, tmp_path: Path) ->
 
 
 def test_a_plan_that_the_user_has_written_is_never_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also one in the form in which runs store theirs."""
+    """This holds even for a plan in the form in which runs store theirs."""
     (tmp_path / "plan.json").write_text(before := PLAN.to_json() + "\n")
     for arguments in (["prepare", str(tmp_path)], ["run", "rpc_basics", "--dir", str(tmp_path)]):
         assert main([*arguments, "--healthy"]) == 2
@@ -176,7 +176,7 @@ def test_a_file_beside_a_runs_own_is_never_removed(tmp_path: Path) -> None:
 def test_a_users_file_with_the_name_of_a_worlds_file_is_never_removed(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor is any file of a run written beside it."""
+    """No file of a run is written beside it either."""
     (tmp_path / name).write_text(OWN)
     assert main(["run", "parameter_server", "--healthy", "--dir", str(tmp_path)]) == 2
     assert re.fullmatch(rf"error: .* has {name}, which no \w+ has written: wanted .*\n", capsys.readouterr().err)
@@ -184,7 +184,7 @@ def test_a_users_file_with_the_name_of_a_worlds_file_is_never_removed(
 
 
 def test_a_log_beside_which_no_world_has_left_stacks_is_the_users(tmp_path: Path) -> None:
-    """As a script's, which may have the name of its role."""
+    """A script may have written it, and may have the name of a role."""
     stored(tmp_path)
     (tmp_path / "till.stacks").unlink()
     prepared(Plan(), tmp_path)
@@ -192,7 +192,7 @@ def test_a_log_beside_which_no_world_has_left_stacks_is_the_users(tmp_path: Path
 
 
 def test_a_plan_stays_where_nothing_can_be_set_aside(tmp_path: Path) -> None:
-    """Also one that no role has begun. As on a full disk."""
+    """Even a plan without any ledger stays. A full disk may cause this."""
     prepared(PLAN, tmp_path)
     (tmp_path / EARLIER).touch()
     before = files(tmp_path)
@@ -211,7 +211,7 @@ def test_a_launcher_that_is_killed_before_it_sets_anything_aside_leaves_the_plan
 
 
 def test_the_networks_ledger_is_no_begun_run(tmp_path: Path) -> None:
-    """It is there before any role."""
+    """The network's ledger exists before any role."""
     before = stored(tmp_path)
     with pytest.raises(WorldError), renewed(Plan(), tmp_path) as place:
         begun_and_lost(place, NETWORK)
@@ -230,7 +230,7 @@ def test_an_impossible_folder_is_refused_in_one_line(
 
 @pytest.mark.parametrize("without", [[MARK], [MARK, "till.jsonl"], [MARK, "run.json"], ["till.jsonl", "run.json"]])
 def test_a_run_is_known_by_what_is_left_of_it(without: list[str], tmp_path: Path) -> None:
-    """Stored by an earlier version, copied in part, or not run so far."""
+    """The run was stored by an earlier version, or copied in part, or has not run yet."""
     stored(tmp_path)
     (tmp_path / "+.7.status").unlink()
     for name in without:
@@ -247,7 +247,7 @@ def test_a_run_is_known_by_what_is_left_of_it(without: list[str], tmp_path: Path
 def test_an_empty_name_is_no_folder(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It would be the current directory."""
+    """An empty name would be the current folder."""
     monkeypatch.chdir(tmp_path)
     healthy = ["--healthy"] * (arguments[0] in ("prepare", "run"))
     assert main([*arguments, *healthy]) == 2

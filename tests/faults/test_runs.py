@@ -1,4 +1,4 @@
-"""Real runs: every verdict occurs, is stored, and is the same when it is judged again elsewhere."""
+"""Real runs: every verdict occurs, is stored, and is the same when the folder is judged again elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"
 RAISE = f"Raise site={plays.PAY} role=till nth=2 side=request error=ValueError text=gone"
 DELAY = f"Delay site={plays.PAY} role=till nth=3 side=reply seconds=0.1"
 
-# Every verdict: who plays, under which plan, what it comes to, and what the telling check says.
+# For every verdict: the roles, the plan, the verdict, and the text of the check that decides.
 RUNS = [
     (plays.careful, "seed=0", "equal", "111 in the till"),
     (plays.careful, DELAY, "equal", "1 of 1 faults"),
@@ -76,7 +76,7 @@ def test_each_run_and_its_check_have_the_same_verdict(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """And `check` says the same of the folder alone, wherever it is."""
+    """`check` says the same of the folder alone, wherever it is."""
     found, judgement = played(till, plan, tmp_path / "run")
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
@@ -89,7 +89,7 @@ def test_each_run_and_its_check_have_the_same_verdict(
 
 @pytest.mark.long
 def test_a_role_that_waits_forever_hangs(tmp_path: Path) -> None:
-    """A careful till ends under the same plan and deadline: above."""
+    """A careful till ends under the same plan and deadline, as the test above shows."""
     begun = time.monotonic()
     _, judgement = played(plays.stubborn, LOST, tmp_path, deadline=3)
     assert (judgement.verdict, judgement.status) == ("hung", 1), str(judgement)
@@ -99,7 +99,7 @@ def test_a_role_that_waits_forever_hangs(tmp_path: Path) -> None:
 
 
 def test_no_role_is_given_up_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who ends in time has not hung, however long it heard nothing of a loss."""
+    """A role that ends in time has not hung, even if it heard of the loss late."""
     given: list[float] = []
 
     def seen(*roles: Any, grace: float, **arguments: Any) -> World:
@@ -118,9 +118,9 @@ class TestUnknown:
         judgement = judge(record.read(tmp_path))
         assert (judgement.verdict, judgement.status) == ("unknown", 2)
         marks = {check.name: check.holds for check in judgement.checks}
-        assert marks.pop("fired") is marks.pop("effect") is True  # this much the ledgers tell
+        assert marks.pop("fired") is marks.pop("effect") is True  # the ledgers alone tell this much
         assert set(marks.values()) == {None}
-        assert "according to the ledgers shop, till shut RPC down, no role did not" in str(judgement)
+        assert "according to the ledgers these roles shut RPC down: shop, till; these did not: none" in str(judgement)
 
     def test_a_run_with_a_torn_line_is_unknown(self, tmp_path: Path) -> None:
         _, whole = played(plays.careful, DELAY, tmp_path)
@@ -131,7 +131,7 @@ class TestUnknown:
         assert "shop: torn lines: 1" in str(judgement)
 
     def test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown(self, tmp_path: Path) -> None:
-        """Not 'not fired': that is what nobody can know."""
+        """The verdict is not 'not fired', because the lost ledger might tell otherwise."""
         _, whole = played(plays.careful, DELAY, tmp_path)
         (tmp_path / "shop.jsonl").unlink()
         judgement = judge(record.read(tmp_path))
@@ -140,7 +140,7 @@ class TestUnknown:
 
 
 def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None:
-    """And nothing else that this process has started."""
+    """Other processes that this one started are left alone."""
     before = children_of(os.getpid())
     found, _ = played(plays.untidy, "seed=0", tmp_path)
     assert ["sleep 1000 still runs" in leak for leak in found.leaks] == [True]
@@ -150,7 +150,7 @@ def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user's file")
 def test_shared_memory_of_another_user_is_no_leak(tmp_path: Path) -> None:
-    """Who may give it the name of a role's."""
+    """Another user may give shared memory the name of a role's."""
     with subprocess.Popen(["true"]) as process:
         pid = process.pid
     start = {"event": "start", "time": 1.0, "process": pid, "pid": pid, "wall": 1.0, "boot": ""}

@@ -1,4 +1,4 @@
-"""Programs of a user's own, which know nothing of faults: hurt without a change, and seen to their end."""
+"""Programs of a user's own, which know nothing of faults: run unchanged under a plan until they end."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ TWELVE = "till raised AssertionError: 12"
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program finds nothing of this project but by `run_script`."""
+    """The program finds this project only by `run_script`."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
 def own(name: str, place: Path) -> str:
-    """A copy of a program, as it would lie anywhere."""
+    """Make a copy of a program in a folder of its own."""
     return str(shutil.copy(SCRIPTS / name, place / name))
 
 
@@ -60,7 +60,7 @@ def test_spawned_processes_run_under_a_plan(
     assert judgement.verdict == verdict, f"{judgement}\n{out}"
     assert [line for line in said if line not in out] == [], out
     assert ("takings" in out) == (verdict == "returned")
-    assert found.timeline.roles == ("shop", "till")  # also of an empty plan: its calls can be listed
+    assert found.timeline.roles == ("shop", "till")  # recorded even for an empty plan, to list the calls
     assert [event.role for event in found.timeline.of("fired")] == ["shop"] * len(found.plan.faults)
 
 
@@ -88,7 +88,7 @@ def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.Capt
 def test_an_error_that_does_not_come_from_the_plan_is_wrong(
     how: str, fault: str, verdict: str, said: str, tmp_path: Path
 ) -> None:
-    """A program that finds its own result wrong, in whichever of its processes, has not ended cleanly."""
+    """A program that finds its own result wrong, in any of its processes, has not ended cleanly."""
     command = [sys.executable, own("strict.py", tmp_path), how]
     _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
     assert judgement.verdict == verdict, str(judgement)
@@ -123,13 +123,13 @@ REFUSED = "Drop message=PYTHON_CALL role=till times=1"
 def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     how: str, plan: str, verdict: str, ends: tuple[str, str], tmp_path: Path
 ) -> None:
-    """The command's status is 0 in each; the roles' own ledgers tell what became of them."""
+    """The command's status is 0 in each case. The roles' own ledgers tell how they ended."""
     command = [sys.executable, own("stall.py", tmp_path), how]
     found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60)
     assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
     assert found.ends[COMMAND].returned
     assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
-    # By the program's own timeouts: 1 s of its calls, 5 s of its shutdown where it comes to that.
+    # The bound follows from the program's timeouts: 1 s of its calls, 5 s of its shutdown if it reaches that.
     assert found.bound in ((12.0, 20.0) if how in ("rude", "open", "served") else (20.0,))
 
 
@@ -148,7 +148,7 @@ def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     ],
 )
 def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: str, end: str, tmp_path: Path) -> None:
-    """However it came to it; nobody reads it. A role that the plan does not reach leaves nothing to judge by."""
+    """The parent does not read the status. A role that the plan does not reach leaves no ledger to judge."""
     command = [sys.executable, own("ends.py", tmp_path), how]
     found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
     assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
@@ -174,7 +174,7 @@ def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: s
 def test_programs_may_start_and_end_their_processes_in_many_ways(
     program: str, how: str, verdict: str, said: str, tmp_path: Path
 ) -> None:
-    """By a launcher without torch, by signals, by classes of their own; two worlds at once, of which one lingers."""
+    """A launcher without torch, signals, classes of their own; and two worlds at once, of which one lingers."""
     command = [sys.executable, own(program, tmp_path), how]
     found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
     assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
@@ -183,7 +183,7 @@ def test_programs_may_start_and_end_their_processes_in_many_ways(
 
 @pytest.mark.long
 def test_a_program_that_recovers_has_no_bound(tmp_path: Path) -> None:
-    """The second world has too few calls to be hurt, and works on beyond the bound."""
+    """The second world has too few calls for the fault, and works on beyond the bound."""
     command = [sys.executable, own("launched.py", tmp_path), "again"]
     plan = Plan.parse("Raise site=__main__:pay role=till nth=4 side=request")
     found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=3)
@@ -210,7 +210,7 @@ def test_an_unplanned_kill_of_a_role_is_reported(tmp_path: Path) -> None:
 
 
 def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:
-    """Verdict, end and leaks of a program without RPC."""
+    """Return verdict, end and leaks of a program without RPC."""
     command = [sys.executable, "-c", text]
     found, judgement = run_script(command, Plan.parse(plan), place, deadline=deadline, bound=5)
     return judgement.verdict, found.ends[COMMAND].text, list(found.leaks)
@@ -219,7 +219,7 @@ def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -
 @pytest.mark.parametrize(
     ("text", "verdict", "end"),
     [
-        ("", "unknown", "returned"),  # whoever starts no RPC proves nothing
+        ("", "unknown", "returned"),  # a program that starts no RPC proves nothing
         ("import sys; sys.exit(3)", "wrong", "exited with status 3"),
         ("import os; os.kill(os.getpid(), 9)", "wrong", "was killed by SIGKILL"),
         ("import threading; threading.Event().wait()", "hung", "was overdue after 2 s"),
@@ -237,12 +237,12 @@ def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> N
     assert len(left) == 1
     assert left[0].startswith("sleep 1000 still runs (process ")
     assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
-    # Also one that stays in the program's own session, which is ended with the program.
+    # A process in the program's own session is named, too; it is ended with the program.
     assert python(text.format(False), tmp_path)[0] == "leaked"
 
 
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
-    """As a DataLoader's workers do, which ask every 5 s whether who has started them is there."""
+    """A DataLoader's workers need it: they check every 5 s whether their parent still lives."""
     ledger = Ledger(tmp_path, "till")
     assert _grace(tmp_path) == GRACE < MP_STATUS_CHECK_INTERVAL
     ledger.write("fired", fault=0, kind="Crash", pid=7)
@@ -259,12 +259,12 @@ def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:
 
 
 def test_a_plan_for_a_program_without_rpc_is_unknown(tmp_path: Path) -> None:
-    """Without RPC nothing fires; nobody can tell whether the plan has reached the program."""
+    """Without RPC no fault fires, and it is unknown whether the plan has reached the program."""
     assert python("", tmp_path, f"Drop site={PAY} side=reply")[0] == "unknown"
 
 
 def test_a_script_gets_the_folder_and_its_own_python_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder, its own PYTHONPATH, and its own sitecustomize; nothing comes before its own modules."""
+    """It gets the folder, its own PYTHONPATH, and its own sitecustomize. Nothing precedes its own modules."""
     (tmp_path / "sitecustomize.py").write_text("CUSTOM = 7\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     text = (

@@ -1,4 +1,4 @@
-"""How roles of a script ended, by their ledgers: in order, lost, or ended by their own program."""
+"""How roles of a script ended, according to their ledgers: in order, lost, or ended by their own program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from faults.verdict.script_outcomes import Known, fates, lives, of_lives
 
 
 def life(role: str, *events: str, pid: int = 1, at: float = 0.0, **details: Any) -> list[Event]:
-    """One start of RPC in one process and what followed, each a second later; ``details`` by event."""
+    """Make one start of RPC in one process, and its events, each a second later; ``details`` by event."""
     names = ["start", *events]
     return [
         Event(
@@ -85,26 +85,28 @@ def test_a_role_ended_by_its_own_program_has_not_ended_by_itself() -> None:
 
 
 CALL = {"site": "shop:pay", "nth": 1}
-HURT = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
+FAULTY_CALL = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
 STUCK = ("Stuck", "was ended by its own program during a call that a fault had hit")
 
 
 def test_a_role_ended_in_a_call_with_a_fault_has_not_returned() -> None:
-    """Nobody shuts RPC down where everybody hangs."""
-    assert end(life("till", "up", "invoke", **HURT), asked={1}) == STUCK
-    assert end(life("till", "up", "invoke", **HURT), OTHER, asked={1}) == STUCK
-    assert end(life("till", "up", "invoke", "interrupted", "exit", **HURT)) == STUCK
-    assert end(life("till", "up", "invoke", "exit", **HURT), asked={1}) == STUCK  # its handler of SIGTERM says 0
-    assert end(life("till", "up", "invoke", "ok", **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "info", **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", invoke=CALL), asked={1})[0] == "Returned"  # which nothing has hurt
-    assert end(life("till", *WHOLE[:-1], **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "shutdown", "left", **HURT), asked={1})[0] == "Returned"
-    assert end(life("till", "up", "invoke", "exit", **HURT))[0] == "Returned"  # of its own accord
+    """If all roles hang, none shuts RPC down."""
+    assert end(life("till", "up", "invoke", **FAULTY_CALL), asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", **FAULTY_CALL), OTHER, asked={1}) == STUCK
+    assert end(life("till", "up", "invoke", "interrupted", "exit", **FAULTY_CALL)) == STUCK
+    assert (
+        end(life("till", "up", "invoke", "exit", **FAULTY_CALL), asked={1}) == STUCK
+    )  # its SIGTERM handler exits with 0
+    assert end(life("till", "up", "invoke", "ok", **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "info", **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", invoke=CALL), asked={1})[0] == "Returned"  # a call that no fault hit
+    assert end(life("till", *WHOLE[:-1], **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "shutdown", "left", **FAULTY_CALL), asked={1})[0] == "Returned"
+    assert end(life("till", "up", "invoke", "exit", **FAULTY_CALL))[0] == "Returned"  # it ended by itself
 
 
 def test_a_status_within_a_handler_comes_from_the_handled_error() -> None:
-    """Though nobody has written down yet how its last call ended."""
+    """This holds although the end of its last call is not recorded yet."""
     causes = [{"bases": ["RuntimeError"], "text": "eof"}]
     events = (*life("till", "up", "exit", exit={"status": 0, "causes": causes}), *OTHER)
     found = fates(Timeline(events, {}, ("till", "shop")))["till"]
@@ -112,7 +114,7 @@ def test_a_status_within_a_handler_comes_from_the_handled_error() -> None:
 
 
 def test_status_0_while_an_error_passes_comes_from_that_error() -> None:
-    """As in ``finally: os._exit(0)``; in an `except` block it has made up for the error."""
+    """An example is ``finally: os._exit(0)``. In an `except` block the program would have handled the error."""
     causes = [{"bases": ["ValueError"], "text": "wrong sum"}]
     ends = []
     for handled in (True, None, False):
@@ -133,7 +135,7 @@ def test_an_error_that_may_have_been_handled_is_kept() -> None:
 
 
 def test_a_role_of_two_worlds_needs_both() -> None:
-    """One process, or two; the worse end counts, and each world is asked for itself."""
+    """The role has one process, or two. The worse end counts, and each world is judged separately."""
     first, again = life("till", "up", "shutdown", "left"), life("till", *WHOLE, at=20)
     assert end(first, again)[0] == "Returned"
     assert end(first, life("till", *WHOLE, at=20, pid=2))[0] == "Killed"
@@ -151,12 +153,12 @@ def test_processes_without_a_role_have_no_life() -> None:
 
 @pytest.mark.parametrize(("said", "status", "kind"), [(None, 3, "Exited"), (2, 0, "Returned"), (0, 1, "Exited")])
 def test_the_status_of_the_process_counts_more_than_what_python_said(said: int | None, status: int, kind: str) -> None:
-    """`SystemExit` is raised without `sys.exit`, and what `sys.exit` raises is caught."""
+    """`SystemExit` may be raised without `sys.exit`, and the one that `sys.exit` raises may be caught."""
     assert end(life("till", *WHOLE, pid=4, exit={"status": said}), OTHER, statuses={4: status})[0] == kind
 
 
 def test_a_process_without_a_status_was_killed_by_a_signal() -> None:
-    """In another handler of `atexit`, in a destructor. Not where something else explains it."""
+    """It may crash in another handler of `atexit`, or in a destructor, unless something else explains its end."""
     mine = life("till", *WHOLE, pid=4)
     assert end(mine, OTHER, silent={4}) == ("Killed", "was killed by a signal while Python ended")
     assert end(life("till", *WHOLE, pid=4, exit={"status": 0}), OTHER, silent={4})[0] == "Killed"
@@ -166,11 +168,11 @@ def test_a_process_without_a_status_was_killed_by_a_signal() -> None:
     assert end(by_os_exit, OTHER, silent={4})[0] == "Returned"
     assert end(life("till", "up", "exit", pid=4), silent={4})[0] == "Returned"  # torch's threads may abort it
     again = life("baker", "up", "shutdown", "left", pid=4, at=20)
-    assert end(life("till", *WHOLE[:-1], pid=4), again, OTHER, silent={4})[0] == "Returned"  # it was not its end
+    assert end(life("till", *WHOLE[:-1], pid=4), again, OTHER, silent={4})[0] == "Returned"  # not its last life
 
 
 class TestTwoWorldsAtOnce:
-    """Of the same names, in one folder: each process is judged by what it has written itself."""
+    """They have the same names, and one folder. Each process is judged by the events that it wrote itself."""
 
     FIRST = (*life("shop", *WHOLE, pid=1), *life("till", *WHOLE, pid=2))
 
@@ -190,7 +192,7 @@ class TestTwoWorldsAtOnce:
         assert end([*self.FIRST, *life("shop", *WHOLE, pid=3, at=0.5), *lost])[0] == kind
 
     def test_an_event_without_a_process_belongs_to_the_latest_start(self) -> None:
-        """A ledger of an earlier version."""
+        """The ledger comes from an earlier version."""
         old = [replace(event, process=0) for event in (*life("till", "up", "exit"), *life("till", "up", at=20, pid=2))]
         assert [len(each.events) for each in lives(Timeline(tuple(old), {}, ("till",)))] == [3, 2]
 
@@ -206,11 +208,11 @@ class TestTwoWorldsAtOnce:
         ],
     )
     def test_a_shutdown_in_another_world_does_not_count(self, known: dict[str, Any]) -> None:
-        """Told by the names of its world, or by where it meets."""
+        """The names in its world tell, or the place where it meets."""
         other = life("shop", *WHOLE, pid=9, up={"workers": ["shop", "till"]}, start={"world": "tcp://here:2"})
         mine = life("shop", "up", "exit", pid=3, **known)
         assert end(life("till", "up", "exit", pid=4, **known), [] if "up" in known else mine, other)[0] == "Returned"
-        assert end(life("till", "up", "exit", pid=4), other)[0] == "Vanished"  # it may be of that one
+        assert end(life("till", "up", "exit", pid=4), other)[0] == "Vanished"  # it may be of that world
 
     def test_an_unplanned_death_is_wrong_beside_a_planned_one(self) -> None:
         plan, fired = Plan.parse("Crash role=till at=up@till"), {"fault": 0, "kind": "Crash", "pid": 2}
@@ -233,7 +235,7 @@ class TestTwoWorldsAtOnce:
 
 
 def test_a_role_interrupted_from_outside_has_not_ended_by_itself() -> None:
-    """By SIGINT, which ends a process in order, with a status or without."""
+    """SIGINT ends a process in order, with a status or without one."""
     assert end(life("till", "up", "interrupted", "exit"), OTHER) == ("Ended", "was ended by its own program")
     assert end(life("till", "up", "interrupted", "exit", exit={"status": 1}))[0] == "Returned"
 

@@ -1,4 +1,4 @@
-"""The names of what is called. Calls through real proxies are in test_calls.py."""
+"""The names of called functions. Calls through real proxies are in test_calls.py."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Contrary:
 
 
 class Reference:
-    """What the proxies ask of an RRef."""
+    """The part of an RRef that its proxies use."""
 
     def _get_type(self) -> Any:
         return Special
@@ -49,7 +49,7 @@ class Reference:
         (shop.Till().method, f"{HERE}Till.method"),
         (shop.Till.static, f"{HERE}Till.static"),
         (shop.Till.of_class, f"{HERE}Till.of_class"),
-        (Special.of_class, f"{HERE}Till.of_class"),  # where it is written, not by whom it was inherited
+        (Special.of_class, f"{HERE}Till.of_class"),  # the class that defines it, not the one that inherits it
         (Special(), "tests.faults.test_site:Special.__call__"),
         (Contrary(), "tests.faults.test_site:Contrary.__call__"),
         (partial(shop.function, 1), "functools:partial.__call__"),

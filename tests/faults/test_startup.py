@@ -1,4 +1,5 @@
-"""Users whose own modules are called `faults` or `reference`: their Python and their pytest work, and say one line."""
+"""Users with modules of their own called `faults` or `reference`: their Python and their pytest work, and print one
+line."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ THEIRS = {"faults": "faults.py", "reference": "reference/__init__.py"}
 
 
 def theirs(place: Path, name: str) -> Path:
-    """A module of that name that is somebody else's."""
+    """Make a module of that name that belongs to another project."""
     file = place / THEIRS[name]
     file.parent.mkdir(exist_ok=True)
     file.write_text("HERE = 7\n")
@@ -37,7 +38,7 @@ def test_a_module_that_hides_a_package_is_found_whatever_is_loaded(name: str, tm
 
 
 def test_a_folder_without_modules_hides_nothing(tmp_path: Path) -> None:
-    """Python prefers a package of a later place on its path."""
+    """Python prefers a package at a later place on its path."""
     (tmp_path / "reference").mkdir()
     assert hiding(str(tmp_path)) == ""
 
@@ -55,7 +56,7 @@ class TestPytest:
     def test_tests_beside_a_hiding_module_run_without_the_plugin(
         self, name: str, command: str, pytester: pytest.Pytester
     ) -> None:
-        # Of the two only `python -m` puts the current folder on Python's path; pytester itself always does.
+        # Of the two, only `python -m` puts the current folder on Python's path; pytester itself always does.
         words = [sys.executable, *(["-P"] if command == "pytest" else []), "-m", "pytest", "-p", "no:cacheprovider"]
         file = theirs(pytester.path, name)
         pytester.makepyfile(f"import {name}\n\n\ndef test_theirs():\n    assert {name}.HERE == 7\n")
@@ -75,7 +76,7 @@ class TestPytest:
 
     @pytest.mark.parametrize("name", THEIRS)
     def test_a_module_that_a_conftest_cannot_import_is_named(self, name: str, pytester: pytest.Pytester) -> None:
-        """pytest is started somewhere else, and ends before any summary."""
+        """pytest is started in another folder, and ends before its summary."""
         (pytester.path / "unit").mkdir()
         file = theirs(pytester.path / "unit", name)
         (pytester.path / "unit" / "conftest.py").write_text(f"from {name} import HERE\n")
@@ -87,7 +88,7 @@ class TestPytest:
 @pytest.mark.parametrize("where", ["PYTHONPATH", "beside the program"])
 @pytest.mark.parametrize("name", THEIRS)
 def test_a_program_with_their_module_runs_under_the_variable(name: str, where: str, tmp_path: Path) -> None:
-    """By the line of `faults.pth`, before Python knows the program's own folder."""
+    """The line of `faults.pth` runs before Python knows the program's own folder."""
     modules = tmp_path / "modules"
     modules.mkdir()
     file = theirs(modules, name)
@@ -106,7 +107,7 @@ def test_a_program_with_their_module_runs_under_the_variable(name: str, where: s
 
 @pytest.mark.parametrize("end", ["", " 2>&-"], ids=["usual", "no-standard-error"])
 def test_a_start_that_fails_leaves_the_program_alone(end: str, tmp_path: Path) -> None:
-    """Here the current folder is gone, so a relative path has no meaning."""
+    """The current folder is removed here, so a relative path has no meaning."""
     (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     text = f"mkdir gone && cd gone && rmdir ../gone && {sys.executable} -P -c 'print(7)'{end}"
@@ -128,7 +129,7 @@ def test_the_command_says_which_module_hides_its_own(tmp_path: Path) -> None:
 
 
 def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) -> None:
-    """So does `python -m`: there are no two of them."""
+    """`python -m` looks twice, too, and there must be only one module."""
     text = "import importlib.util as u; print(u.find_spec('faults').origin)"
     text += "; from faults.script import autostart; autostart.start()"
     (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
@@ -141,7 +142,7 @@ def test_whoever_only_looks_for_a_module_gets_the_one_that_runs(tmp_path: Path) 
 
 @pytest.mark.long
 def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
-    """It may be left exported for `check`."""
+    """The user may leave it exported and call `check`."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0
     (tmp_path / "sitecustomize.py").write_text((ROOT / "faults.pth").read_text())
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
@@ -157,7 +158,7 @@ def test_the_commands_take_no_notice_of_the_variable(tmp_path: Path) -> None:
 
 
 def test_a_message_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> None:
-    """A folder's name may be anything, such as a verdict on a line of its own."""
+    """A folder's name may be any text, such as a verdict on a line of its own."""
     say("\x1b[31m\nverdict: equal\udcff" + "x" * 10**5)
     line = capfd.readouterr().err.removesuffix("\n")
     assert line.startswith(r"torch-rpc-reference: \x1b[31m\nverdict: equal\udcff")
@@ -167,7 +168,7 @@ def test_a_message_is_one_printable_line(capfd: pytest.CaptureFixture[str]) -> N
 def test_a_variable_that_is_left_exported_is_reported_once(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not in what this program starts, nor where `faults run --script` has set it."""
+    """It is not reported by the programs that this one starts, nor if `faults run --script` has set it."""
     monkeypatch.delenv(SAID, raising=False)
     _tell("/a/run")
     assert os.environ[SAID] == "/a/run"

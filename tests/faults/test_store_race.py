@@ -1,4 +1,4 @@
-"""The first rank ends while another has still to read the last count from its store: torch's own race."""
+"""The first rank ends before another one has read the last count from its store: a race in torch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def event(role: str, name: str, time: float, **details: Any) -> Event:
 
 
 def verdict(*events: Event, error: Piece = LOST) -> str:
-    """Of two roles, of which ``b`` has failed in a healthy run."""
+    """Make a run of two roles, of which ``b`` has failed in a healthy run."""
     ups = [event(role, "up", 0.5, workers=["a", "b"]) for role in "ab"]
     raised = event("b", "raised", 4.0, error=str(error), causes=to_json([error]))
     ends = {
@@ -51,9 +51,9 @@ def test_a_lost_store_is_torchs_only_once_another_role_has_left_gracefully() -> 
     first, own = event("a", "left", 2.0), event("b", "left", 3.0)
     assert verdict(*begun, first, own) == "unknown"
     assert verdict(*begun, first, own, error=Piece(("RuntimeError", "Exception"), LOST.text)) == "wrong"
-    assert verdict(*begun, own) == "wrong"  # the other is still there
+    assert verdict(*begun, own) == "wrong"  # the other one has not left
     assert verdict(*begun, event("a", "left", 3.5), own) == "wrong"
-    assert verdict(*begun, first) == "wrong"  # it has not got as far
+    assert verdict(*begun, first) == "wrong"  # it has not begun its shutdown
     assert verdict(*begun, first, event("b", "left", 4.5)) == "wrong"
     rude = [event(role, "shutdown", 1.0, graceful=False) for role in "ab"]
     assert verdict(rude[0], begun[1], first, own) == "wrong"

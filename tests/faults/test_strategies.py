@@ -1,4 +1,4 @@
-"""Strategies for plans: only what can happen, all of what can happen, and the smallest of it in the end."""
+"""Strategies for plans: they draw only what can happen, all of it, and shrink to the smallest."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def has(kind: str, place: str, **values: Any) -> Callable[[Plan], bool]:
 
 
 def outside(fault: Fault) -> list[str]:
-    """What of a fault lies outside `CALLS`, `ROLES` and `STEPS`."""
+    """Name the parts of a fault that lie outside `CALLS`, `ROLES` and `STEPS`."""
     callers = CALLS.get(fault.site or "", {})
     named = fault.roles or ([fault.role] if fault.role else [each for each, count in callers.items() if count])
     moment = fault.moment
@@ -69,7 +69,7 @@ def test_plans_are_valid_and_stay_within_what_there_is(plan: Plan) -> None:
 
 
 def test_a_plan_outside_the_limits_is_noticed() -> None:
-    """The check above can fail."""
+    """This shows that the check above can fail."""
     for text, name in [
         ("Duplicate site=shop:Till.pay role=till2 nth=4", "nth"),
         ("Duplicate site=shop:Till.pay nth=4", "nth"),
@@ -111,7 +111,7 @@ def test_the_order_of_gentleness_has_every_shape_once() -> None:
     assert PLACES == ("call", "message", "process", "network")
 
 
-# What the first fault of each shape is: the first site, role and call, the shortest time.
+# Return the smallest fault of a shape: the first site, role and call, the shortest time.
 SMALLEST = {
     ("Delay", "call"): "Delay site=shop:Till.pay role=till1 nth=1 side=request seconds=0.1",
     ("Delay", "message"): "Delay message=RREF_FORK_REQUEST role=shop seconds=0.1",
@@ -133,7 +133,7 @@ SMALLEST = {
 @pytest.mark.long
 @pytest.mark.parametrize("shape", GENTLE, ids="-".join)
 def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, str]) -> None:
-    """Alone, although up to three faults of all kinds are drawn."""
+    """It stands alone, although up to three faults of all kinds are drawn."""
     assert smallest(has(*shape)) == SMALLEST[shape]
 
 

@@ -1,4 +1,4 @@
-"""A tutorial as a subject: its roles, and its trace against its twin's."""
+"""A tutorial as a subject: its roles, and the judgement of its trace by its twin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_subjects_trace_is_judged_by_its_twin() -> None:
 
 
 def test_a_trace_without_a_measure_is_unknown_not_wrong() -> None:
-    """An exact case whose twin proves that it is none: nothing is known of the run."""
+    """If an exact case's twin proves that the case is not exact, nothing is known of the run."""
     sizes = {"trainers": 4, "momentum": 0.5, "image_w": 8, "image_h": 8, "batch_size": 4}
     kind = load("batch_parameter_server").Case
     case = kind(model="mlp", arithmetic="exact", dtype="float64", lr=0.125, **sizes)

@@ -1,4 +1,4 @@
-"""Sweeps: which cells there are, and what they find in programs with and without a defect."""
+"""Sweeps: their cells, and what they find in programs with and without a defect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ SITES = {
 
 
 def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
-    """f: nine kinds twice and two orders; g, called once: nine; h: no order, since it executes in two places."""
+    """f has nine kinds twice and two orders; g, called once, has nine; h has no order, because it executes in two
+    places."""
     found = list(cells(SITES, 3.0))
     assert Counter((cell.site, cell.occurrence) for cell in found) == {
         ("m:f", "first"): 10,
@@ -59,7 +60,7 @@ def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
 
 
 def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Result]:
-    """The results of ``pay``'s cells, by kind and occurrence."""
+    """Return the results of ``pay``'s cells, by kind and occurrence."""
     subject = plays.subject(till)
     sites, healthy = record(subject, place / "healthy")
     todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.injection in injections]
@@ -82,7 +83,7 @@ def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
 
 
 def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
-    """A clean error is right for who has lost something, and wrong for who only had to wait."""
+    """A clean error is right for a role that lost something, and wrong for one that only had to wait."""
     touchy = swept(plays.touchy, tmp_path / "touchy", "Delay reply", "Raise reply")
     assert {result.judgement.verdict for result in touchy.values()} == {"clean error"}
     assert {key[0]: result.passed for key, result in touchy.items()} == {"Delay reply": False, "Raise reply": True}
@@ -92,7 +93,7 @@ def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
 
 
 def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
-    """At least one cell; none begins later."""
+    """At least one cell is run."""
     subject = plays.subject(plays.careful)
     sites, healthy = record(subject, tmp_path / "healthy")
     todo, begun = list(cells(sites, 0.5)), []
@@ -124,7 +125,7 @@ OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budg
 def test_a_sweep_prints_its_table_and_gives_its_status(
     till: Any, kinds: list[str], status: int, counts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is stored is there if one has failed, and gone if all have passed."""
+    """The runs are kept if one has failed, and removed if all have passed."""
     assert sweep_of(plays.subject(till), Namespace(**{**OPTIONS, "kinds": kinds})) == status
     said = capsys.readouterr()
     assert said.out.splitlines()[-1] == counts
@@ -139,7 +140,7 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
 
 
 def test_a_tutorial_is_equal_under_every_harmless_cell(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever its calls wait for, it comes out equal."""
+    """A delay must not change the result, whatever the calls wait for."""
     name, site = "batch_parameter_server", "update_and_fetch_model"
     assert main(["sweep", name, "--sites", site, "--kinds", "Delay,Order"]) == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""How long a sweep will still take."""
+"""The estimate of how long a sweep will still take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from faults.cli.progress_bar import seconds_left
         (10, 10, 30.0, None, 0.0),
         (2, 10, 3.0, 100.0, 12.0),
         (2, 10, 3.0, 5.0, 2.0),
-        (2, 10, 7.0, 5.0, 0.0),  # over it already
+        (2, 10, 7.0, 5.0, 0.0),  # the budget is exceeded already
     ],
 )
 def test_the_remaining_seconds_follow_from_the_runs_so_far(
@@ -28,7 +28,7 @@ def test_the_remaining_seconds_follow_from_the_runs_so_far(
 def test_a_line_is_printed_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One every few seconds of a clock that the test winds, and none before."""
+    """The test sets the clock. No line is printed before its time."""
     now = [100.0]
     monkeypatch.setattr(progress_bar.time, "monotonic", lambda: now[0])
     with progress_bar.countdown("shop", 10) as tick:

@@ -51,8 +51,8 @@ def test_quoted_words_come_back(groups: list[list[str]]) -> None:
 
 @given(st.text("ab;\n \t\r'\"\\\\=#", max_size=12))
 def test_words_are_those_of_a_shell(text: str) -> None:
-    """As Python's own reader takes them, which grows with the square of the text, and for which a quoted semicolon that
-    stands alone separates too."""
+    """Python's `shlex` gives the same words, but its time grows with the square of the text, and a quoted semicolon
+    that stands alone separates there."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     wanted: list[list[str]] = [[]]

@@ -1,4 +1,4 @@
-"""Processes that must not outlive this one: they are ended with it, however it ends, and nobody else is."""
+"""Processes that must not outlive this one end with it, for whatever reason it ends, and no other process does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def launcher(command: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], se
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("command", [ALONE, LEADS], ids=["alone", "leads"])
 def test_tied_processes_end_with_a_process_that_is_killed(command: Sequence[str], number: signal.Signals) -> None:
-    """And what they have started: in a session of its own, or without the environment."""
+    """Their descendants end, too: those in a session of their own, and those without the environment."""
     with launcher(command) as (process, started):
         assert len(started) == (1 if command is ALONE else 3)
         process.send_signal(number)

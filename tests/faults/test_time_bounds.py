@@ -29,7 +29,7 @@ def invoke(seconds: float, **details: object) -> Event:
 def test_the_timeout_is_the_longest_that_a_call_with_a_fault_may_take() -> None:
     assert timeout(up("a", 2.0), up("b", 60.0), invoke(5.0, faults=[0])) == 60.0
     assert timeout(up("a", 2.0), invoke(90.0, faults=[0])) == 90.0
-    assert timeout(up("a", 2.0), invoke(90.0)) == 2.0  # which nothing has hurt
+    assert timeout(up("a", 2.0), invoke(90.0)) == 2.0  # a call that no fault hit
     assert timeout(up("a", 60.0), invoke(0.0, faults=[0])) == 60.0  # without a limit
     assert timeout(up("a", 1.0), Event("a", "shutdown", 3.0, {"graceful": True, "timeout": 5.0})) == 5.0
     assert timeout() == 0.0
@@ -42,11 +42,11 @@ def call(event: str, time: float, nth: int = 1, seconds: float = 90.0, process: 
 @pytest.mark.parametrize(
     ("calls", "longest"),
     [
-        ([call("invoke", 4.0), call("fail", 7.0)], 90.0),  # open when the fault bit, and failed by it
-        ([call("invoke", 4.0), call("ok", 7.0)], 90.0),  # it waited, and was answered
+        ([call("invoke", 4.0), call("fail", 7.0)], 90.0),  # open at the fault, and failed by it
+        ([call("invoke", 4.0), call("ok", 7.0)], 90.0),  # it waited, and got an answer
         ([call("invoke", 6.0), call("info", 7.0)], 90.0),
-        ([call("invoke", 6.0)], 90.0),  # its end is written by nobody
-        ([call("invoke", 6.0), call("invoke", 8.0), call("ok", 9.0)], 90.0),  # nor is the first one's
+        ([call("invoke", 6.0)], 90.0),  # its end was not recorded
+        ([call("invoke", 6.0), call("invoke", 8.0), call("ok", 9.0)], 90.0),  # nor was the first one's
         ([call("invoke", 4.0), call("invoke", 6.0, process=2), call("ok", 7.0, process=2)], 90.0),
         ([call("invoke", 6.0), call("ok", 7.0)], 2.0),
         ([call("invoke", 3.0), call("fail", 4.0)], 2.0),
@@ -54,7 +54,7 @@ def call(event: str, time: float, nth: int = 1, seconds: float = 90.0, process: 
     ],
 )
 def test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too(calls: list[Event], longest: float) -> None:
-    """Also of a survivor, whose own call no fault has hit."""
+    """This includes the call of a survivor that no fault has hit."""
     assert timeout_of(Timeline((up("a", 2.0), *calls), {}, ("a",)), 5.0) == longest
 
 
@@ -69,7 +69,7 @@ def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last()
 
 
 def role(name: str, pid: int, begin: float, end: float, *between: Event, how: str = "exit") -> list[Event]:
-    """A life: ``how`` it ended, besides."""
+    """Make a life that ended by the event ``how``."""
     details = {"bases": ["RuntimeError"], "error": "eof", "status": 0}
     inner = [replace(event, role=name, process=pid) for event in between]
     first = Event(name, "start", begin, {"pid": pid, "world": begin}, pid)
@@ -77,7 +77,7 @@ def role(name: str, pid: int, begin: float, end: float, *between: Event, how: st
 
 
 def script(*events: list[Event], command: float, kind: str = "Returned") -> Run:
-    """Of a till that drops its first call of a shop."""
+    """Make a run of a till that drops its first call of a shop."""
     every = sorted((event for each in events for event in each), key=lambda event: event.time)
     timeline = Timeline(tuple(every), {}, tuple(dict.fromkeys(event.role for event in every)))
     lives = of_lives(timeline)
@@ -92,7 +92,7 @@ def fired(time: float) -> Event:
 
 
 class TestRecovery:
-    """A program that begins anew, or goes on without who is lost, takes as long as it takes."""
+    """A program that starts anew, or goes on without the lost role, has no bound."""
 
     LOST = (*role("shop", 1, 0.0, 5.0, fired(2.0)), *role("till", 2, 0.0, 6.0, how="raised"))
 
@@ -119,13 +119,13 @@ class TestRecovery:
         assert slowest(script(list(self.LOST), again, command=70.0, kind="Exited")) == ("+command", 10.0)
 
     def test_a_command_that_waits_in_vain_is_held_to_the_bound(self) -> None:
-        """Nobody has come to an end of its own since the fault: its program has ended them."""
+        """No role has ended by itself since the fault: the program has ended them."""
         found = script([*role("till", 2, 0.0, 6.0, fired(2.0), how="raised")], command=90.0)
         assert slowest(found) == ("+command", 84.0)
         assert judge(found).verdict == "hung"
 
     def test_a_command_is_counted_from_the_end_of_the_last_role_that_failed(self) -> None:
-        """Which has had the whole bound, too; but not from that of a role which the command itself has ended."""
+        """That role had the whole bound, too. A role that the command itself has ended does not count."""
         failed = role("till", 2, 0.0, 6.0, fired(2.0), how="raised")
         found = script(failed, command=10.0, kind="Exited")
         assert slowest(found) == ("till", 4.0)

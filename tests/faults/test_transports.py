@@ -1,4 +1,4 @@
-"""What an agent that starts may not have, and that all is as it was afterwards."""
+"""The limit on an agent that starts, and that it is lifted afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def lowered() -> Iterator[Callable[[int], None]]:
-    """Lowers this process's limit, until the end of the test."""
+    """Lower this process's limit, until the end of the test."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda soft: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -25,7 +25,7 @@ def lowered() -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, int]]:
-    """Who was started in torch's place, and under which limit; `None` cannot be."""
+    """Calls of the replacement of torch's function, each with its agent and the limit; `None` cannot be an agent."""
     seen: list[tuple[object, int]] = []
 
     def start(agent: Any) -> None:

@@ -1,7 +1,7 @@
-"""The matrix: every tutorial under every kind of fault at every place, one cell a run (tests/matrix/test_matrix.py).
+"""The matrix: every tutorial under every kind of fault at every place, one run per cell (tests/matrix/test_matrix.py).
 
-places.py says which call each fault hits, verdicts.py what the run has to come to. ``python -m tests.matrix.matrix``
-prints docs/matrix.md.
+places.py says which call each fault hits, verdicts.py which verdict the run must have. ``python -m
+tests.matrix.matrix`` prints docs/matrix.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 
 @dataclass(frozen=True)
 class Cell:
-    """One run. ``place``: of its fault; ``kind``: the column, or what is mixed."""
+    """One run. ``place``: the place of its fault; ``kind``: the column, or the mixture."""
 
     tutorial: str
     place: str
@@ -33,7 +33,7 @@ class Cell:
 
 
 def cells() -> Iterator[Cell]:
-    """Those that are run."""
+    """Return the cells that are run."""
     for place, kinds in KINDS.items():
         for tutorial in TUTORIALS:
             for kind in kinds:
@@ -45,7 +45,7 @@ def cells() -> Iterator[Cell]:
 
 
 def _both(tutorial: str, first: str, second: str, **replaced: str) -> str:
-    """Two cells' plans in one; ``replaced``: fields of the second that differ from its cell's."""
+    """Join two cells' plans; ``replaced``: fields of the second plan that differ from its cell's."""
     words = [
         next((f"{name}={value}" for name, value in replaced.items() if word.startswith(f"{name}=")), word)
         for word in plan_of(tutorial, second).split()
@@ -53,7 +53,7 @@ def _both(tutorial: str, first: str, second: str, **replaced: str) -> str:
     return f"{plan_of(tutorial, first)}; {' '.join(words)}"
 
 
-# Tutorial, what is mixed, plan, what has to come of it.
+# Tutorial, mixture, plan, expected verdict.
 MIXED: tuple[tuple[str, str, str, Expected], ...] = (
     (
         "batch_parameter_server",
@@ -62,7 +62,7 @@ MIXED: tuple[tuple[str, str, str, Expected], ...] = (
         Expected(EQUAL, timeout=PATIENT),
     ),
     (
-        # One alone makes two lists of unequal length. Both together once made them equal, and the result wrong.
+        # One of them alone makes two lists of unequal length. Both together once made them equal, and the result wrong.
         "reinforce",
         "Duplicate + Duplicate of the reward",
         _both("reinforce", "Duplicate", "Duplicate", site="reference.reinforce:Agent.report_reward"),
@@ -109,7 +109,7 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 
 
 def page() -> str:
-    """docs/matrix.md."""
+    """Write docs/matrix.md."""
     tables = [f"## Faults of {_title(place)}\n\n{_table(place)}" for place in KINDS]
     mixed = [f"| {tutorial} | {kind} | {_sign(expected)} |" for tutorial, kind, _, expected in MIXED]
     both = "\n".join(["## Two at once\n", "| tutorial | faults | |", "|---|---|---|", *mixed])
@@ -133,7 +133,7 @@ def _sign(expected: Expected) -> str:
 
 
 def _reasons() -> str:
-    """Why a cell is empty, or differs from its column."""
+    """Say why a cell is empty, or differs from its column."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in TUTORIALS:
         for kind, expected in VERDICTS[name].items():

@@ -1,4 +1,4 @@
-"""Where and how the matrix hurts each tutorial: the call and the roles of a row, the fault of a column."""
+"""How the matrix injects faults into each tutorial: the call and the roles of a row, the fault of a column."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tutorial is hurt, chosen by hand: the call that carries its gradients, parameters or actions, once
-    training is under way, and the two roles that it joins.
+    """The place in a tutorial for each fault, chosen by hand: the call that carries its gradients, parameters or
+    actions, once training runs, and the two roles that it joins.
 
-    ``nth``: which call of ``site`` by ``caller``; ``other``: who else calls it; ``step``: the role that announces
-    steps; ``message``: a type that ``sender`` sends for calls that its ledger tells of; ``late``: who sends the late
-    ones, if another: not all of the sender's can be, since those with gradients pass the faulty agent; ``kbit``: what
-    ``callee`` can send when it is slow: so little that packets have to wait.
+    ``nth``: which call of ``site`` by ``caller``; ``other``: another caller of it; ``step``: the role that announces
+    steps; ``message``: a type that ``sender`` sends for calls that its ledger records; ``late``: the sender of late
+    messages, if it is another role, because calls with gradients pass the faulty agent; ``kbit``: the rate of a slow
+    ``callee``, so small that packets have to wait.
     """
 
     site: str
@@ -129,7 +129,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
 
 
 def plan_of(tutorial: str, kind: str) -> str:
-    """The cell's plan as text."""
+    """Return the cell's plan as text."""
     plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
     at = PLACES[tutorial]
     return plan.format(**{**vars(at), "late": at.late or at.sender})

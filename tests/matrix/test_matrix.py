@@ -1,4 +1,4 @@
-"""Every cell of the matrix is run, and comes to what is written down of it; and the page says the same."""
+"""Every cell of the matrix is run, and has the expected verdict. The page shows the same table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from tests.matrix.places import KINDS, PLACES, plan_of
 from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require
 
-# Seconds: far beyond what any cell takes, also on a machine with much else to do.
+# Seconds: far beyond what any cell takes, even on a busy machine.
 DEADLINE = 150.0
 
 
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
-    """Long are a network's cells, whose packets are late, or lost until a limit, and lost calls, which wait for it."""
+    """Long cells are those of the network, whose packets are late or lost until a limit, and lost calls, which wait for
+    it."""
     lost = cell.name.endswith(("-Drop-request", "-Drop-reply"))
     return [pytest.mark.long] if cell.place == "network" or lost else []
 
@@ -41,7 +42,7 @@ def test_each_cell_has_its_expected_verdict(cell: Cell, tmp_path: Path) -> None:
 
 
 def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:
-    """What of the run is not as it has to be."""
+    """Name what differs from the expected run."""
     ends = {role: end.text.removeprefix("raised ") for role, end in found.ends.items()}
     unsaid = [role for role, words in expected.ends.items() if not re.search(words, ends[role], re.DOTALL)]
     wrong = [f"{role}: {ends[role]!r}, wanted {expected.ends[role]!r}" for role in unsaid]

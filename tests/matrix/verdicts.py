@@ -1,4 +1,4 @@
-"""What each cell of the matrix has to come to, and, where it is an error, who has to say what."""
+"""The verdict that each cell of the matrix must have, and for an error, the expected ends of roles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 
 EQUAL, ERROR, WRONG = "equal", "clean error", "wrong"
 
-# Nobody has to give up: so long that a busy machine does not make them (seconds).
+# A timeout (seconds) so long that no role gives up, even on a busy machine.
 PATIENT = 10.0
 
 
 @dataclass(frozen=True)
 class Expected:
-    """``ends``: role to a pattern of its end; ``reason``: why there is no such cell, or why it is as it is.
-
-    ``verdict``: empty where there is no such cell; ``timeout``: seconds that roles wait for each other.
-    """
+    """``ends``: role to a pattern of its end; ``reason``: why there is no such cell, or why it differs. ``verdict``:
+    empty if there is no such cell; ``timeout``: seconds that roles wait for each other."""
 
     verdict: str
     ends: Mapping[str, str] = field(default_factory=dict)
@@ -47,16 +45,16 @@ LATE = r"RPCErr:1:RPC ran for more than set timeout"
 LOST = r"RPCErr:2:Send attempt failed intentionally"
 UNMADE = r"RRef creation via rpc.remote\(\) timed out"
 KILLED = r"^was killed by SIGKILL$"
-# One transport or channel says it so, another one so; and it depends on who notices first.
+# The text depends on the transport or channel, and on which role notices the loss first.
 GONE = (
     r"(eof|EOF|EPIPE: broken pipe|ECONNRESET|ECONNABORTED|ECONNREFUSED|pipe closed|[Cc]onnection refused"
     r"|process_vm_readv: No such process)"
 )
-REMOTE_GONE = rf"({LATE}|{GONE}|On WorkerInfo)"  # `rpc.remote` to the dead does not raise: who fetches waits
+REMOTE_GONE = rf"({LATE}|{GONE}|On WorkerInfo)"  # `rpc.remote` itself does not raise: the fetch waits
 
 CRASHES = ("Crash before", "Crash after", "Crash at step")
 PARTITIONS = ("Partition out", "Partition in")
-# Nothing is lost by these, or it is sent again, or it happens twice: the result is the twin's.
+# These faults lose nothing, or the message is sent again, or executes twice: the result is the twin's.
 HARMLESS = (
     *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
     *("Partition healed", "Lossy", "Slow"),
@@ -82,7 +80,7 @@ VERDICTS: Mapping[str, Row] = {
     "rref_dataflow": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", worker0=r"FaultError: On WorkerInfo.*worker4"),
-        # Either worker0's own limit, or worker4's, which is as long, and which it tells worker0 of.
+        # Either worker0's own limit ends it, or worker4's equal one, of which worker4 tells worker0.
         **error("Drop request", "Drop reply", *PARTITIONS, "Reset", worker0=rf"({LATE}|{GONE})"),
         **wrong(
             "Duplicate",
@@ -116,7 +114,7 @@ VERDICTS: Mapping[str, Row] = {
     "parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
-        # Both wait as long: who gives up first ends the world, and its network with it.
+        # Both wait equally long. The first to give up ends the world, and its network with it.
         **error(
             *("Drop request", "Drop reply", *PARTITIONS),
             worker1=rf"({LATE}|{GONE})",
@@ -184,7 +182,7 @@ VERDICTS: Mapping[str, Row] = {
     "pipeline": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", master=r"RuntimeError: FaultError: .*worker"),
-        # Either master's own limit, or worker2's, which is as long, and which it tells master of.
+        # Either master's own limit ends it, or worker2's equal one, of which worker2 tells master.
         **error("Drop request", "Drop reply", *PARTITIONS, master=LATE),
         **error(*CRASHES, worker1=KILLED, master=REMOTE_GONE),
         **error("Crash at call", master=KILLED, worker1=r"PeerLost: master was killed"),

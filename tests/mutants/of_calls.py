@@ -255,7 +255,7 @@ MUTANTS = (
         _STEPS,
         "timeout if together else math.inf",
         "timeout",
-        (f"{_OF_STEPS}::test_apart_no_step_has_a_deadline",),
+        (f"{_OF_STEPS}::test_no_step_has_a_deadline_if_observers_act_separately",),
         "unbatched observers, of which none waits for another, fail as a step that is not complete",
     ),
     Mutant(

@@ -513,7 +513,7 @@ _OF_FOLDERS = (
         "data beside a run is removed with it",
     ),
     Mutant(
-        "script-without-a-warden",
+        "script-without-a-watcher",
         "faults/script/script.py",
         "env={**_environment(place), **variables}",
         "env=_environment(place)",
@@ -521,15 +521,15 @@ _OF_FOLDERS = (
         "a launcher that is killed leaves its script running",
     ),
     Mutant(
-        "warden-dies-with-the-terminal",
+        "watcher-dies-with-the-terminal",
         "faults/script/tied_processes.py",
         ", start_new_session=True)",
         ")",
         ("tests/faults/test_tied_processes.py::test_tied_processes_end_when_a_whole_group_is_killed",),
-        "what ends the launcher's process group ends its warden too",
+        "what ends the launcher's process group ends its watcher too",
     ),
     Mutant(
-        "wards-alone-are-ended",
+        "tied-processes-alone-are-ended",
         "faults/script/parent_watcher.py",
         "        found |= more",
         "        break",

@@ -69,8 +69,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a-command-is-counted-from-the-fault",
         "faults/verdict/time_bounds.py",
-        "bitten if end.kind in _BY_PROGRAM else ended)",
-        "bitten)",
+        "first_seen if end.kind in _BY_PROGRAM else ended)",
+        "first_seen)",
         (
             "tests/faults/test_time_bounds.py::TestRecovery::test_a_command_is_counted_from_the_end_of_the_last_role_that_failed",
         ),
@@ -135,7 +135,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "only-hurt-calls-wait",
         "faults/verdict/time_bounds.py",
-        "    calls = _waiting(timeline, bitten) if bitten is not None else []",
+        "    calls = _waiting(timeline, first_seen) if first_seen is not None else []",
         "    calls: list[Event] = []",
         ("tests/faults/test_time_bounds.py::test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too",),
         "a survivor that waits as long as its own call says is hung",
@@ -687,8 +687,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "doubts-excuse",
         _ORIGIN,
-        "    sure = _comes(run, bites, _sure(pieces), time",
-        "    sure = _comes(run, bites, pieces, time",
+        "    sure = _comes(run, effects, _sure(pieces), time",
+        "    sure = _comes(run, effects, pieces, time",
         (f"{_OF_ORIGIN}::test_a_doubtful_cause_makes_an_error_unknown",),
         "what an error may have nothing to do with excuses it",
     ),

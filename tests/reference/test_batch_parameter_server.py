@@ -34,7 +34,7 @@ from reference.trace import CaseError, Trace, TraceError, compare
 from reference.verify.verify import twins_for
 from reference.world import World, launch
 from tests.support import arrivals
-from tests.support.runs import against_twin, end_of, play, run, run_in, twin
+from tests.support.runs import against_twin, end_of, launch_and_wait, run, run_in, twin
 
 SMALL = Case(
     model="convnet", trainers=3, steps=3, batch_size=4, image_w=8, image_h=8, num_classes=5, lr=0.1, timeout=20
@@ -443,7 +443,7 @@ def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
 
 def test_a_killed_trainer_is_named_at_once() -> None:
     """Long before the round's limit of 20 s."""
-    ps = play(SMALL, before=Doomed("trainer2", signal.SIGKILL), deadline=6)["ps"]
+    ps = launch_and_wait(SMALL, before=Doomed("trainer2", signal.SIGKILL), deadline=6)["ps"]
     assert isinstance(ps, Raised)
     assert ps.type == FAILED
     assert ps.message.startswith("round 1: trainer2 failed: ")

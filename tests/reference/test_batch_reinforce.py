@@ -24,7 +24,7 @@ from reference.trace import CaseError
 from reference.training import cartpole
 from reference.training.saved_actions import SavedActions
 from reference.world import launch
-from tests.support.runs import against_twin, bound_of, play, run, twin
+from tests.support.runs import against_twin, bound_of, launch_and_wait, run, twin
 
 SMALL = Case(steps=2, n_steps=40, timeout=20.0)
 NAMES = ["agent", "observer1", "observer2"]
@@ -132,7 +132,7 @@ class BrokenPolicy:
 
 def test_a_failing_policy_ends_every_wait_at_once() -> None:
     """Erratum S2.33: in the published form the others wait for the RPC timeout."""
-    outcome = play(replace(SMALL, observers=3, timeout=300), deadline=40, before=BrokenPolicy())["agent"]
+    outcome = launch_and_wait(replace(SMALL, observers=3, timeout=300), deadline=40, before=BrokenPolicy())["agent"]
     assert isinstance(outcome, Raised)
     assert outcome.type == FAILED
     assert "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]" in outcome.message
@@ -140,7 +140,7 @@ def test_a_failing_policy_ends_every_wait_at_once() -> None:
 
 def test_a_failing_policy_ends_every_wait_without_batching() -> None:
     case = replace(SMALL, observers=3, batch=False, timeout=300)
-    outcome = play(case, deadline=40, before=BrokenPolicy())["agent"]
+    outcome = launch_and_wait(case, deadline=40, before=BrokenPolicy())["agent"]
     assert isinstance(outcome, Raised)
     assert outcome.type == FAILED
     assert outcome.message == "the policy failed: ValueError: no action can be chosen with probabilities [nan, nan]"

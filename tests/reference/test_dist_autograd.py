@@ -17,7 +17,7 @@ from reference.dist_autograd import Case, create_parameter, gradient, value
 from reference.outcome import Raised
 from reference.trace import CaseError
 from reference.world import launch
-from tests.support.runs import against_twin, play, run
+from tests.support.runs import against_twin, launch_and_wait, run
 
 
 @pytest.mark.parametrize("contexts", [1, 2, 5])
@@ -100,7 +100,7 @@ def test_a_fetched_nn_parameter_is_never_trained() -> None:
 def test_a_lost_owner_ends_every_context() -> None:
     with launch(["worker0", "worker1"], deadline=30) as world:
         world.call("worker0", value_of_a_remote)
-    outcome = play(Case(timeout=5), before=leave_as_worker2)["worker0"]
+    outcome = launch_and_wait(Case(timeout=5), before=leave_as_worker2)["worker0"]
     assert isinstance(outcome, Raised)
 
 

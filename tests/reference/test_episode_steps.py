@@ -49,7 +49,7 @@ def test_a_failing_call_ends_the_episode_for_all_with_the_episodes_error(togethe
             episode.join("observer1")
 
 
-def test_together_a_step_that_is_not_complete_ends_the_episode() -> None:
+def test_a_step_that_is_not_complete_ends_the_episode_if_observers_act_together() -> None:
     with steps(together=True, timeout=0.2) as episode:
         episode.join("observer1")
         futures = calls()
@@ -58,12 +58,12 @@ def test_together_a_step_that_is_not_complete_ends_the_episode() -> None:
             episode.wait_all(futures)
 
 
-def test_apart_no_step_has_a_deadline() -> None:
+def test_no_step_has_a_deadline_if_observers_act_separately() -> None:
     with steps(together=False, timeout=0.2) as episode:
         assert episode.timeout == math.inf
 
 
-def test_apart_an_observers_own_silence_ends_the_episode() -> None:
+def test_the_silence_of_one_observer_ends_the_episode_if_they_act_separately() -> None:
     futures = calls()
     futures["observer2"].set_result(0)
     silent = pytest.raises(Failed, match=r"^nothing for 0\.2 s from observer1$")

@@ -26,7 +26,7 @@ from reference.trace.ulp import ulps
 from reference.verify import judge
 from reference.world import launch
 from tests.support.roles_plain import listening_addresses
-from tests.support.runs import against_twin, end_of, play, run, run_in
+from tests.support.runs import against_twin, end_of, launch_and_wait, run, run_in
 
 SMALL = Case(steps=4, batch_size=8, timeout=20)
 EXACT = Case.exact(timeout=20)
@@ -202,7 +202,7 @@ def stop_trainer2(role: str) -> None:
 @pytest.mark.parametrize(("fault", "cause"), [(raise_in_trainer2, "KeyError('planted')"), (kill_trainer2, "")])
 def test_a_lost_trainer_ends_everybody(fault: Callable[[str], None], cause: str, trainers: int) -> None:
     """They end well before any limit: the timeout is longer than the world's deadline."""
-    outcomes = play(replace(SMALL, trainers=trainers, timeout=100), before=fault, deadline=60)
+    outcomes = launch_and_wait(replace(SMALL, trainers=trainers, timeout=100), before=fault, deadline=60)
     ps = outcomes["ps"]
     assert isinstance(ps, Raised)
     assert ps.type.endswith("StepFailed")

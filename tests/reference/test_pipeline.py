@@ -17,7 +17,7 @@ from reference.pipeline import WORKERS, Case, make_shard, roles, train_locally
 from reference.trace import CaseError, compare
 from reference.training.vision import resnet50
 from reference.world import World
-from tests.support.runs import against_twin, play, run, run_in
+from tests.support.runs import against_twin, launch_and_wait, run, run_in
 
 SMALL: dict[str, Any] = {"batch_size": 16, "image_w": 32, "image_h": 32, "num_classes": 10}
 MLP: dict[str, Any] = {"model": "mlp", "batch_size": 32, "image_w": 4, "image_h": 4, "num_classes": 10}
@@ -130,7 +130,7 @@ def plant_deadly_shard(role: str) -> None:
 
 
 def test_a_worker_that_dies_ends_the_run() -> None:
-    outcomes = play(Case(**MLP), deadline=60, before=plant_deadly_shard)
+    outcomes = launch_and_wait(Case(**MLP), deadline=60, before=plant_deadly_shard)
     assert outcomes["worker2"] == Killed(9)
     assert isinstance(outcomes["master"], Raised)
     assert isinstance(outcomes["worker1"], Raised)

@@ -24,7 +24,7 @@ from reference.training.cartpole import environment_seed, make_environment, norm
 from reference.training.learning_curve import running_rewards
 from reference.verify.verify import long_cases, verify
 from reference.world import launch
-from tests.support.runs import against_twin, play, run, twin
+from tests.support.runs import against_twin, launch_and_wait, run, twin
 
 SMALL = Case(steps=3, timeout=20.0)
 FAILED = "reference.rpc.liveness.ParticipantFailed"
@@ -190,7 +190,7 @@ def break_the_policy(role: str) -> None:
 
 
 def test_a_failing_policy_ends_the_run_at_once() -> None:
-    outcome = play(replace(SMALL, observers=3, timeout=300), deadline=40, before=break_the_policy)["agent"]
+    outcome = launch_and_wait(replace(SMALL, observers=3, timeout=300), deadline=40, before=break_the_policy)["agent"]
     assert isinstance(outcome, Raised)
     assert outcome.type == FAILED
     assert outcome.message.startswith("observer")

@@ -19,7 +19,7 @@ from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
 from reference.trace import CaseError, Trace, compare
 from reference.training.corpus import Corpus, read_text
 from reference.world import World
-from tests.support.runs import against_twin, play, run, run_in
+from tests.support.runs import against_twin, launch_and_wait, run, run_in
 
 SMALL = Case(steps=6, batches=4, nlayers=2, nhid=4, lr=0.5, timeout=20)
 LEARNS = Case(ninp=32, nhid=64, nlayers=1, dropout=0.0, lr=2.0, steps=300, record="ends")
@@ -210,13 +210,13 @@ def failure_of(outcomes: dict[str, Outcome], role: str) -> str:
 
 
 def test_a_failing_server_ends_the_trainer() -> None:
-    outcomes = play(SMALL, before=break_the_embedding)
+    outcomes = launch_and_wait(SMALL, before=break_the_embedding)
     assert "no such token" in failure_of(outcomes, "trainer")
     assert "trainer" in failure_of(outcomes, "ps")
 
 
 def test_a_server_that_never_comes_ends_the_trainer() -> None:
-    outcomes = play(SMALL, before=without_ps)
+    outcomes = launch_and_wait(SMALL, before=without_ps)
     assert "ps" in failure_of(outcomes, "trainer")
 
 

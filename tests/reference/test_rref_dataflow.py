@@ -18,7 +18,7 @@ from reference.outcome import Raised, Returned
 from reference.rpc.traffic import traffic
 from reference.rref_dataflow import Case, payload, roles, run_coordinator
 from reference.world import launch
-from tests.support.runs import against_twin, play, run
+from tests.support.runs import against_twin, launch_and_wait, run
 
 
 def test_equals_its_twin() -> None:
@@ -27,7 +27,7 @@ def test_equals_its_twin() -> None:
 
 def test_the_coordinator_sees_a_small_part_of_one_payload() -> None:
     case = Case(steps=4, side=1024)
-    outcome = play(case)["worker0"]
+    outcome = launch_and_wait(case)["worker0"]
     assert isinstance(outcome, Returned)
     assert isinstance(outcome.value, list)
     assert len(outcome.value) == 4
@@ -67,7 +67,7 @@ def test_a_payload_through_the_coordinator_is_noticed() -> None:
 
 def test_shared_memory_is_refused_and_not_taken_for_silence() -> None:
     options = {"_transports": ["shm", "uv"], "_channels": ["cma", "basic"]}
-    outcome = play(Case(steps=1, timeout=1), options=options)["worker0"]
+    outcome = launch_and_wait(Case(steps=1, timeout=1), options=options)["worker0"]
     assert isinstance(outcome, Raised)
     assert outcome.type == "reference.rref_dataflow.NotMeasured"
     assert "wanted about 2097152: is this TCP?" in outcome.message

@@ -1,4 +1,4 @@
-"""Forcing the order in which trainers' reports execute on the server: by turns, not by sleeping."""
+"""Force the order in which trainers' reports execute on the server, by turns instead of sleeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reference.batch_parameter_server import BatchUpdateParameterServer
 
 
 class Turnstile:
-    """Lets trainers through in a given order, round after round."""
+    """Lets trainers pass in a given order, round after round."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -55,5 +55,5 @@ def install(role: str) -> None:
 
 
 def set_order(order: Sequence[str]) -> None:
-    """Runs on ps."""
+    """Executed on ps."""
     turnstile.set(order)

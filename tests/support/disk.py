@@ -1,4 +1,4 @@
-"""A disk that is full, as whoever writes to it sees it."""
+"""A full disk, as a program sees it that writes to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_of(size: int) -> Iterator[None]:
-    """No file that this process writes can have more bytes than that: the kernel refuses the rest."""
+    """Limit every file that this process writes to so many bytes: the kernel refuses the rest."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

@@ -44,7 +44,7 @@ def main() -> None:
     silence_upstream()
     hook.install(folder)
     first, second = world(folder, 1), world(folder, 2)
-    threading.Event().wait(1.0)  # replies that are late for both worlds come now, when there is no RPC any more
+    threading.Event().wait(1.0)  # late replies of both worlds are due now, after RPC's end
     hook.remove()
     third = world(folder, 3)
     threads = [each.name for each in threading.enumerate() if each is not threading.main_thread()]

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Leaf:
-    """``source``: here, answered (a call, answered through a future) or waits (a call whose thread waits).
-
-    ``turn``: when it is completed, among the leaves.
-    """
+    """``source``: here, answered (a call, answered through a future) or waits (a call whose thread waits). ``turn``:
+    the place of its completion among the leaves."""
 
     number: int
     source: str
@@ -66,7 +64,7 @@ def leaves(tree: Tree) -> list[Leaf]:
 
 
 def states(tree: Tree) -> list[list[State]]:
-    """Before any leaf and after each that is completed, the state of each node, in the order of `nodes`."""
+    """Return the state of each node before any leaf and after each completion, in the order of `nodes`."""
     known: dict[int, State] = {}
     found = []
     for turn in [-1, *sorted(leaf.turn for leaf in leaves(tree))]:
@@ -79,7 +77,7 @@ def _advance(tree: Tree, turn: int, known: dict[int, State]) -> None:
     if isinstance(tree, Branch):
         for child in tree.children:
             _advance(child, turn, known)
-    if known.get(tree.number) is None:  # what is complete stays as it is
+    if known.get(tree.number) is None:  # a complete node does not change
         known[tree.number] = _leaf(tree, turn) if isinstance(tree, Leaf) else _branch(tree, known)
 
 
@@ -88,7 +86,7 @@ def _leaf(leaf: Leaf, turn: int) -> State:
         return None
     if not leaf.fails:
         return Value(leaf.number)
-    # An error that travelled as the answer keeps its type, one of a callback does not.
+    # An error that travelled as the answer keeps its type; an error of a callback does not.
     return Error(
         "RuntimeError" if leaf.source == "answered" else "ValueError", f"leaf {leaf.number}", leaf.source != "here"
     )
@@ -108,7 +106,7 @@ def _branch(branch: Branch, known: dict[int, State]) -> State:
 
 
 def _all(below: list[State]) -> State:
-    """At most one child completes at a time, so the first hard failure is the only one there can be here."""
+    """At most one child completes at a time, so the first hard failure is the only possible one here."""
     for each in below:
         if isinstance(each, Error) and each.hard:
             return each

@@ -1,7 +1,8 @@
 """Two hosts on one machine: network and process-id namespaces, joined by one cable (a veth pair). Needs root.
 
-Nothing of them has a name or is seen outside, so nothing can be left: each lives as long as a ``cat`` that waits for
-this process to close a pipe, also by dying. With it the kernel ends every process of that host, and the cable.
+Nothing of them has a name or is visible outside, so nothing can be left. Each lives as long as a ``cat`` that waits
+until this process closes a pipe, or dies. When the ``cat`` ends, the kernel ends every process of that host, and the
+cable.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-# pyroute2 instead of iproute2's `ip`: it comes with the test dependencies, not from the distribution.
+# pyroute2 instead of iproute2's `ip`, because it comes with the test dependencies, not from the distribution.
 _CONNECT = """
 import sys
 from pyroute2 import IPRoute
@@ -35,7 +36,7 @@ _FREE_PORT = "import socket; s = socket.socket(); s.bind(('', 0)); print(s.getso
 
 
 class NoHosts(Exception):
-    """Namespaces are not permitted here. Says what the system said, in one line."""
+    """Namespaces are not permitted here. One line with the system's own reason."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,18 @@ class Host:
     address: str
 
     def on_network(self, *command: str) -> list[str]:
-        """The command, to be run with this host's network but the process ids of outside."""
+        """Return the command so that it runs with this host's network, but the process ids of outside."""
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command]
 
     def inside(self, *command: str) -> list[str]:
-        """The command, to be run on this host, with which it ends."""
+        """Return the command so that it runs on this host, with which it ends."""
         return self.on_network("nsenter", f"--pid=/proc/{self.pid}/ns/pid_for_children", *command)
 
     def start(self, *command: str, **arguments: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(self.inside(*command), cwd=ROOT, text=True, **arguments)
 
     def python(self, program: str, *arguments: str) -> str:
-        """What a small Python program prints on this host's network."""
+        """Return the output of a small Python program on this host's network."""
         command = self.on_network(sys.executable, "-c", program, *arguments)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
         if done.returncode != 0:
@@ -82,7 +83,7 @@ def _host(address: str) -> Iterator[Host]:
         try:
             yield Host(holder.pid, address)
         finally:
-            holder.kill()  # --kill-child: the host's first process goes with it, and so every other
+            holder.kill()  # --kill-child: the host's first process ends with it, and so all others
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Worlds of idle roles, for tests: up before anything happens, hurt by signals, and what their roles returned."""
+"""Worlds of idle roles, for tests: up before anything happens, killed by signals, and what their roles returned."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from tests.support import roles_plain
 from tests.support.processes import left_after
 from tests.support.roles_rrefs import Seen, counts
 
-# How the error of a dead peer begins; which one depends on the moment.
+# How the error of a dead peer begins; the moment decides which of these it is.
 GONE = ("EPIPE: broken pipe (", "EOF: end of file (", "ECONNRESET: connection reset by peer (", "pipe closed (")
 LATE = "RPCErr:1:RPC ran for more than set timeout ("
 NOT_STARTED = "RPC has not been initialized. Call torch.distributed.rpc.init_rpc first."
-# RPC counts its timeouts in whole milliseconds, rounded down: one may end so much too early (seconds).
+# RPC counts its timeouts in whole milliseconds, rounded down: one may end earlier by so much (seconds).
 EARLY = 0.001
-# What happens at once, with room for a busy machine (seconds); RPC's own limit would be 60.
+# Seconds within which something happens at once, even on a busy machine; RPC's own limit would be 60.
 AT_ONCE = 2.0
 
-# torch imports it for its first error with a traceback, which takes each role a second or two.
+# torch imports this module for its first error with a traceback, which takes each role a second or two.
 start.also_preloaded.append("torch._dynamo")
 
 
 @contextmanager
 def idle(names: str = "abc", deadline: float = 60, options: Mapping[str, Any] | None = None) -> Iterator[World]:
-    """Idle roles, a letter each, whose RPC is up."""
+    """Start idle roles, one per letter, whose RPC is up."""
     with launch(list(names), options=options, deadline=deadline) as world:
         for name in names:
             world.call(name, roles_plain.nothing)
@@ -38,13 +38,13 @@ def idle(names: str = "abc", deadline: float = 60, options: Mapping[str, Any] | 
 
 
 def kill(world: World, role: str) -> None:
-    """And wait for its end."""
+    """Kill a role, and wait for its end."""
     os.kill(world.pids[role], signal.SIGKILL)
     assert left_after({world.pids[role]}, 10) == set()
 
 
 def of(outcomes: Mapping[str, Outcome], role: str) -> Seen:
-    """What a role returned of one piece of work."""
+    """Return what a role returned for one piece of work."""
     outcome = outcomes[role]
     assert isinstance(outcome, Returned), outcome
     assert isinstance(outcome.value, Seen)
@@ -56,14 +56,14 @@ def overdue_in(outcome: Outcome, function: str) -> bool:
 
 
 def lost(outcome: Outcome) -> str:
-    """What `PeerLost` says."""
+    """Return the message of `PeerLost`."""
     assert isinstance(outcome, Raised), outcome
     assert outcome.type == "reference.outcome.PeerLost"
     return outcome.message
 
 
 def keeps(world: World, role: str, *wanted: int) -> None:
-    """Until ``role`` keeps so many (owner RRefs, forks, own pending ones), at most 10 s; asked without a pause."""
+    """Ask without a pause until ``role`` keeps so many (owner RRefs, forks, own pending ones), at most 10 s."""
     due, found = time.monotonic() + 10, world.call(role, counts)
     while found != wanted and time.monotonic() < due:
         found = world.call(role, counts)

@@ -20,7 +20,7 @@ _LISTENS = "0A"
 
 
 def ports_of(pid: int, seen_by: int | str = "self") -> list[int]:
-    """On which TCP ports a process listens, as far as the network of ``seen_by`` shows them."""
+    """Return the TCP ports on which a process listens, as far as the network of ``seen_by`` shows them."""
     inodes = set()
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):  # closed meanwhile
@@ -30,7 +30,7 @@ def ports_of(pid: int, seen_by: int | str = "self") -> list[int]:
 
 
 def reaches(port: int) -> bool:
-    """Whether somebody listens there, on this process's loopback. An agent of RPC accepts nobody after that."""
+    """Whether a process listens there, on this process's loopback. After that, an RPC agent accepts no other peer."""
     with suppress(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=10).close()
         return True
@@ -38,7 +38,7 @@ def reaches(port: int) -> bool:
 
 
 def pid_from_within(port: int) -> int | str:
-    """The process id that code sees which a stranger sends to this port; or the error that the stranger gets."""
+    """Return the process id that a stranger's code sees at this port, or the error that the stranger gets."""
     ours, theirs = get_context("forkserver").Pipe()
     stranger = get_context("forkserver").Process(target=_send_code, args=(port, theirs))
     stranger.start()
@@ -54,7 +54,7 @@ def pid_from_within(port: int) -> int | str:
 
 
 def _send_code(port: int, answer: Connection) -> None:
-    """In a process that knows nothing but a number: the store in which agents meet is filled by the stranger itself."""
+    """Executed in a process that knows only a port: the stranger itself fills the store in which agents meet."""
     os.environ["TP_SOCKET_IFNAME"] = "lo"
     store = dist.HashStore()
     store.set_timeout(timedelta(seconds=20))

@@ -19,7 +19,7 @@ ACKNOWLEDGED = 300
 
 
 class Buffered(Ledger):
-    """Writes when there is enough to write."""
+    """Writes its lines only when there are enough of them."""
 
     def __init__(self, folder: Path, role: str) -> None:
         super().__init__(folder, role)
@@ -48,4 +48,4 @@ if __name__ == "__main__":
                 tear()
             print("ready", flush=True)
             if sys.argv[2] == "buffered":
-                sys.stdin.read()  # no more lines, which would push these out
+                sys.stdin.read()  # no further lines, which would flush these

@@ -1,6 +1,6 @@
-"""A program that has a world on a network of its own, and waits: to be killed from outside.
+"""A program that has a world on a network of its own, and waits to be killed from outside.
 
-    python -m tests.support.network_launcher FOLDER
+python -m tests.support.network_launcher FOLDER
 
 Prints the namespace of ``a``, then the pids of the roles, once a fault is in place.
 """

@@ -1,4 +1,4 @@
-"""Worlds on a network of their own, for tests: with a plan, and with what the ledger says afterwards."""
+"""Worlds on a network of their own, for tests, under a plan, and the events in their ledger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RTM_DELLINK = 17
 
 
 def require() -> None:
-    """Skips where networks are not permitted, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""
+    """Skip if networks are not permitted, but never if REFERENCE_REQUIRE_HOSTS is set, as in CI."""
     lacking = network.missing()
     if lacking and os.environ.get("REFERENCE_REQUIRE_HOSTS"):
         pytest.fail(f"no network: {lacking}")
@@ -38,7 +38,7 @@ def require() -> None:
 
 @contextmanager
 def faulty_world(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
-    """Idle roles on a network of their own, a letter each, with the plan. The receipts are there when this is left."""
+    """Start idle roles on a network of their own, one per letter, under the plan. Receipts exist after the block."""
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())
     names, before = list(roles), partial(roles_network.enter_network, folder)
@@ -53,13 +53,13 @@ def events(folder: Path, *kinds: str) -> list[Event]:
 
 
 def told(folder: Path, *kinds: str) -> list[tuple[str, str, int]]:
-    """(role, event, number of the fault) in the order of time."""
+    """Return (role, event, number of the fault) in the order of time."""
     wanted = kinds or ("planned", "fired", "effective", "healed")
     return [(each.role, each.event, each.details["fault"]) for each in events(folder, *wanted)]
 
 
 class Watch:
-    """The interfaces of a namespace, and the kernel's notice of each one's end. Keeps the namespace there."""
+    """The interfaces of a namespace, and the kernel's notice of each one's end. It keeps the namespace alive."""
 
     def __init__(self, namespace: str) -> None:
         # A socket stays in the network in which it was made.
@@ -74,7 +74,7 @@ class Watch:
         self.interfaces = {name: index for index, name in socket.if_nameindex()}
 
     def left_after(self, names: set[str], seconds: float) -> set[str]:
-        """Those of ``names`` that are still there after at most so many seconds without a notice."""
+        """Return those of ``names`` that still exist after at most so many seconds without a notice."""
         left = {self.interfaces[name]: name for name in names}
         self._notices.settimeout(seconds)
         with suppress(TimeoutError):
@@ -89,7 +89,8 @@ class Watch:
 
 
 def _notices(message: bytes) -> Iterator[tuple[int, int]]:
-    """(what, which interface), of each struct nlmsghdr with its struct ifinfomsg; not what only concerns the bridge."""
+    """Yield (what, which interface), of each struct nlmsghdr with its struct ifinfomsg, without those of the bridge
+    alone."""
     while len(message) >= 32:
         size, kind = struct.unpack_from("=IH", message)
         family, index = struct.unpack_from("=B3xi", message, 16)

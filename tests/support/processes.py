@@ -1,4 +1,4 @@
-"""Which processes there are, and waiting for their end by event."""
+"""Find processes, and wait for their end by event."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def descendants_of(pid: int) -> set[int]:
 
 
 def left_after(pids: set[int], seconds: float) -> set[int]:
-    """Those of ``pids`` that still run after at most ``seconds``, each."""
+    """Return those of ``pids`` that still run after at most ``seconds``, each."""
     return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
 
 
 def kept_waiting(pid: int, thread: int) -> float:
-    """Seconds in which this thread of a process could have run, and the kernel ran others instead."""
+    """Return the seconds in which this thread of a process could have run, but the kernel ran others."""
     return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[1]) / 1e9
 
 
 def end(pids: Iterable[int]) -> None:
-    """End what a test has started, and may find still running."""
+    """End the processes that a test started, if they still run."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

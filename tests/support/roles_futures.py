@@ -1,4 +1,4 @@
-"""What roles do in the tests of futures: calls whose answer comes when the test says, and how each future ended."""
+"""Functions of roles in the tests of futures: calls that are answered when the test says, and how each future ended."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refuse_key(text: str) -> None:
     raise KeyError(text)
 
 
-# Answers of this role that somebody else gives: by number.
+# Answers of this role that another role gives, by number.
 
 _open: dict[int, Future[Any]] = {}
 _doors: dict[int, threading.Event] = {}
@@ -87,13 +87,13 @@ def _door(number: int) -> threading.Event:
 
 @rpc.functions.async_execution
 def answered(number: int, fails: bool) -> Future[Any]:
-    """Answered when somebody calls `give`; a failure is raised in `then`, which passes errors on."""
+    """Answered when another role calls `give`; a failure is raised in `then`, which passes errors on."""
     later = _answer(number)
     return later.then(failing(ValueError(f"leaf {number}"))) if fails else later
 
 
 def waits(number: int, fails: bool) -> int:
-    """A thread of this role waits until somebody calls `give`."""
+    """Wait in a thread of this role until another role calls `give`."""
     _waiting.release()
     if not _door(number).wait(LONG):
         raise TimeoutError(f"nobody gave {number}")
@@ -103,25 +103,25 @@ def waits(number: int, fails: bool) -> int:
 
 
 def give(number: int) -> None:
-    """Runs where `answered` or `waits` does: lets it end."""
+    """Executed on the role of `answered` or `waits`: let it end."""
     _door(number).set()
     _answer(number).set_result(number)
 
 
 def await_waiting(count: int) -> bool:
-    """Until so many calls of `waits` have come here since the last time."""
+    """Wait until so many calls of `waits` have arrived here since the last time."""
     return all(_waiting.acquire(timeout=LONG) for _ in range(count))
 
 
 def waits_through(to: str, number: int, timeout: float) -> int:
-    """A nested call: a thread of this role waits for a thread of another."""
+    """Make a nested call: a thread of this role waits for a thread of another."""
     value: int = rpc.rpc_sync(to, waits, args=(number, False), timeout=timeout)
     return value
 
 
 @rpc.functions.async_execution
 def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
-    """The same, and no thread of this role waits."""
+    """Make the same call without a waiting thread of this role."""
     future: Future[int] = rpc.rpc_async(to, waits, args=(number, False), timeout=timeout)
     return future
 

@@ -85,7 +85,7 @@ def calls(peer: str, count: int, timeout: float) -> list[Answer]:
 
 
 def calls_until_late(peer: str, most: int, late: float) -> list[Answer]:
-    """Until three took longer than ``late`` seconds."""
+    """Call until three calls took longer than ``late`` seconds."""
     answers: list[Answer] = []
     while len(answers) < most and sum(each.seconds > late for each in answers) < 3:
         answers.append(call(peer, 60.0))

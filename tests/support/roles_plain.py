@@ -1,4 +1,4 @@
-"""What roles play in the tests. At the top of a module, since it is sent to other processes by name."""
+"""Functions of roles in the tests. They stand at the top of a module, because they are sent to processes by name."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def leave_0() -> None:
 
 
 def be_deaf() -> None:
-    """To the launcher's question for stacks, and never done."""
+    """Never ends, not even at the launcher's question for stacks."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     threading.Event().wait()
 
@@ -93,7 +93,7 @@ def be_done() -> None:
 
 
 def await_done() -> bool:
-    """Runs on a role that plays `be_done`."""
+    """Executed on a role that runs `be_done`."""
     return _done.wait(30)
 
 
@@ -111,7 +111,7 @@ def crash() -> None:
 
 
 class Made(Exception):
-    """Cannot be made again from its one argument: pickled here, it cannot be read there."""
+    """Cannot be made again from its one argument: it is pickled here, but cannot be unpickled there."""
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"{a}{b}")
@@ -131,7 +131,7 @@ def mute() -> None:
 
 
 def stop_in_mid_send() -> bytes:
-    """The value is large, and its sender stops when it has sent the beginning."""
+    """Return a large value, and stop the sender when it has sent the beginning."""
     send = Connection._send  # type: ignore[attr-defined]
 
     def only_the_beginning(self: Connection, data: Any) -> None:
@@ -174,7 +174,7 @@ def call_for_ever(peer: str) -> None:
 
 
 def never_finish() -> None:
-    """Returns at once, and leaves a thread that Python waits for at its end."""
+    """Return at once, and leave a thread that Python waits for at its end."""
     threading.Thread(target=_second_thread, daemon=False).start()
 
 
@@ -194,7 +194,7 @@ def start_a_child() -> int:
 
 
 def remember(role: str) -> None:
-    """A ``before``: must run before RPC does."""
+    """A ``before``, which must run before RPC starts."""
     _before.append(f"{role} {rpc.api._is_current_rpc_agent_set()}")
 
 
@@ -232,7 +232,7 @@ def threads() -> tuple[int, str]:
 
 
 def listening_addresses() -> list[str]:
-    """Where this process listens, from the kernel's own table."""
+    """Return the addresses on which this process listens, from the kernel's own table."""
     inodes = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
@@ -257,7 +257,7 @@ def big(count: int) -> torch.Tensor:
 
 
 class Unopened:
-    """Sent as a call of ``function``, which the process that opens it executes."""
+    """Sent as a call of ``function``, which the process that unpickles it executes."""
 
     def __init__(self, function: Callable[..., object], *args: object) -> None:
         self.call = function, args

@@ -1,4 +1,4 @@
-"""What roles do in the tests of the pytest plugin."""
+"""Functions of roles in the tests of the pytest plugin."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def keep_an_rref(peer: str) -> None:
 
 
 def keep_an_rref_in_garbage(peer: str) -> None:
-    """Only the collector finds it."""
+    """A cycle, which only the collector frees."""
     circle: list[Any] = [rpc.remote(peer, double, args=(1,))]
     circle[0].to_here()
     circle.append(circle)
 
 
 def fail_beside_an_rref(peer: str) -> None:
-    """What is raised is the future's own exception."""
+    """The raised error is the future's own exception."""
     rref = rpc.remote(peer, double, args=(1,))
     rref.to_here()
     future: torch.futures.Future[int] = torch.futures.Future()

@@ -1,4 +1,4 @@
-"""What roles play in the tests of process and message faults, and the ``before`` that hurts them."""
+"""Functions of roles in the tests of process and message faults, and the ``before`` that installs the faults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support import roles_plain
 
 
 def planned(folder: Path, text: str) -> Callable[[str], None]:
-    """A ``before`` for this plan, in a folder that is made for it."""
+    """Make a ``before`` for this plan, in a folder that is made for it."""
     folder.mkdir(exist_ok=True)
     (folder / "plan.json").write_text(Plan.parse(text).to_json())
     return partial(hook.install, folder)
@@ -39,7 +39,7 @@ def undo() -> float:
 
 
 def call(peer: str) -> tuple[str, float]:
-    """Who answered, and the seconds that it took."""
+    """Return the name of the role that answered, and the seconds that it took."""
     begin = time.monotonic()
     return rpc.rpc_sync(peer, roles_plain.name), time.monotonic() - begin
 

@@ -1,4 +1,4 @@
-"""What roles play in the tests of RRefs: each role holds RRefs by a key, passes them on, uses them and drops them."""
+"""Functions of roles in the tests of RRefs: each role holds RRefs by a key, passes them on, uses and drops them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Node:
         return self.value
 
     def copied_late(self) -> Node:
-        """Not before `let_go`, at most 20 s."""
+        """Answers after `let_go`, within 20 s."""
         _entered.set()
         assert _go.wait(20)
         return Node(self.value)
@@ -93,11 +93,11 @@ def refuse_with(kind: str) -> None:
 
 
 class Odd(Exception):
-    """An exception type of one's own."""
+    """An exception type of the program's own."""
 
 
 def make_late(value: int) -> Node:
-    """Not before `let_go`, at most 20 s."""
+    """Answers after `let_go`, within 20 s."""
     _entered.set()
     assert _go.wait(20)
     return make(value)
@@ -268,7 +268,7 @@ def scale_fetched(rref: Any) -> torch.Tensor:
 def create_with(
     key: str, owner: str, function: Callable[..., Any], argument: Any = None, timeout: float = 10.0
 ) -> Seen:
-    """Begin, and do not look."""
+    """Begin the creation, and do not look."""
     args = () if argument is None else (argument,)
     return seen(lambda: _held.__setitem__(key, rpc.remote(owner, function, args, timeout=timeout)))
 
@@ -279,7 +279,7 @@ def created(key: str) -> Seen:
 
 
 def create_and_drop(owner: str) -> None:
-    """Dropped before its owner can have confirmed it."""
+    """Drop an RRef before its owner can have confirmed it."""
     rpc.remote(owner, make_late, (1,))
 
 
@@ -288,7 +288,7 @@ def use_by_owner(key: str, owner: str) -> Seen:
 
 
 def tie(node: Any, other: Any) -> None:
-    """Runs on the owner of ``node``: its object holds another one from now on, or none."""
+    """Executed on the owner of ``node``: its object holds another one from now on, or none."""
     node.local_value().other = other
 
 
@@ -300,7 +300,7 @@ def create_cycle(first: str, second: str) -> None:
 
 
 def create_chain(first: str, second: str) -> None:
-    """The healthy counterpart: the first holds the second, and nobody the first."""
+    """Make the healthy counterpart: the first holds the second, and no object holds the first."""
     one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
     rpc.rpc_sync(first, tie, (one, two))
 

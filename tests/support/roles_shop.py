@@ -1,4 +1,4 @@
-"""What roles do in the tests of faults: a shop whose functions are called in every way RPC knows."""
+"""Functions of roles in the tests of faults: a shop whose functions are called in every way that RPC has."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ def _run(name: str) -> None:
 
 
 def counts() -> dict[str, int]:
-    """How often each function has run here since the last `forget`."""
+    """Return how often each function has run here since the last `forget`."""
     return dict(ran)
 
 
 def executions() -> list[str]:
-    """Whose `arrive` ran here, in that order."""
+    """Return the callers whose `arrive` ran here, in that order."""
     return list(order)
 
 
 def forget() -> None:
-    """Count from nothing again."""
+    """Start counting again from 0."""
     ran.clear()
     order.clear()
     kept.clear()
 
 
 def activate(folder: str, role: str) -> None:
-    """Put a plan to work on an idle role; its own counts begin again too."""
+    """Put a plan to work on an idle role; the role's own counts start again, too."""
     forget()
     hook.activate(folder, role)
 
 
 def await_ends() -> None:
-    """Until the end of every call of this role is written: that comes a moment after its caller has its answer."""
+    """Wait until the end of every call of this role is recorded, which comes a moment after its caller's answer."""
     callee = delivery.CalleeState.open
     assert callee is not None
     due = time.monotonic() + 10
@@ -87,7 +87,7 @@ def process_id() -> int:
     return os.getpid()
 
 
-# What is called. Each works on numbers and on tensors, with the derivative 2x + 1.
+# The called functions. Each works on numbers and on tensors, with the derivative 2x + 1.
 
 
 def function(x: Any) -> Any:
@@ -96,7 +96,7 @@ def function(x: Any) -> Any:
 
 
 def _later(name: str, x: Any) -> Future[Any]:
-    """Completed by a thread of its own, as an answer that several calls wait for is."""
+    """Completed by a thread of its own, like an answer that several calls wait for."""
     _run(name)
     future: Future[Any] = Future()
     future.set_result(x)
@@ -109,7 +109,7 @@ def asynchronous(x: Any) -> Future[Any]:
 
 
 class Till:
-    """Lives on the callee."""
+    """An object of the callee."""
 
     def method(self, x: Any) -> Any:
         _run("Till.method")
@@ -136,7 +136,7 @@ class Till:
 
 
 def _call_method(method: Any, rref: Any, *args: Any) -> Any:
-    """The helper of the tutorials."""
+    """The helper that the tutorials use."""
     return method(rref.local_value(), *args)
 
 
@@ -217,7 +217,7 @@ def answer(call: Callable[[], Any]) -> Answer:
 
 
 def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:
-    """One call in one way; runs on the caller."""
+    """Make one call in one way, on the caller."""
     return WAYS[way].make(to, x, timeout)
 
 
@@ -234,7 +234,7 @@ def calls(way: str, to: str, count: int, timeout: float = 10.0, short: Collectio
 
 
 def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]:
-    """Of the square plus itself, by distributed autograd: each call's within a context of its own."""
+    """Differentiate the square plus itself by distributed autograd: each call within a context of its own."""
     found = []
     for number in range(1, count + 1):
         x = (torch.arange(3, dtype=torch.float64) / 4 + number).requires_grad_()
@@ -244,7 +244,7 @@ def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]
     return found
 
 
-# Functions that go wrong by themselves.
+# Functions that fail by themselves.
 
 
 def refuse(kind: str) -> None:
@@ -298,7 +298,7 @@ def take_answer() -> Answer:
 
 
 def await_arrivals(count: int) -> bool:
-    """Runs on the callee: until so many calls of the first `Order` have arrived."""
+    """Executed on the callee: wait until so many calls of the first `Order` have arrived."""
     callee = delivery.CalleeState.open
     assert callee is not None
     turns = callee.turns
@@ -311,7 +311,7 @@ def await_arrivals(count: int) -> bool:
 
 
 def seconds_of_another_call(function: str, to: str) -> float:
-    """How long a second call takes that is sent right after one of ``function``."""
+    """Return how long a second call takes that is sent right after one of ``function``."""
     faulty = rpc.rpc_async(to, globals()[function], args=(1,), timeout=0.8)
     start = time.monotonic()
     rpc.rpc_sync(to, process_id)
@@ -321,7 +321,7 @@ def seconds_of_another_call(function: str, to: str) -> float:
 
 
 def refused(kind: str, to: str) -> Answer:
-    """A call that goes wrong by itself."""
+    """Make a call that fails by itself."""
     wrong = {"later": refuse_later, "not_a_future": not_a_future}
     if kind in wrong:
         return answer(lambda: rpc.rpc_sync(to, wrong[kind]))
@@ -351,17 +351,17 @@ THINGS: Mapping[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 def call_something(name: str, to: str) -> Answer:
-    """One of what else can be called than a function or a method."""
+    """Call one of the callables that are neither function nor method."""
     called, args = THINGS[name]
     return answer(lambda: rpc.rpc_sync(to, called, args=args))
 
 
 class _Pickler(_InternalRPCPickler):
-    """A user's own."""
+    """A user's own pickler."""
 
 
 def with_own_pickler(to: str) -> list[Answer]:
-    """Calls of `function`: the second with another pickler, then two more as ever."""
+    """Call `function`: the second time with another pickler, then two more times as usual."""
 
     def one() -> Answer:
         return answer(lambda: rpc.rpc_sync(to, function, args=(1,)))
@@ -418,7 +418,7 @@ def steps_and_calls() -> None:
 
 
 def listen(folder: str, role: str) -> None:
-    """A ``before``: write down each moment as it is announced, through the door that faults of a process take."""
+    """Record each moment as it is announced, by the hook that faults of a process use. To be used as a ``before``."""
     prepare = hook.processes.prepare
 
     def prepare_and_listen(plan: Any, role: str, place: Any, ledger: Any, announcer: Any) -> Any:

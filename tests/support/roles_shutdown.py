@@ -36,7 +36,7 @@ def shutdown(**arguments: Any) -> Seen:
 
 
 def await_followers(*names: str) -> None:
-    """Runs on the leader: until these wait for it in a shutdown, each at most 10 s."""
+    """Executed on the leader: wait until these wait for it in a shutdown, each at most 10 s."""
     for name in names:
         due = time.monotonic() + 10
         while not rpc.rpc_sync(name, waits_for_leader):
@@ -44,7 +44,7 @@ def await_followers(*names: str) -> None:
 
 
 def waits_for_leader() -> bool:
-    """Runs on a follower: whether its main thread has been answered that it is counted, and waits for the rest."""
+    """Executed on a follower: whether its main thread knows that it is counted, and waits for the rest."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     names = [each.name for each in traceback.extract_stack(frame)]
     return "_all_gather" in names and names[-1] == "wait" and "rpc_sync" not in names
@@ -73,7 +73,7 @@ def step() -> None:
 
 
 def work(number: int) -> int:
-    """Not before `open_gate`, at most 20 s."""
+    """Ends after `open_gate`, within 20 s."""
     _entered.release()
     assert _gate.wait(20)
     _executed.append(number)
@@ -82,7 +82,7 @@ def work(number: int) -> int:
 
 
 def work_and_call(number: int, peer: str) -> int:
-    """Not before `open_gate`, and then another call."""
+    """Ends after `open_gate`, and then makes another call."""
     work(number)
     value: int = rpc.rpc_sync(peer, note, (number,))
     return value
@@ -108,14 +108,14 @@ def await_entered(count: int) -> bool:
 
 
 def finish(count: int) -> list[int]:
-    """Let so many that have entered go, and wait for the end of each."""
+    """Let so many entered calls go on, and wait for the end of each."""
     _gate.set()
     assert all(_left.acquire(timeout=10) for _ in range(count))
     return executed()
 
 
 def send_and_shutdown(peer: str, count: int) -> Seen:
-    """So many calls that nobody waits for."""
+    """Make so many calls for which this role does not wait."""
     for number in range(count):
         rpc.rpc_async(peer, work, (number,))
     return shutdown()
@@ -128,7 +128,7 @@ def send_nested_and_shutdown(peer: str, then: str, count: int) -> Seen:
 
 
 def open_gate_when_they_wait(*names: str) -> tuple[list[int], Seen]:
-    """On the leader: (what had been executed when all others already waited, the shutdown)."""
+    """Executed on the leader: (what had been executed when all others already waited, the shutdown)."""
     await_followers(*names)
     before = executed()
     _gate.set()
@@ -146,21 +146,21 @@ def kept() -> list[Seen | None]:
 
 
 def call_never(peer: str) -> None:
-    """A call that is never answered, and that nobody waits for."""
+    """Make a call that is never answered, and for which this role does not wait."""
     rpc.rpc_async(peer, never)
 
 
 def create_and_drop(owner: str, count: int) -> None:
-    """RRefs that are dropped before their owner can have confirmed them."""
+    """Drop RRefs before their owner can have confirmed them."""
     for number in range(count):
         rpc.remote(owner, roles_rrefs.make, (number,))
 
 
-# RPC once more, in the same process.
+# Start RPC once more, in the same process.
 
 
 def start(name: str, rank: int, size: int, place: str, generation: int | None = None, timeout: float = 60) -> Seen:
-    """``generation``: what all roles agree to be the number of this start."""
+    """Start RPC. ``generation``: the number of this start, on which all roles agree."""
     if generation is not None:
         rpc._init_counter = generation  # type: ignore[attr-defined]
         api._all_gather_sequence_id.clear()

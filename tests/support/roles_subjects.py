@@ -35,7 +35,7 @@ def total() -> int:
 
 
 def shop() -> None:
-    """Serves."""
+    """Serves payments."""
 
 
 def _pay(amount: int) -> None:
@@ -47,7 +47,7 @@ def _total() -> int:
 
 
 def careful() -> int:
-    """Any payment that fails ends it."""
+    """Ends by any payment that fails."""
     for amount in AMOUNTS:
         _pay(amount)
     return _total()
@@ -59,7 +59,7 @@ def strictly_pay(amount: int) -> None:
 
 
 def strict() -> int:
-    """The shop takes no amount twice, and says so by an error of its own."""
+    """The shop refuses an amount that comes twice, by an error of its own."""
     for amount in AMOUNTS:
         rpc.rpc_sync("shop", strictly_pay, args=(amount,), timeout=TIMEOUT)
         if amount == 10:
@@ -68,7 +68,7 @@ def strict() -> int:
 
 
 def careless() -> int:
-    """Loses a payment that fails, and says nothing."""
+    """Loses a payment that fails, and does not report it."""
     for amount in AMOUNTS:
         with suppress(RuntimeError):
             _pay(amount)
@@ -76,7 +76,7 @@ def careless() -> int:
 
 
 def retrying() -> int:
-    """Pays again what failed, though it may have been paid."""
+    """Pays again after a failure, although the first payment may have arrived."""
     for amount in AMOUNTS:
         try:
             _pay(amount)
@@ -86,7 +86,7 @@ def retrying() -> int:
 
 
 def stubborn() -> int:
-    """Waits for ever for what was not answered."""
+    """Waits forever for an answer that does not come."""
     try:
         return careful()
     except RuntimeError:
@@ -95,7 +95,7 @@ def stubborn() -> int:
 
 
 def clumsy() -> int:
-    """Makes a mistake where a call fails."""
+    """Makes a mistake when a call fails."""
     try:
         return careful()
     except RuntimeError:
@@ -103,11 +103,11 @@ def clumsy() -> int:
 
 
 class ShopClosed(Exception):
-    """What a till makes of a call that fails."""
+    """The error that a till raises for a failed call."""
 
 
 def telling() -> int:
-    """Says in its own words that a call has failed."""
+    """Reports a failed call in its own words."""
     try:
         return careful()
     except RuntimeError as error:
@@ -115,7 +115,7 @@ def telling() -> int:
 
 
 def mortal() -> int:
-    """Kills itself where a call fails."""
+    """Kills itself when a call fails."""
     try:
         return careful()
     except RuntimeError:
@@ -124,7 +124,7 @@ def mortal() -> int:
 
 
 def touchy() -> int:
-    """Cannot stand an answer that takes as long as a sweep's delay."""
+    """Fails if an answer takes as long as a sweep's delay."""
     rpc.rpc_sync("shop", total)  # the first call connects
     for amount in AMOUNTS:
         start = time.monotonic()
@@ -135,7 +135,7 @@ def touchy() -> int:
 
 
 def untidy() -> int:
-    """Leaves a process, in a session of its own."""
+    """Leaves a process behind, in a session of its own."""
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
     return careful()
 
@@ -147,7 +147,7 @@ def forgetful() -> int:
 
 
 def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
-    """What a till returned, against what it has to be."""
+    """Compare what a till returned with what it should."""
     values = [o.value for name, o in outcomes.items() if name.startswith("till") and isinstance(o, Returned)]
     if not values:
         return None

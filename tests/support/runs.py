@@ -1,4 +1,4 @@
-"""Running a tutorial in a test: its trace beside its twin's."""
+"""Run a tutorial in a test, and compare its trace with its twin's."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from reference.world import World, launch
 from tests.support.processes import left_after
 
 
-def play(case: Case, deadline: float = 60, **arguments: Any) -> dict[str, Outcome]:
-    """The outcomes of a world of its own."""
+def launch_and_wait(case: Case, deadline: float = 60, **arguments: Any) -> dict[str, Outcome]:
+    """Launch a world of its own, and return the outcomes."""
     with launch(load(case.tutorial()).roles(case), deadline=deadline, **arguments) as world:
         return world.wait()
 
 
 def end_of(role: str, playing: Mapping[str, Callable[[], object]], *, limit: float, **arguments: Any) -> Outcome:
-    """How ``role`` ends of itself, within ``limit`` seconds; then the others are ended, also one that never would.
+    """Return how ``role`` ends by itself, within ``limit`` seconds; then end the other roles, even stuck ones.
 
-    For a world in which somebody is stopped: `World.wait` would wait for that one until the deadline.
+    For a world with a stopped role: `World.wait` would wait for that role until the deadline.
     """
     with launch(playing, deadline=2 * limit, **arguments) as world:
         assert not left_after({world.pids[role]}, limit), f"{role} still plays after {limit} s"
@@ -31,12 +31,12 @@ def end_of(role: str, playing: Mapping[str, Callable[[], object]], *, limit: flo
 
 
 def run(case: Case, **arguments: Any) -> Trace:
-    """The trace of a world of its own."""
-    return trace_of(play(case, **arguments))
+    """Return the trace of a world of its own."""
+    return trace_of(launch_and_wait(case, **arguments))
 
 
 def run_in(world: World, case: Case) -> Trace:
-    """The trace of a run on the idle roles of a world that goes on."""
+    """Return the trace of a run on the idle roles of an existing world."""
     outcomes: Mapping[str, Outcome] = world.run(load(case.tutorial()).roles(case))
     return trace_of(outcomes)
 
@@ -51,6 +51,6 @@ def against_twin(trace: Trace) -> Comparison:
 
 
 def bound_of(run: Trace, case: Case | None = None) -> NaturalBound:
-    """How far the run is off, by the twins of ``case``, where that is another than its own."""
+    """Measure how far the run is off, by the twins of ``case`` if that is not its own case."""
     other = case or run.case
     return rounding_bound(run, *twins_for(twin(other, run), run, load(other.tutorial()).train_locally))

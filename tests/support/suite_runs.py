@@ -1,4 +1,4 @@
-"""Runs of the suites by pytest in a process of its own, as anybody would run them, and what they print."""
+"""Run the suites by pytest in a process of its own, as a user does, and read their output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[..., pytest.RunResult]
 
 
 def suites(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A function that runs one of the suites by its name."""
+    """Return a function that runs one of the suites by its name."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     pytester.makeini("[pytest]\n")
@@ -30,7 +30,7 @@ def suites(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the entry point that pyproject.toml names known to pytest, as pip leaves it, last on Python's path."""
+    """Register the entry point that pyproject.toml names, as pip leaves it, last on Python's path."""
     place = pytester.path.parent / "site-of-the-package"
     folder = place / "another_name-1.0.dist-info"
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def installed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:
-    """The lines below the first heading of this title, behind that of the test ``of``, up to the next heading."""
+    """Return the lines below the first heading of this title, after that of the test ``of``, up to the next heading."""
     lines = result.stdout.lines
     heading = rf"[-_]+ {re.escape(title)} [-_]+"
     begin = next((n for n, line in enumerate(lines) if of and re.fullmatch(rf"_+ {of} _+", line)), 0)
@@ -54,7 +54,7 @@ def part(result: pytest.RunResult, title: str, of: str = "") -> list[str]:
 
 
 def endings(result: pytest.RunResult) -> dict[str, str]:
-    """How each test ended, by its name: what the summary of ``-rA`` has of it, ``FAILED OSError: broken``."""
+    """Return how each test ended, by its name, from the summary of ``-rA``, such as ``FAILED OSError: broken``."""
     lines = [
         re.fullmatch(r"(PASSED|FAILED|ERROR|XFAIL|SKIPPED) \S*::(\S+)(?: - (.*))?", each) for each in result.outlines
     ]
