@@ -189,13 +189,13 @@ def record(
 class Case(ExactableCase):
     """The tutorial's numbers: 3 batches of 120 images of 128 × 128, 1000 classes; it tries 1, 2, 4 and 8 splits."""
 
-    steps: int = number(3, "batches, each with one optimizer step", at_least=1)
+    steps: int = number(3, "number of batches, each with one optimizer step", at_least=1)
     num_split: int = number(4, "number of micro-batches in a batch", at_least=1, at_most=1024)
     model: str = choice("resnet50", "mlp", help="the model that is cut in two")
     batch_size: int = number(120, "number of images in a batch", at_least=1, at_most=65536)
     image_w: int = number(128, "width of an image in pixels", at_least=1, at_most=4096)
     image_h: int = number(128, "height of an image in pixels", at_least=1, at_most=4096)
-    num_classes: int = number(1000, "classes", at_least=2, at_most=65536)
+    num_classes: int = number(1000, "number of classes", at_least=2, at_most=65536)
     depth: int = number(1, "number of linear layers in each half of the mlp", at_least=1, at_most=64)
     width: int = number(8, "number of units in the mlp's hidden layers", at_least=1, at_most=65536)
     lr: float = number(0.05, "learning rate of SGD", at_least=0.0)

@@ -224,7 +224,7 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers, except its 10 steps: with those every reward is 10, and nothing is learnt (S0.13)."""
 
-    steps: int = number(100, "episodes: updates of the policy", at_least=1, at_most=9999)
+    steps: int = number(100, "number of episodes, each with one update of the policy", at_least=1, at_most=9999)
     observers: int = number(
         1, "number of observers, each with its own environment", at_least=1, at_most=255, scales=True
     )

@@ -197,7 +197,7 @@ def roles(case: Case) -> Roles:
 class Case(TrainingCase):
     """The tutorial's numbers: 10 epochs of 5 batches, 3 sequences of 5 tokens, 4 layers of 3 cells."""
 
-    steps: int = number(50, "optimizer steps; published: 10 epochs", at_least=1)
+    steps: int = number(50, "number of optimizer steps; published: 10 epochs", at_least=1)
     batches: int = number(5, "number of batches in an epoch", at_least=1, at_most=2**20)
     text: str = reference.trace.case.text(
         "", "file whose bytes are the tokens; empty: the package's own text", result=False

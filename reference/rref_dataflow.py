@@ -184,7 +184,7 @@ def roles(case: Case) -> Roles:
 class Case(BaseCase):
     """Three steps of 1 MiB; the talk names no sizes."""
 
-    steps: int = number(3, "times the data flows", at_least=1)
+    steps: int = number(3, "number of times that data flows", at_least=1)
     side: int = number(512, "rows and columns of the payload, in float32", at_least=128, at_most=16384)
 
 

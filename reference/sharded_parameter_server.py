@@ -234,10 +234,10 @@ def roles(case: Case) -> Roles:
 class Case(batch_parameter_server.Case):
     """ResNet50 over 2 servers, 3 trainers, 3 rounds of 4 images of 64 × 64; the talk names no numbers."""
 
-    steps: int = number(3, "rounds: updates of the model", at_least=1)
+    steps: int = number(3, "number of rounds, each with one update of the model", at_least=1)
     servers: int = number(2, "number of servers, each with a shard", at_least=1, at_most=max(PARAMETERS.values()))
     trainers: int = number(3, "number of trainers, and of reports to a round", at_least=1, at_most=255, scales=True)
-    batch_size: int = number(4, "images of a trainer's batch", at_least=2, at_most=65536)
+    batch_size: int = number(4, "number of images in a trainer's batch", at_least=2, at_most=65536)
     accumulation: str = choice("rank", help="in which order a round's gradients are added")
 
     def validate(self) -> None:

@@ -22,7 +22,7 @@ def run_verify(arguments: Sequence[str]) -> int:
         description="Run tutorials and compare every tensor with the single-process twin.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a tutorial to verify (default: all)")
-    parser.add_argument("--long", action="store_true", help="verify also runs that take minutes and must reach a goal")
+    parser.add_argument("--long", action="store_true", help="add runs that take minutes and must reach a goal")
     options = parser.parse_args(arguments)
     names = [known(name) for name in options.names] or list(TUTORIALS)
     long = long_cases(names) if options.long else []

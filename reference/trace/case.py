@@ -66,7 +66,9 @@ class Case:
     seed: int = number(0, "seed of every random draw", at_least=0, at_most=2**63 - 1)
     steps: int = number(1, "number of training steps", at_least=1)
     record: str = choice(
-        "every", "ends", help="parameters and gradients of every step, or parameters at both ends only"
+        "every",
+        "ends",
+        help="every: gradients and parameters of every step; ends: only the first and the last parameters",
     )
 
     timeout: float = number(

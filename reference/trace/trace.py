@@ -92,7 +92,7 @@ class Trace:
         except (TypeError, ValueError, RuntimeError) as error:  # the tensor's size is more than torch can count
             raise TraceError(f"{path}: holds a tensor that cannot be read ({type(error).__name__})") from error
         if "tutorial" not in header or "case" not in header:
-            raise TraceError(f"{path}: no case in its header, so not a trace")
+            raise TraceError(f"{path}: its header has no case, wanted a trace file")
         _check(tensors)
         return cls((case_type or _case_type(header["tutorial"])).from_json(header["case"]), tensors)
 
@@ -233,9 +233,9 @@ def check_comparable(a: Named, b: Named, *, same_dtype: bool = True) -> None:
     for name, left in a.items():
         right = b[name]
         if left.shape != right.shape:
-            raise TraceError(f"{name}: shapes {tuple(left.shape)} and {tuple(right.shape)}")
+            raise TraceError(f"{name}: shapes differ, {tuple(left.shape)} and {tuple(right.shape)}")
         if same_dtype and left.dtype != right.dtype:
-            raise TraceError(f"{name}: dtypes {left.dtype} and {right.dtype}")
+            raise TraceError(f"{name}: dtypes differ, {left.dtype} and {right.dtype}")
         if why := unreadable(left) or unreadable(right):
             raise TraceError(f"{name}: {why}")
         if _holds_nan(left) or _holds_nan(right):

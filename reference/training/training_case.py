@@ -14,7 +14,7 @@ from reference.trace.case import Case, CaseError, choice, power_of_two
 class TrainingCase(Case):
     """A case of a tutorial that has parameters and gradients."""
 
-    dtype: str = choice("float32", "float64", help="of parameters and gradients")
+    dtype: str = choice("float32", "float64", help="dtype of parameters and gradients")
 
     @property
     def torch_dtype(self) -> torch.dtype:
@@ -35,7 +35,9 @@ class TrainingCase(Case):
 class ExactableCase(TrainingCase):
     """A training case that can ask for exact arithmetic, in which every order of sums has the same bits."""
 
-    arithmetic: str = choice("natural", "exact", help="exact: small integers, sum loss, powers of two")
+    arithmetic: str = choice(
+        "natural", "exact", help="exact: no sum rounds, by small integers, a sum loss and powers of two"
+    )
 
     def require_exact(self, *powers: str, **words: str) -> None:
         """In exact arithmetic, refuse all fields with which a step would round, in one line.

@@ -1,5 +1,4 @@
-"""A role's end of the pipe to its launcher: it sends reports, receives work and news of losses, and ends the role when
-the launcher ends."""
+"""A role's end of the pipe to its launcher: send reports, receive work and news, and end with the launcher."""
 
 from __future__ import annotations
 

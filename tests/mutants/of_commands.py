@@ -341,7 +341,7 @@ _OF_VERDICTS = (
 # What README and the manuals promise, and no other test would notice.
 _OF_PAGES = (
     Mutant(
-        "patience-of-minutes",
+        "timeout-of-minutes",
         _OPTIONS,
         "TIMEOUT = 3.0",
         "TIMEOUT = 30.0",

@@ -200,7 +200,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "NAME a tutorial to verify (default: all)": (
             "reference/test_cli.py::test_verify_without_names_runs_everything",
         ),
-        "--long verify also runs that take minutes and must reach a goal": (
+        "--long add runs that take minutes and must reach a goal": (
             "reference/test_cli.py::test_long_adds_rows_that_have_a_goal",
             "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         ),

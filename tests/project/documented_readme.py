@@ -47,7 +47,8 @@ README: dict[str, tuple[str, ...]] = {
         "reference/test_cli.py::test_torchrun_plays_one_role_a_process",
         "reference/test_cli.py::test_under_torchrun_the_case_fits_the_processes",
     ),
-    "Exit status 0: done and right; 1: it failed or differs; 2: bad input, in one line, and no process was started": (
+    "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, in one line, and no process was "
+    "started": (
         "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",
         "reference/test_cli.py::test_unknown_words_are_named",
         "reference/test_cli.py::test_what_was_wanted_is_named",

@@ -78,7 +78,7 @@ def test_in_order_of_arrival_the_replay_has_the_bits(world: World, order: tuple[
 
 
 def test_the_order_decides_bits(world: World, tmp_path: Path) -> None:
-    """Or nothing above could fail: of 8 of the 24 orders, added as they arrive, many differ."""
+    """Otherwise the tests above could not fail: 8 of the 24 orders, added as they arrive, give many results."""
     found = set()
     for order in ORDERS[-24::3]:
         trace, _ = run_under(world, case_of(4, "arrival"), plan_of(order), tmp_path)

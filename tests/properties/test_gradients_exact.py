@@ -116,7 +116,7 @@ def test_pipeline_is_plain_training(world: World, case: Any) -> None:
 @on("dist_autograd")
 @examples(60, case=EXACT["dist_autograd"])
 def test_dist_autograd_is_the_derivative_by_hand(world: World, case: Any) -> None:
-    """Of (c + 1) × Σ (a + b)² by a, and by b: 2 (c + 1) (a + b), the same a and b for every context of a step."""
+    """The derivative of (c + 1) × Σ (a + b)² is 2 (c + 1) (a + b) by a and by b; a step's contexts share a and b."""
     tensors = run_in(world, case).tensors
     a, b = initial_of(tensors).values()
     for step in range(case.steps):

@@ -73,7 +73,7 @@ def test_pipeline_of_resnet50(world: World, case: Any) -> None:
 @on("rnn")
 @examples(60, case=NATURAL["rnn"])
 def test_rnn(world: World, case: Any) -> None:
-    """Also with dropout: each part draws its masks by seed, name and step."""
+    """This holds even with dropout: each part draws its masks by seed, name and step."""
     assert_equal(world, case)
 
 
@@ -111,7 +111,7 @@ def test_the_bound_is_not_equality() -> None:
 
 
 def test_the_bound_catches_a_hundred_ulps() -> None:
-    """Of one tensor of a right trace."""
+    """One tensor of a right trace is off by a hundred ULPs."""
     with idle_world("rnn") as idle:
         trace = run_in(idle, SMALL)
     name = "0000/gradient/decoder/decoder.bias"

@@ -28,7 +28,7 @@ from tests.properties.properties import counterexample, examples
 from tests.support.roles_idle import Planted
 
 KINDS = ("Raise", "Duplicate", "Drop", "Crash", "Pause")
-# Of a pause: shorter than the timeout, and longer.
+# Seconds of a pause: shorter than the timeout, and longer.
 SECONDS = (0.2, 2.0)
 TIMEOUT = 1.0
 GOOD = ("equal", "clean error")

@@ -155,7 +155,7 @@ def test_hybrid_ddp(world: RunningTest, data: st.DataObject) -> None:
 
 @on("batch_parameter_server")
 def test_a_healthy_run_calls_what_the_plans_hurt(world: RunningTest) -> None:
-    """And nobody's `nth` call is one that a run does not make."""
+    """Every `nth` call of a plan is one that the run makes."""
     server = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
     assert world.sites[server] == {"trainer1": 2, "trainer2": 2, "trainer3": 2}
     assert_equal(world.world, CASES["batch_parameter_server"])

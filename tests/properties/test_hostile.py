@@ -48,7 +48,7 @@ from tests.properties.hostile import (
 )
 from tests.properties.properties import SOAKED, examples
 
-# Of each format.
+# The number of examples of each format.
 inputs = partial(examples, 40, soak=10_000)
 
 # Seconds of this process's own time that half a megabyte may take: ten times what it takes. What grows with the square
@@ -224,7 +224,7 @@ TENSORS = st.tuples(
 )
 
 
-# Of two workers' order of events: a pull and a push by turns.
+# The order of events of two workers that pull and push in turn.
 TURNS = [[0, 0], [1, 0], [0, 1], [1, 1]]
 
 
@@ -384,7 +384,7 @@ def test_a_twin_that_cannot_be_computed_is_unknown() -> None:
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_more_steps_than_tensors_are_wrong_at_once(name: str) -> None:
-    """The twin of a case that a file names may take for ever."""
+    """The twin of a case in a file may take forever."""
     kind = load(name).Case
     case = kind(steps=9999 if "reinforce" in name else 2**1000)
     with soon():
@@ -601,7 +601,7 @@ def test_more_causes_than_anybody_writes_are_torn(causes: list[Any], run: Path, 
 
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "a.jsonl"])
 def test_a_pipe_in_a_runs_folder_is_refused_at_once(name: str, run: Path, folder: Path) -> None:
-    """Whoever opens it waits for ever."""
+    """Opening a pipe waits forever."""
     place = _copied(run, folder, name, b"")
     (place / name).unlink()
     os.mkfifo(place / name)

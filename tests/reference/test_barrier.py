@@ -28,7 +28,7 @@ NAMES = ("trainer1", "trainer2", "trainer3")
 OTHERS = ("trainer1", "trainer3")
 FAILED = f"{RoundFailed.__module__}.RoundFailed"
 CASE = quick("batch_parameter_server", trainers=3, steps=3, timeout=20.0)
-# Of a round, seconds: short where it runs out, and what may come on top on a busy machine.
+# Seconds of a round whose limit runs out, and the additional seconds that a busy machine may take.
 LIMIT = 1.0
 SLACK = 2.0
 # How the error of a call begins whose callee has ended, over uv sockets and the cma channel.

@@ -234,7 +234,7 @@ def twice() -> list[str]:
 
 
 def test_a_second_call_in_one_step_is_refused_and_harms_nobody() -> None:
-    """Erratum S2.31: in the published form the policy runs with another's stale state, and that one waits for ever."""
+    """Erratum S2.31: in the published form the policy runs with another's stale state, and that one waits forever."""
     with launch(NAMES) as world:
         ends = world.call("agent", twice)
     assert "observer1 calls twice in one step" in ends[0]

@@ -153,7 +153,7 @@ def ranks_on(host: Host) -> dict[int, int]:
 
 @pytest.mark.parametrize("lost", [0, 3])
 def test_a_killed_rank_ends_those_of_the_other_host(lost: int, hosts: tuple[Host, Host]) -> None:
-    """Also such as only wait for the common shutdown, as trainers do that the server calls: long before --deadline.
+    """Even ranks end that only wait for the common shutdown, as the server's trainers do, long before --deadline.
 
     And before that: each rank's RPC listens on the cable's address, and torchrun's store, on the first host, on all.
     """

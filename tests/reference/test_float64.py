@@ -104,7 +104,7 @@ _UNROUNDED = {"gamma": 0.5, "n_steps": 8}
 
 @pytest.mark.parametrize("name", SMALL)
 def test_what_comes_from_outside_torchs_operators_is_not_rounded(name: str) -> None:
-    """But for states, which an environment gives in float32, and the running reward, by which nothing is trained.
+    """The exceptions are states, which an environment gives in float32, and the running reward, which trains nothing.
 
     An agent's returns are discounted outside (`cartpole.discounted`): other forms of that are within the bound.
     """

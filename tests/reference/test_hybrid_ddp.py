@@ -249,7 +249,7 @@ def test_a_stopped_trainer_is_named() -> None:
 
 @pytest.mark.parametrize("trainers", [1, 2])
 def test_zeros_keep_their_sign(trainers: int) -> None:
-    """Of a batch whose hidden unit is dead: its weights' gradients are -0.0 under DDP's allreduce, also here."""
+    """A batch's hidden unit is dead: its weights' gradients are -0.0 under DDP's allreduce, and in the twin."""
     sizes = {"rows": 2, "dim": 2, "hidden": 2, "num_classes": 2, "batch_size": 1, "bag": 1, "steps": 1, "lr": 0.5}
     case = Case(trainers=trainers, accumulation="allreduce", arithmetic="exact", dtype="float64", timeout=20, **sizes)
     trace, twin = run(case), train_locally(case)

@@ -203,7 +203,7 @@ def test_a_wrong_batch_server_is_outside(wrong: str) -> None:
 
 @pytest.mark.parametrize("record", ["every", "ends"])
 def test_running_statistics_that_are_not_averaged_are_outside(record: str) -> None:
-    """Of the convnet's batch norm: the last trainer's instead of the mean."""
+    """The convnet's batch norm gets the last trainer's statistics instead of the mean."""
     case, name = replace(CONVNET, steps=1, trainers=2, record=record), "0000/buffer/1.running_mean"
     right, alone = (batch_server(case, **which).tensors for which in ({}, {"names": ["trainer2", "trainer2"]}))
     run = {name: right[name] for name in batch_parameter_server.train_locally(case).tensors}

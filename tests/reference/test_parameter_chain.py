@@ -24,7 +24,7 @@ def model_and_parts(seed: int) -> tuple[nn.Module, list[torch.Tensor]]:
 def gradients(
     use: Callable[[nn.Module], Callable[[torch.Tensor], torch.Tensor]], seed: int, *, threads: bool
 ) -> list[torch.Tensor]:
-    """Of one backward pass over all parts; ``threads``: each part's forward pass runs in a thread of its own.
+    """The gradients of one backward pass over all parts; ``threads``: each part's forward pass has its own thread.
 
     Nodes are counted by thread, so the engine then works on all parts at once.
     """

@@ -310,9 +310,9 @@ def test_nan_is_refused(side: int) -> None:
         (trace([1.0], name="y"), trace([1.0], torch.float64), "the first trace lacks 1 tensors, among them 'y'"),
         (Trace(CASE, {}), trace([1.0], torch.float64), "the second trace lacks 1 tensors, among them 'x'"),
         (trace([1.0]), Trace(CASE, {}), "the second trace lacks 1 tensors, among them 'x'"),
-        (trace([1.0, 1.0]), trace([1.0], torch.float64), "x: shapes (1,) and (2,)"),
-        (trace([1.0]), trace([[1.0]], torch.float64), "x: shapes (1,) and (1, 1)"),
-        (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes torch.float32 and torch.float64"),
+        (trace([1.0, 1.0]), trace([1.0], torch.float64), "x: shapes differ, (1,) and (2,)"),
+        (trace([1.0]), trace([[1.0]], torch.float64), "x: shapes differ, (1,) and (1, 1)"),
+        (trace([1.0], torch.float64), trace([1.0], torch.float64), "x: dtypes differ, torch.float32 and torch.float64"),
     ],
 )
 def test_a_tensor_without_a_counterpart_is_refused(twin: Trace, exact: Trace, message: str) -> None:

@@ -256,8 +256,8 @@ def test_compare_refuses_two_empty_traces() -> None:
 def test_compare_refuses_other_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     """Including shapes that numpy would broadcast, and shapes with as many elements."""
     left, right = Trace(CASE, {"x": torch.ones(a)}), Trace(CASE, {"x": torch.ones(b)})
-    assert refusal(left, right) == f"x: shapes {a} and {b}"
-    assert refusal(right, left) == f"x: shapes {b} and {a}"
+    assert refusal(left, right) == f"x: shapes differ, {a} and {b}"
+    assert refusal(right, left) == f"x: shapes differ, {b} and {a}"
 
 
 @pytest.mark.parametrize(
@@ -275,8 +275,8 @@ def test_compare_refuses_other_shapes(a: tuple[int, ...], b: tuple[int, ...]) ->
 def test_compare_refuses_other_dtypes(a: torch.dtype, b: torch.dtype) -> None:
     """Including dtypes of one width, whose bits could be equal."""
     left, right = trace_of(0.0, dtype=a), trace_of(0.0, dtype=b)
-    assert refusal(left, right) == f"0000/x: dtypes {a} and {b}"
-    assert refusal(right, left) == f"0000/x: dtypes {b} and {a}"
+    assert refusal(left, right) == f"0000/x: dtypes differ, {a} and {b}"
+    assert refusal(right, left) == f"0000/x: dtypes differ, {b} and {a}"
 
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.is_floating_point], ids=str)
@@ -392,7 +392,7 @@ def test_load_refuses_a_file_without_a_case(header: dict[str, str] | None, tmp_p
     save_file({"x": torch.ones(1)}, tmp_path / "t", metadata=header)
     with pytest.raises(TraceError) as caught:
         Trace.load(tmp_path / "t")
-    assert str(caught.value) == f"{tmp_path / 't'}: no case in its header, so not a trace"
+    assert str(caught.value) == f"{tmp_path / 't'}: its header has no case, wanted a trace file"
 
 
 @pytest.mark.parametrize("name", ["nope", "", "os", "../rpc_basics", "cli"])

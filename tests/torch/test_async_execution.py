@@ -149,7 +149,7 @@ class TestNestedCalls:
     def test_as_many_as_threads_wait_for_each_other_and_their_role_never_answers_again(self) -> None:
         """torch 2.13.0: an answer, too, needs a free thread. And it has ended the timeout of its call when it came:
         b's calls to c, with a timeout of 1 s, do not end after 2 s, nor does anything else at b. With torch's
-        default of 16 threads so do 16 nested calls; a graceful shutdown waits for them for ever."""
+        default of 16 threads so do 16 nested calls; a graceful shutdown waits for them forever."""
         with launch(["a", "b", "c"], deadline=60, options={"num_worker_threads": 4}) as world:
             ends = self.ask(world, plays.waits_through, 4, 1.0, 2.0)
             later = world.call("a", plays.call_briefly, "b")

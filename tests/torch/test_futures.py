@@ -226,7 +226,7 @@ class TestOfCalls:
         assert world.log("a").count(f"{IN_CALLBACK}ValueError: swallowed") == 1
 
     def test_a_callback_that_fails_to_read_an_error_completes_nothing(self, world: World) -> None:
-        """torch 2.13.0, upstream issues 52132 and 52166: who waits for the other future waits for ever. The control
+        """torch 2.13.0, upstream issues 52132 and 52166: waiting for the other future never ends. The control
         catches the error."""
         assert world.call("a", plays.never_set_after_an_error, "b", False) is False
         assert world.call("a", plays.never_set_after_an_error, "b", True) is True

@@ -15,7 +15,7 @@ from tests.support import roles_plain as simple
 from tests.support import roles_shutdown as plays
 from tests.support.idle import idle, kill, lost, of
 
-# How long something is watched that waits for ever; and RPC's own limit, which does not end it (seconds).
+# Seconds to watch something that waits forever; and RPC's own timeout, which does not end it.
 WAIT = 2.0
 LIMIT = 0.5
 # A fresh world of three, with room for a busy machine (seconds).

@@ -1,7 +1,7 @@
 """The shutdown with a dead, stopped or cut-off role: torch's own, with a timeout, and the one of `world`.
 
 torch 2.13. The leader is ``a``, the smallest name. Seconds are upper bounds with room for a busy machine; what waits
-for ever is `Overdue` at a deadline of `WAIT`.
+forever is `Overdue` at a deadline of `WAIT`.
 """
 
 from __future__ import annotations
