@@ -207,10 +207,10 @@ def rows_of(result: Mapping[str, Any], figures: Mapping[str, Any]) -> list[list[
 def show(results: Sequence[Mapping[str, Any]]) -> None:
     columns = ["trainers", "batch", "median", "min", "max", "ours / this", "min", "max"]
     rows = [row for result in results for row in rows_of(result, result)]
-    print(measure.table(["samples a second", *columns], rows))
+    print(measure.table(["samples per second", *columns], rows))
     print("\nThe same without the last round, in which ours also records the final parameters:")
     rows = [row for result in results for row in rows_of(result, result["without_last_round"])]
-    print(measure.table(["samples a second", *columns], rows))
+    print(measure.table(["samples per second", *columns], rows))
     worst = max(result["loss_difference"] for result in results)
     verdict = "the same work" if worst <= LOSS_TOLERANCE else "NOT the same work"
     print(f"\nratios are pairwise; after one update, losses of ours and DDP differ by {worst:.1e}: {verdict}")

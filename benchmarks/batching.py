@@ -101,7 +101,7 @@ def show(results: Sequence[Mapping[str, Any]]) -> None:
             ratio = result["ours/published"].get(name)
             last = ["", "", ""] if ratio is None else measure.cells(ratio, 2)
             rows.append([name, str(result["observers"]), *measure.cells(rates, 0), *last])
-    head = ["environment steps a second", "observers", "median", "min", "max", "ours / published", "min", "max"]
+    head = ["environment steps per second", "observers", "median", "min", "max", "ours / published", "min", "max"]
     print(measure.table(head, rows))
 
 
@@ -111,7 +111,7 @@ def drawn(path: Path, results: Sequence[Mapping[str, Any]]) -> None:
     for result in results:
         for name, rates in result["steps_per_second"].items():
             lines.setdefault(name, []).append((result["observers"], rates["median"]))
-    draw(path, lines, x="observers", y="environment steps a second")
+    draw(path, lines, x="observers", y="environment steps per second")
 
 
 def arguments() -> argparse.Namespace:

@@ -1,15 +1,15 @@
-"""Train with a parameter server that updates its model once a round, when every trainer has reported its gradients.
+"""Train with a parameter server that updates its model once per round, when every trainer has reported its gradients.
 
 Source: seed 002, first half (batch-updating parameter server), with the launcher that the text leaves out (S2.1).
 
 Roles: ``ps`` holds the model, starts every trainer and returns the trace; ``trainer1`` … compute gradients of their
 own batches, (batch_size, 3, image_w, image_h) images with one-hot labels (batch_size, num_classes). In a round each
-trainer sends its gradients and gets the updated model as the reply of that same call: SGD with momentum on their
-mean. The mean is summed in ``rank`` order, or in the order of ``arrival`` as published; the trace records each
-round's arrivals, and the twin replays them where they decide bits.
+trainer sends its gradients, and the reply of that call is the updated model: SGD with momentum on the gradients' mean.
+The gradients are added in ``rank`` order, or in the order of ``arrival`` as published. The trace records the order of
+arrival, and the twin replays it where it decides bits.
 
-Batch norm: trainers send their buffers along, and the server keeps the mean. In the published form the server's model
-never sees a forward pass, so its running statistics stay as initialised and ``eval()`` is meaningless (S2.8).
+Batch norm: trainers send their buffers too, and the server keeps the buffers' mean. In the published form the server's
+model never sees a forward pass, so its running statistics stay as initialised and ``eval()`` is meaningless (S2.8).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ from reference.training.training_case import ExactableCase
 class BatchUpdateParameterServer:
     """Runs on ``ps``; its calls arrive in RPC threads, several at once.
 
-    Every trainer reports once a round. With more or fewer participants than reports some would wait forever (S2.7), so
-    here the number of trainers is the number of reports.
+    Every trainer reports once per round, and a round has as many reports as there are trainers. With another number of
+    reports some trainers would wait forever (S2.7).
     """
 
     def __init__(self, case: Case, model: nn.Module | None = None) -> None:
@@ -74,7 +74,7 @@ class BatchUpdateParameterServer:
         self.recorder = Recorder(case, self.model)
 
     def get_model(self) -> nn.Module:
-        """The model of now: a copy, because the reply is sent while others may already update (S2.5)."""
+        """Return a copy of the model, because another trainer may update it while the reply is sent (S2.5)."""
         with self.lock:
             return copy.deepcopy(self.model)
 
@@ -85,7 +85,7 @@ class BatchUpdateParameterServer:
     ) -> torch.futures.Future[nn.Module]:
         """Report one trainer's gradients and buffers for round ``number``; the reply is the model after its update.
 
-        Blocks no RPC thread: all but the last to arrive get a future that the last one completes.
+        The call blocks no RPC thread: all trainers but the last get a future that the last one completes.
 
         Raises:
             RoundFailed: a trainer is missing, unknown or reports twice, or after the last round, or the update failed.
@@ -102,14 +102,14 @@ class BatchUpdateParameterServer:
         return fut  # type: ignore[no-any-return]
 
     def accumulate(self, trainer: str, grads: Tensors, buffers: Tensors) -> None:
-        """Add the gradients that are next in the case's order; a report that has come too early is held until then."""
+        """Add the gradients that are next in the case's order, and hold a report that comes before its turn."""
         self.snapshot.part()
         self.reports.hold(trainer, grads, buffers)
         for first, each in self.reports.next_grads(self.order()):
             accumulate(self.model, each, first=first)
 
     def update(self) -> nn.Module:
-        """Make one optimizer step on the mean; returns the snapshot that is sent to everybody."""
+        """Make one optimizer step on the mean, and return the snapshot that all trainers get."""
         average(self.model, self.batch_update_size, self.reports.all_buffers(self.order()))
         self.optimizer.step()
         self.recorder.step(self.round.number, {}, self.model)
@@ -118,12 +118,12 @@ class BatchUpdateParameterServer:
         return self.snapshot.take()
 
     def order(self) -> list[str]:
-        """In which order this round's gradients are added."""
+        """Return the trainers in the order in which this round's gradients are added."""
         return self.trainers if self.case.accumulation == "rank" else self.round.joined
 
 
 class Trainer:
-    """Runs on each trainer; in the twin, without a server."""
+    """Runs on each trainer. The twin uses it without a server."""
 
     def __init__(self, case: Case, name: str, ps_rref: RRef[Any] | None = None) -> None:
         self.case, self.name, self.ps_rref = case, name, ps_rref
@@ -131,14 +131,14 @@ class Trainer:
         self.loss_fn: Callable[..., torch.Tensor] = weighted_sum if case.is_exact else nn.MSELoss()
 
     def get_next_batch(self) -> Iterator[Batch]:
-        """Per round, images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
+        """Yield per round images (batch_size, 3, image_w, image_h) and one-hot labels (batch_size, num_classes)."""
         case = self.case
         shape = (case.batch_size, 3, case.image_w, case.image_h)
         for inputs, labels in random_images(case, self.name, shape, case.num_classes):
             yield inputs.to(self.device), labels.to(self.device)
 
     def train(self) -> list[torch.Tensor]:
-        """All rounds; returns this trainer's losses.
+        """Train for all rounds, and return this trainer's losses.
 
         Raises:
             RuntimeError: the server's `RoundFailed`, or the server is gone.
@@ -158,7 +158,7 @@ class Trainer:
         return losses
 
     def gradients(self, m: nn.Module, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The loss; its gradients are in the model's ``.grad``, which must have been empty."""
+        """Return the loss, and put its gradients into the model's ``.grad``, which must be empty before."""
         loss = self.loss_fn(m(inputs), labels)
         loss.backward()
         return loss.detach().cpu()
@@ -168,12 +168,12 @@ class Trainer:
 
 
 def run_trainer(ps_rref: RRef[Any], case: Case, name: str) -> list[torch.Tensor]:
-    """Runs on a trainer, called by ``ps``."""
+    """Train for all rounds. Runs on a trainer, called by ``ps``."""
     return Trainer(case, name, ps_rref).train()
 
 
 def run_ps(case: Case) -> Trace:
-    """Runs on ``ps``.
+    """Serve the model, start every trainer and collect the trace. Runs on ``ps``.
 
     Raises:
         RoundFailed: a trainer was lost or is missing, or failed. Says which, as soon as it is known.
@@ -230,13 +230,13 @@ def trainer_names(case: Case) -> list[str]:
 
 
 def initial_model(case: Case) -> nn.Module:
-    """What the server starts from, on the CPU."""
+    """Build the model that the server starts with, on the CPU."""
     size = {"image_w": case.image_w, "image_h": case.image_h, "num_classes": case.num_classes}
     return build_model(case.model, **size, seed=case.seed, dtype=case.dtype, exact=case.is_exact)
 
 
 def sgd(case: Case, model: nn.Module) -> optim.SGD:
-    """SGD with momentum in one pass over memory (``fused``), for the server and the twin alike."""
+    """Make SGD with momentum in one pass over memory (``fused``), for the server and for the twin."""
     return optim.SGD(model.parameters(), lr=case.lr, momentum=case.momentum, fused=True)
 
 

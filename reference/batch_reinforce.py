@@ -4,11 +4,11 @@ Source: seed 002, second half (batch-processing CartPole solver).
 
 Roles: ``agent`` holds the policy, starts every episode and returns the trace; ``observer1`` … hold one environment
 each. An observer sends its state at every step, and the reply of that call is its action. With ``batch`` the call
-returns a future: the last observer to call runs the policy on all states at once. Without, each call runs it by itself.
+returns a future: the last observer to call runs the policy on all states at once. Otherwise each call runs the policy.
 An episode is ``n_steps`` steps of every observer, over as many starts of its environment as that takes.
 
 Rewards, actions and log-probabilities are (step, observer) in both modes. Published without batching, log-probabilities
-are (observer, step, 1): their product with rewards broadcasts, and everybody's actions are rewarded with everybody's
+are (observer, step, 1): their product with rewards broadcasts, and every action is rewarded with all observers'
 rewards (S2.27). Each observer's actions and dropout masks come from a generator of its own (`cartpole.ObserverRng`), so
 the order of their calls decides nothing, and with dropout off both modes compute the same (S2.29).
 """
@@ -48,7 +48,7 @@ from reference.training.training_case import TrainingCase
 
 
 class Policy(nn.Module):
-    """Probabilities of actions. Dropout's factors are drawn by observer, so they come as an argument."""
+    """Computes probabilities of actions. Dropout's factors are an argument, because each observer draws its own."""
 
     def __init__(self, inputs: int, actions: int, batch: bool = True) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Policy(nn.Module):
         self.dim = 2 if batch else 1
 
     def forward(self, x: torch.Tensor, dropout_mask: torch.Tensor | None = None) -> torch.Tensor:
-        """States (observers, 1, inputs), or (1, inputs) of one; ``dropout_mask`` alike with HIDDEN as its last size."""
+        """``x``: states (observers, 1, inputs), or one (1, inputs). ``dropout_mask``: the same with HIDDEN last."""
         x = self.affine1(x)
         if dropout_mask is not None:
             x = x * dropout_mask
@@ -67,7 +67,7 @@ class Policy(nn.Module):
 
 
 class Observer:
-    """Runs on each observer; the agent makes it there."""
+    """Runs on each observer, where the agent makes it."""
 
     def __init__(self, case: Case, name: str) -> None:
         self.case = case
@@ -77,9 +77,9 @@ class Observer:
         self.episodes = Once[tuple[torch.Tensor, int]]()
 
     def run_episode(self, agent_rref: Handle, episode: int, n_steps: int) -> tuple[torch.Tensor, int]:
-        """Discounted rewards (n_steps,), and the length of the first start.
+        """Play one episode. Returns discounted rewards (n_steps,), and the length of the first start.
 
-        ``episode`` counts from 1: a call that arrives twice plays once, and is answered alike.
+        ``episode`` counts from 1: a call that arrives twice plays once and gets the same answer.
 
         Raises:
             RuntimeError: the agent refused or failed, or is gone.
@@ -112,7 +112,8 @@ class AgentFailed(EpisodeFailed):
 class Agent:
     """Runs on ``agent``; observers call its static methods, in the agent's one RPC thread.
 
-    Only one: autograd numbers the operations of a graph by thread, and in that order a backward pass adds.
+    There is only one, because autograd numbers the operations of a graph by thread, and a backward pass adds in that
+    order.
     """
 
     def __init__(self, case: Case) -> None:
@@ -159,12 +160,12 @@ class Agent:
                     states = torch.tensor(self.states)  # a copy: the graph keeps it, the next step overwrites (S2.26)
                     actions = act(self.policy, states, self.saved)
         if last:
-            # Outside the lock: this makes every waiting observer's reply (S2.32).
+            # Outside the lock, because this makes every waiting observer's reply (S2.32).
             self.steps.complete(actions)
         return future_action  # type: ignore[no-any-return]
 
     def run_episode(self, n_steps: int) -> tuple[float, float]:
-        """One episode of all observers, and the update of the policy from it; returns its reward, and their average.
+        """Play one episode with all observers and update the policy. Returns its reward and the running average.
 
         Raises:
             AgentFailed: the policy failed, or an observer failed, called twice or was silent. Says which.
@@ -172,7 +173,7 @@ class Agent:
         self.begin(n_steps)
         with closing(self.steps):
             futs = {
-                # Without a limit of its own, the default being 60 s (S2.34): silence has one.
+                # Without a limit (the default is 60 s, S2.34), because an observer's silence has one.
                 name: ob_rref.rpc_async(timeout=0).run_episode(self.agent_rref, self.episode, n_steps)
                 for name, ob_rref in self.ob_rrefs.items()
             }
@@ -194,13 +195,13 @@ class Agent:
 
 
 def initial_policy(case: Case) -> Policy:
-    """What the agent starts from."""
+    """Build the policy that the agent starts with."""
     sizes = cartpole.sizes_of(case.env)
     return build_seeded(Policy, *sizes, batch=case.batch, seed=case.seed, name="policy", dtype=case.dtype)
 
 
 def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: int | None = None) -> list[int]:
-    """The next action of one observer, or of all observers, saved with its log-probability."""
+    """Choose the next action of one observer, or of all, and save it with its log-probability."""
     dropout_mask, uniforms = saved.draws(observer)
     probs = policy(states, dropout_mask).flatten(end_dim=-2)
     actions = [cartpole.pick(row, uniform) for row, uniform in zip(probs.tolist(), uniforms, strict=True)]
@@ -209,7 +210,7 @@ def act(policy: nn.Module, states: torch.Tensor, saved: SavedActions, observer: 
 
 
 def losses_of(case: Case, saved: SavedActions, rewards: torch.Tensor) -> list[torch.Tensor]:
-    """One loss for all observers, or without batching each observer's; ``rewards`` are (step, observer) (S2.27)."""
+    """Return one loss for all observers, or one each without ``batch`` (S2.27). ``rewards``: (step, observer)."""
     return [(-log_probs * each / case.observers).sum() for log_probs, each in saved.beside(rewards)]
 
 
@@ -217,7 +218,7 @@ def losses_of(case: Case, saved: SavedActions, rewards: torch.Tensor) -> list[to
 
 
 def run_agent(case: Case) -> Trace:
-    """What role ``agent`` runs. Raises AgentFailed, as `Agent.run_episode` does."""
+    """Train the policy. Runs on ``agent``. Raises AgentFailed, as `Agent.run_episode` does."""
     agent = Agent(case)
     recorder = Recorder(case, agent.policy)
     for episode in range(case.steps):
@@ -256,7 +257,7 @@ class Case(TrainingCase):
 
 @one_thread()
 def train_locally(case: Case, replay: Trace | None = None) -> Trace:
-    """The twin: all environments step together."""
+    """Train in one process: all environments step together."""
     policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
@@ -279,7 +280,7 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def play_locally(case: Case, policy: Policy, games: Sequence[Game], saved: SavedActions) -> None:
-    """One episode of all observers."""
+    """Play one episode with all observers."""
     for game in games:
         game.begin()
     for step in range(case.n_steps):

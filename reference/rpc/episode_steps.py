@@ -1,4 +1,4 @@
-"""The steps of one episode, in which observers act together or each by itself; a failure ends it for all."""
+"""The steps of one episode: observers act together or each by itself, and a failure ends the episode for all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EpisodeSteps(Barrier[T]):
         self.liveness = Liveness(names, timeout)
 
     def wait_all(self, futures: Futures) -> list[Any]:
-        """What the observers' calls return, in the order of ``futures``.
+        """Wait for the observers' calls, and return their results in the order of ``futures``.
 
         Raises:
             EpisodeFailed: a call failed, or a step did, or an observer was silent. Says the first reason.

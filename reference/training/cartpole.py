@@ -111,7 +111,7 @@ class ObserverRng:
 
 
 class EpisodeDraws:
-    """What all observers' steps of one episode take at random."""
+    """The random numbers of all observers for one episode, by step."""
 
     def __init__(self, draws: Sequence[Draws]) -> None:
         self.observers = len(draws)
@@ -132,13 +132,13 @@ class EpisodeDraws:
 
 
 class ObserverRngs:
-    """Every observer's generator."""
+    """Holds one `ObserverRng` per observer."""
 
     def __init__(self, seed: int, observers: Sequence[str], dropout: float, dtype: torch.dtype) -> None:
         self.each = [ObserverRng(seed, name, dropout, dtype) for name in observers]
 
     def episode(self, n_steps: int) -> EpisodeDraws:
-        """The next episode's draws, all at once."""
+        """Draw the random numbers of the next episode."""
         return EpisodeDraws([each.episode(n_steps) for each in self.each])
 
 
@@ -161,7 +161,7 @@ def pick(probabilities: Sequence[float], uniform: float) -> int:
 
 
 def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
-    """The return of each step: its reward plus the observer's later ones, discounted by ``gamma`` per step."""
+    """Return for each step its reward plus the later ones, discounted by ``gamma`` per step."""
     returns, following = [0.0] * len(rewards), 0.0
     for step in range(len(rewards) - 1, -1, -1):
         returns[step] = following = rewards[step] + gamma * following

@@ -1,4 +1,4 @@
-"""The device of one of several roles of a kind."""
+"""The device of one of several roles of the same kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def device_in_turn(kind: str, rank: int) -> torch.device:
-    """The CPU; or with ``kind`` cuda the role's GPU, because roles share this machine's in turn, by ``rank`` from 0."""
+    """Return the CPU, or with ``kind`` cuda the GPU number ``rank`` (from 0), modulo the GPUs of this machine."""
     if kind == "cpu":
         return torch.device("cpu")
     return torch.device("cuda", rank % torch.cuda.device_count())

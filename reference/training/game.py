@@ -8,7 +8,7 @@ from reference.training.cartpole import discounted, seeded_environment
 
 
 class Game:
-    """Holds the state that is next, and in ``starts`` the rewards of one episode, a list for each start."""
+    """Holds the next state, and in ``starts`` the rewards of one episode, one list per start."""
 
     def __init__(self, name: str, seed: int, observer: str) -> None:
         """``name``: gymnasium's name of the environment; ``seed``: the case's."""
@@ -29,7 +29,7 @@ class Game:
             self._start()
 
     def returns(self, gamma: float) -> list[float]:
-        """Per step of the episode, the discounted sum of the rewards of its start from this step on."""
+        """Return for each step the discounted sum of the rewards from this step to the end of its start."""
         return [value for start in self.starts for value in discounted(start, gamma)]
 
     def _start(self) -> None:

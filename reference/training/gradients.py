@@ -13,7 +13,7 @@ Tensors = Sequence[torch.Tensor]
 
 
 def check_shapes(got: Tensors, wanted: Tensors) -> None:
-    """Raises ValueError unless ``got`` has as many tensors as ``wanted``, each of the same shape."""
+    """Raise ValueError unless ``got`` has as many tensors as ``wanted``, each of the same shape."""
     if len(got) != len(wanted):
         raise ValueError(f"{len(got)} tensors, wanted {len(wanted)}")
     for index, (tensor, like) in enumerate(zip(got, wanted, strict=True)):
@@ -27,7 +27,7 @@ def report_of(model: nn.Module) -> tuple[Tensors, Tensors]:
 
 
 def weighted_sum(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """A loss whose every sum is exact on small integers."""
+    """Return a loss whose sums are all exact on small integers."""
     return (outputs * (labels + 1)).sum()
 
 

@@ -21,7 +21,7 @@ class SavedActions:
         self._log_probs: list[list[torch.Tensor]] = [[] for _ in self._actions]
 
     def draws(self, observer: int | None = None) -> tuple[torch.Tensor | None, list[float]]:
-        """Dropout's factors, and what chooses actions, for the next step of all observers or of this one (from 0)."""
+        """Return the next step's dropout factors and action draws, for all observers or for one (from 0)."""
         step = len(self._actions[observer or 0])
         return self._draws.dropout_mask_at(step, observer), self._draws.uniforms_at(step, observer)
 
@@ -32,26 +32,26 @@ class SavedActions:
 
     @property
     def actions(self) -> torch.Tensor:
-        """All actions, (step, observer)."""
+        """Return all actions, (step, observer)."""
         return torch.cat([torch.tensor(each) for each in self._actions], dim=1)
 
     @property
     def log_probs(self) -> torch.Tensor:
-        """All log-probabilities, (step, observer)."""
+        """Return all log-probabilities, (step, observer)."""
         return torch.cat([torch.stack(each) for each in self._log_probs], dim=1)
 
     def beside(self, rewards: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Pairs of log-probabilities and their ``rewards``, which are (step, observer).
+        """Yield pairs of log-probabilities and their ``rewards``, which are (step, observer).
 
-        One pair for all observers with ``batch``; otherwise one for each, (step, 1), because their steps were added in
-        any order, which must not become the order of sums.
+        With ``batch`` there is one pair for all observers. Otherwise each observer has a pair (step, 1), because the
+        order in which observers' steps were added must not become the order of sums.
         """
         for each, part in zip(self._log_probs, rewards.split(self.width, dim=1), strict=True):
             yield torch.stack(each), part
 
     def record(self, recorder: Recorder, episode: int, rewards: torch.Tensor) -> None:
         """Put actions, log-probabilities and ``rewards`` into the trace, all (step, observer)."""
-        # Actions in "ends" too: two runs that act otherwise are not two roundings of one result.
+        # Actions are recorded in "ends" too: runs with different actions do not differ by rounding only.
         steps = {"actions": self.actions}
         if recorder.every:
             steps |= {"rewards": rewards, "log_probs": self.log_probs}
