@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -48,15 +49,48 @@ STARTUP = ROOT / "faults" / "startup"
         ("import atexit; atexit.register(os.abort)", None),
     ],
 )
-def test_c_writes_the_status_of_its_own_process(text: str, status: int | None, tmp_path: Path) -> None:
-    head = (
-        "import os, sys; from pathlib import Path; from faults.script import exit_record; "
-        f"exit_record._write_status(Path({str(tmp_path)!r})); os.register_at_fork(after_in_child=exit_record._forget); "
-    )
-    process = subprocess.Popen([sys.executable, "-c", head + text], stderr=subprocess.DEVNULL)
-    process.wait()
-    assert exit_record.statuses(tmp_path) == ({} if status is None else {process.pid: status})
-    assert exit_record.silent(tmp_path) == ({process.pid} if status is None else set())
+def test_c_writes_the_status_of_its_own_process(
+    text: str, status: int | None, tmp_path: Path, forking: subprocess.Popen[str]
+) -> None:
+    assert forking.stdin is not None
+    assert forking.stdout is not None
+    print(json.dumps([str(tmp_path), text]), file=forking.stdin, flush=True)
+    pid = int(forking.stdout.readline())
+    assert exit_record.statuses(tmp_path) == ({} if status is None else {pid: status})
+    assert exit_record.silent(tmp_path) == ({pid} if status is None else set())
+
+
+# One import of torch for all of them. Each child ends as Python ends: it comes to the end of the script, or fails.
+FORKING = """
+import json, os, sys
+from pathlib import Path
+from faults.script import exit_record
+
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(2, 1)  # what it prints is not its parent's answer
+        break
+    os.waitpid(pid, 0)
+    print(pid, flush=True)
+else:
+    sys.exit()
+folder, text = json.loads(line)
+exit_record._write_status(Path(folder))
+os.register_at_fork(after_in_child=exit_record._forget)
+exec(text)
+"""
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", FORKING]
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _leave(status: object) -> NoReturn:
