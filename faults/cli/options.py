@@ -100,10 +100,9 @@ def parser_of(command: str, about: str, *options: Option) -> Parser:
 def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Option) -> tuple[Subject, Any]:
     """Read the tutorial's name, the options of its case, and the command's own options (``more``)."""
     name = _name_of_tutorial(command, arguments)
-    about = f"{about} Without options for them, sizes are small and --timeout is {TIMEOUT:g}."
     parser = parser_of(f"{command} {name}", about, *more)
     own = {option.lstrip("-") for option, _ in more}
-    add_case_options(parser, name)
+    add_case_options(parser, quick(name, timeout=TIMEOUT))
     options = vars(parser.parse_args(arguments[1:]))
     chosen = argparse.Namespace(**{key: options.pop(key) for key in own})
     given = {key: value for key, value in options.items() if value is not None}

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from reference import TUTORIALS, load
+from reference import TUTORIALS
 from reference.system.atomic_file import place_of
 from reference.system.printable import OneLine, is_file_name, shown
 from reference.trace.case import Case, listed
@@ -44,13 +44,16 @@ class Parser(argparse.ArgumentParser):
         raise BadInput(message)
 
 
-def add_case_options(parser: argparse.ArgumentParser, name: str, *, saves: bool = False) -> None:
-    """Add one option per field of the tutorial's case; an option that is not given is None.
+def add_case_options(parser: argparse.ArgumentParser, defaults: Case, *, saves: bool = False) -> None:
+    """Add one option per field of a tutorial's case; an option that is not given is None.
 
-    ``saves``: the command has ``--save``.
+    ``defaults``: the case that runs without options. ``saves``: the command has ``--save``.
     """
-    for item in listed(load(name).Case):
-        kind, default = item.metadata["type"], f"{item.metadata['help']} (default: {item.default})"
+    for item in listed(type(defaults)):
+        kind = item.metadata["type"]
+        default = item.metadata["help"]
+        if item.default != "":  # otherwise the help says what an empty text means
+            default += f" (default: {getattr(defaults, item.name)})"
         options = "|".join(item.metadata["options"]) if "options" in item.metadata else None
         if item.name == "record" and saves:
             default += "; without --save: ends"

@@ -62,7 +62,7 @@ def _run_parser(name: str) -> Parser:
         description=(load(name).__doc__ or "").strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_case_options(parser, name, saves=True)
+    add_case_options(parser, load(name).Case(), saves=True)
     parser.add_argument("--save", metavar="FILE", help="save the trace there, as safetensors (default: not saved)")
     limit = "seconds for the whole run; under torchrun, for the shutdown (default: 3600)"
     parser.add_argument("--deadline", type=float, default=3600.0, metavar="X", help=limit)

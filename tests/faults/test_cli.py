@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -39,6 +40,23 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert "model=mlp" in said.out.splitlines()[0]
     assert said.out.splitlines()[0].endswith(f" s under 1 fault: {Plan.parse(DELAY)}")
     assert (said.err, stored()) == ("", [])
+
+
+@pytest.mark.parametrize("command", ["list", "run", "sweep"])
+@pytest.mark.parametrize(
+    ("name", "small"), [("batch_parameter_server", {"model": "convnet", "trainers": 2}), ("rnn", {})]
+)
+def test_the_help_names_the_defaults_of_the_small_case(
+    command: str, name: str, small: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, name, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    told = dict(re.findall(r" --(\w[\w-]*) [^ ]+ [^()]*\(default: ([^ )]+)\)", said))
+    assert told["timeout"] == "3.0"
+    assert told["steps"] == "2"
+    assert {field: told[field] for field in small} == {field: str(value) for field, value in small.items()}
+    assert "sha256" not in "".join(told)
 
 
 def test_a_run_that_fails_is_stored_and_can_be_checked(capsys: pytest.CaptureFixture[str]) -> None:

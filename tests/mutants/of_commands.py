@@ -22,6 +22,7 @@ _CHECKED = f"{_STATUSES}::test_check_gives_the_status_of_the_verdict"
 _PASSED_ON = f"{_STATUSES}::test_words_after_two_dashes_belong_to_the_program"
 _FAILED = f"{_STATUSES}::test_a_run_of_a_wrong_tutorial_gives_1"
 _SWEPT = "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careless-kinds1-0-2 equal]"
+_HELP = "tests/faults/test_cli.py::test_the_help_names_the_defaults_of_the_small_case"
 _REFUSED = "tests/faults/test_script.py::test_a_script_that_cannot_start_is_refused"
 _SWEPT_WRONG = (
     "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careless-kinds2-1-2 wrong]"
@@ -29,6 +30,14 @@ _SWEPT_WRONG = (
 
 # Where a run's exit status is made, and handed on: each may lose it.
 _OF_STATUSES = (
+    Mutant(
+        "help-of-the-published-sizes",
+        _OPTIONS,
+        "    add_case_options(parser, quick(name, timeout=TIMEOUT))",
+        "    add_case_options(parser, type(quick(name))())",
+        (f"{_HELP}[batch_parameter_server-small0-run]",),
+        "the help of `faults run` names the defaults of `reference run`",
+    ),
     Mutant(
         "wrong-is-status-0",
         _CHECKS,

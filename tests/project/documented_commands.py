@@ -71,8 +71,9 @@ _DIR = {
 }
 
 _SIZES = {
-    "Without options for them, sizes are small and --timeout is 3.": (
+    "gives up (default: 3.0)": (
         "project/test_documented.py::test_sizes_are_small_unless_given",
+        "faults/test_cli.py::test_the_help_names_the_defaults_of_the_small_case",
     ),
 }
 
