@@ -241,7 +241,7 @@ class Case(TrainingCase):
     seed: int = number(543, "seed of every random draw", at_least=0, at_most=2**63 - 1)
     steps: int = number(10, "episodes: updates of the policy", at_least=1, at_most=9999)
     observers: int = number(2, "observers, each with an environment of its own", at_least=1, at_most=255, scales=True)
-    batch: bool = flag(True, "one forward pass for all observers' states; else one for each")
+    batch: bool = flag(True, "one forward pass for all observers' states; otherwise one per observer")
     n_steps: int = number(500, "steps of every observer in an episode", at_least=1, at_most=65536)
     env: str = text("CartPole-v1", "gymnasium's name of the environment")
     gamma: float = number(1.0, "discount factor of rewards", at_least=0.0, at_most=1.0)

@@ -350,7 +350,7 @@ MUTANTS = (
     Mutant(
         "any-text-will-do",
         "reference/rnn.py",
-        'wanted in ("", sha256(text).hexdigest())',
+        'self.text_sha256 in ("", sha256(text).hexdigest())',
         "bool(text)",
         ("tests/reference/test_rnn.py::test_a_text_that_has_changed_since_is_refused",),
         "a trace is held against a twin that learns another text",

@@ -370,7 +370,8 @@ def test_help_of_a_tutorial_names_every_field(
         kinds = {int: "N", float: "X", str: "TEXT", bool: f"--no-{dashed}"}
         shape = "|".join(options) if options else kinds[item.metadata["type"]]
         option = f"--{dashed}, {shape}" if item.metadata["type"] is bool else f"--{dashed} {shape}"
-        assert f"{option} {item.metadata['help']} (default: {item.default})" in text
+        default = "" if item.default == "" else f" (default: {item.default})"
+        assert f"{option} {item.metadata['help']}{default}" in text
     assert "--save FILE save the trace there" in text
     assert "--deadline X seconds for the whole run; under torchrun, for the shutdown (default: 3600)" in text
     assert " ".join((load(name).__doc__ or "").split()) in text
