@@ -180,5 +180,5 @@ def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)
     if CalleeState.open is not None:
-        CalleeState.open.later.close(give=False)
+        CalleeState.open.delayed_replies.close(give=False)
     original()

@@ -124,7 +124,7 @@ class Agent:
         self.policy = initial_policy(case)
         self.optimizer = optim.Adam(self.policy.parameters(), lr=case.lr)
         self.running_reward = 0.0
-        self.chances = cartpole.ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
+        self.rngs = cartpole.ObserverRngs(case.seed, self.observers, case.dropout, case.torch_dtype)
         self.states = np.zeros((case.observers, 1, cartpole.sizes_of(case.env)[0]), dtype=case.dtype)
         self.lock = threading.Lock()
         self.episode = 0
@@ -190,7 +190,7 @@ class Agent:
         """Forget the last episode's steps, and expect the next one's."""
         case = self.case
         self.episode += 1
-        self.saved = SavedActions(self.chances.episode(n_steps), case.batch)
+        self.saved = SavedActions(self.rngs.episode(n_steps), case.batch)
         self.steps = EpisodeSteps[list[int]](self.observers, n_steps, case.timeout, AgentFailed, together=case.batch)
 
 
@@ -261,11 +261,11 @@ def train_locally(case: Case, replay: Trace | None = None) -> Trace:
     policy, names = initial_policy(case), numbered("observer", case.observers)
     optimizer = optim.Adam(policy.parameters(), lr=case.lr)
     recorder = Recorder(case, policy)
-    chances = cartpole.ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
+    rngs = cartpole.ObserverRngs(case.seed, names, case.dropout, case.torch_dtype)
     games = [Game(case.env, case.seed, name) for name in names]
     running_reward = 0.0
     for episode in range(case.steps):
-        saved = SavedActions(chances.episode(case.n_steps), case.batch)
+        saved = SavedActions(rngs.episode(case.n_steps), case.batch)
         play_locally(case, policy, games, saved)
         rewards = torch.tensor([game.returns(case.gamma) for game in games], dtype=case.torch_dtype).t()
         optimizer.zero_grad()

@@ -46,11 +46,11 @@ def create_parameter(case: Case, owner: str) -> torch.Tensor:
     """
     draws = generator(case.seed, owner)
     shape = (case.side, case.side)
-    if case.arithmetic == "exact":
+    if case.is_exact:
         values = torch.randint(-4, 5, shape, generator=draws).float()
     else:
         values = torch.randn(shape, generator=draws)
-    return values.to(getattr(torch, case.dtype)).requires_grad_()
+    return values.to(case.torch_dtype).requires_grad_()
 
 
 def loss_of(context: int, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -301,7 +301,7 @@ def await_arrivals(count: int) -> bool:
     """Executed on the callee: wait until so many calls of the first `Order` have arrived."""
     callee = delivery.CalleeState.open
     assert callee is not None
-    turns = callee.turns
+    turns = callee.order_gate
 
     def arrived() -> bool:
         return sum(len(group.arrived) for group in turns._groups.values()) >= count

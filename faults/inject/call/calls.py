@@ -159,7 +159,7 @@ def default_timeout() -> float:
 
 def _restore(original: dict[str, Any]) -> None:
     if CalleeState.open is not None:
-        CalleeState.open.later.close(give=True)
+        CalleeState.open.delayed_replies.close(give=True)
     CalleeState.open = None
     for name, value in original.items():
         setattr(api, name, value)

@@ -60,8 +60,8 @@ class CalleeState:
     def __init__(self, ledger: Ledger, settle: Callable[[], None] = lambda: None) -> None:
         self.ledger = ledger
         self.settle = settle
-        self.turns = OrderGate()
-        self.later = DelayedReplies()
+        self.order_gate = OrderGate()
+        self.delayed_replies = DelayedReplies()
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -121,7 +121,8 @@ class Delivery:
         orders = [(number, fault) for number, fault in self.faults if fault.kind == "Order"]
         with ExitStack() as turns:
             groups = [
-                turns.enter_context(self.callee.turns.turn(n, f, self._nth(f), self.envelope.caller)) for n, f in orders
+                turns.enter_context(self.callee.order_gate.turn(n, f, self._nth(f), self.envelope.caller))
+                for n, f in orders
             ]
             try:
                 return self._executed(function)
@@ -189,7 +190,9 @@ class Delivery:
         return gate.then(lambda _: result.value() if done is result else result)
 
     def _open_later(self, gate: Future[Any], seconds: float) -> None:
-        self.callee.later.answer(seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None))
+        self.callee.delayed_replies.answer(
+            seconds, partial(self._finish, time.monotonic()), partial(gate.set_result, None)
+        )
 
     def _finish(self, start: float) -> None:
         for number, fault in self.faults:
