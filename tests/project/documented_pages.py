@@ -245,7 +245,7 @@ _DESIGN: dict[str, tuple[str, ...]] = {
         "project/test_imports.py::test_faults_name_no_tutorial",
         "project/test_imports.py::test_only_tests_import_both_rooms",
     ),
-    "The public names of a room are those of its `__init__.py`": (
+    "Five rooms hand out public names in their `__init__.py`": (
         "project/test_public_paths.py::test_a_room_hands_out_the_names_that_it_lists",
     ),
     "a signal to the process, sent by the role whose moment it is, before it goes on": (
