@@ -95,6 +95,21 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 
+@pytest.mark.parametrize(("before", "collecting"), [("enable", True), ("disable", False)])
+def test_torch_is_imported_without_collections_and_keeps_its_loader(
+    before: str, collecting: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "torch.py").write_text("import gc\n\nduring = gc.isenabled()\n")
+    text = (
+        f"import gc; gc.{before}(); import torch; loaders = {{torch.__loader__, torch.__spec__.loader}}; "
+        "print(torch.during, gc.isenabled(), *(type(each).__name__ for each in loaders))"
+    )
+    path = os.pathsep.join([str(ROOT / "faults" / "startup"), str(tmp_path)])
+    variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout == f"False {collecting} SourceFileLoader\n"
+
+
 def test_the_line_in_faults_pth_costs_nothing() -> None:
     """A start of Python takes 10 ms or more; the line takes less than a thousandth of that."""
     line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")
