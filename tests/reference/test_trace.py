@@ -474,7 +474,7 @@ def test_a_save_onto_a_pipe_leaves_it_a_pipe(tmp_path: Path) -> None:
 # Recorder
 
 
-def test_recorder_copies() -> None:
+def test_recorder_keeps_copies_without_gradient_history() -> None:
     """What is recorded does not follow the model, and has no gradient history."""
     weight = torch.ones(2, requires_grad=True)
     recorder = Recorder(CASE, {"weight": weight})
