@@ -69,7 +69,7 @@ def known(room: str) -> set[str]:
 
 
 def forbidden(room: str, names: set[str]) -> set[str]:
-    """Those of the imported ``names`` that lie in a room which ``room`` may not know, or in the tests."""
+    """Return those of the imported ``names`` that lie in a room which ``room`` may not know, or in the tests."""
     own = {name for name in names if name.partition(".")[0] in ("reference", "faults")}
     return {name for name in own if room_of(name) not in known(room)} | within(names, "tests")
 

@@ -145,7 +145,7 @@ def test_a_planted_bug_shrinks_to_the_smallest_case_that_shows_it() -> None:
 
 
 def test_plain_training_can_tell_a_wrong_run() -> None:
-    """What the twin is not asked: a run without its division is not plain training either."""
+    """The twin is not asked here: a run without its division is not plain training either."""
     with idle_world("batch_parameter_server", before=bugs.forget_to_divide) as idle:
         found = counterexample(EXACT["batch_parameter_server"], _fails(idle), count=30)
     assert found.trainers > 1

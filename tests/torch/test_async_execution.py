@@ -99,7 +99,7 @@ class TestAnswers:
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "dropped"])
 class TestNeverCompleted:
-    """Whether the callee keeps the future that it never completes or forgets it makes no difference."""
+    """The callee may keep the future that it never completes, or forget it: this makes no difference."""
 
     def test_a_call_that_never_completes_ends_at_the_callers_timeout_and_holds_up_nobody(
         self, world: World, keep: bool

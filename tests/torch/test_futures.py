@@ -219,7 +219,7 @@ class TestOfCalls:
         assert world.call("a", plays.threads_of_callbacks, "b") == (False, True)
 
     def test_callbacks_may_make_calls(self, world: World) -> None:
-        """Even to the callback's own role, and even if it waits for them: two roles, 16 threads each."""
+        """They may call the callback's own role, and wait for the answer: two roles, 16 threads each."""
         found = world.call("a", plays.calls_in_callbacks, "b")
         assert {way: each.short for way, each in found.items()} == dict.fromkeys(
             ("sync", "to itself", "remote", "async"), (13, "int")

@@ -43,7 +43,7 @@ def only(folder: Path, event: str) -> Event:
 
 
 def left(folder: Path) -> dict[str, float]:
-    """When each role had no other role to wait for any more."""
+    """Return when each role had no other role to wait for any more."""
     return {each.role: each.time for each in ledger.read(folder).of("left")}
 
 
