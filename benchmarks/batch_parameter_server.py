@@ -33,7 +33,7 @@ from reference.world import launch
 # The lines that the published program prints, by the names of the figures here.
 PUBLISHED = {"published": "published batch parameter server", "published DDP": "DDP over gloo"}
 
-# How far the losses of the two may be apart after the first update (relative). DDP adds gradients in another order,
+# The largest relative difference of the two losses after the first update. DDP adds gradients in another order,
 # which is 1e-5 here from three trainers on; later rounds amplify it, by a factor of thousands in each.
 LOSS_TOLERANCE = 0.01
 COMPARED_ROUNDS = 2
@@ -113,7 +113,7 @@ class Setting:
         """Each way's measurement: samples per second."""
         ways: dict[str, Callable[[], float]] = {"ours": self.ours, "DDP": self.ddp}
         if self.published is not None:
-            # One program prints both: it runs for the first, the second is what it also said.
+            # One run of the program prints both figures: the second way takes the figure left by the first.
             ways.update({name: partial(self.said, name) for name in PUBLISHED})
         return ways
 

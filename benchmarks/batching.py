@@ -43,7 +43,7 @@ class Setting:
         ways = {mode: partial(self.ours, batch) for mode, batch in MODES.items()}
         if self.published is None:
             return ways
-        # One program prints both: it runs for the first, the second is what it also said.
+        # One run of the program prints both figures: the second way takes the figure left by the first.
         return {**ways, **{f"published {mode}": partial(self.said, mode) for mode in MODES}}
 
     def ours(self, batch: bool) -> float:

@@ -2,7 +2,7 @@
 
     python benchmarks/timeline.py --size 48x128 --split 4
 
-Shards are timed by hooks, put around `Shard` in each role before RPC starts. What is drawn is the last batch but one.
+Shards are timed by hooks, put around `Shard` in each role before RPC starts. The last batch but one is drawn.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from tests.project.junit import node_id
 ROOT = Path(__file__).parents[1]
 # The longest that a round may take, in seconds.
 LIMIT = 3600.0
-# What a round may not leave on the machine; and of files, in a folder of its own, these. pytest's own, which it keeps
-# for people, go where they always do: some tests have sockets in theirs, whose paths must be short.
+# A round may leave none of these on the machine, and none of these files in its own folder. The files that pytest keeps
+# for people are elsewhere as always: some tests have sockets there, whose paths must be short.
 LEFT = ("processes", "memory")
 FILES = ("world-*", "faults-*")
 
@@ -48,7 +48,7 @@ class Round:
 
 
 def arguments_of(seed: int, report: Path) -> list[str]:
-    """pytest's arguments: modules and the tests in each are shuffled; `--faults-seed` is Hypothesis's seed, too."""
+    """Return pytest's arguments, which shuffle modules and their tests; `--faults-seed` is Hypothesis's seed, too."""
     order = ("--random-order-bucket=module", f"--random-order-seed={seed}")
     seeds = (f"--faults-seed={seed}", "--hypothesis-profile=seeded")
     return ["-q", "-p", "no:cacheprovider", *order, *seeds, f"--junitxml={report}", "-o", "junit_family=xunit1"]

@@ -1,4 +1,4 @@
-"""``python -m tests.stress``: find what many worlds in one process, and commands killed at random moments, leave.
+"""``python -m tests.stress``: check that many worlds in one process, and randomly killed commands, leave nothing.
 
 Exit status 1: a process, shared memory, a temporary file, a descriptor or a thread is left. The seed decides moments
 and signals; what a command is doing at a moment depends on the machine.
@@ -48,7 +48,7 @@ def _own_folder() -> Iterator[Path]:
 
 
 def worlds(count: int) -> list[str]:
-    """Launch worlds one after the other. Returns one line per thing that is left; prints the memory that was needed."""
+    """Launch worlds one after the other. Print the memory that was needed, and return a line per thing left."""
     _one_world()  # starts the forkserver and makes its folder, which both stay
     with marked() as mark, _own_folder():
         accounting, before = Accounting(list(LOOKS), mark), _peak()
@@ -83,7 +83,7 @@ def kills(count: int, seed: int) -> list[str]:
 
 
 def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
-    """Run the command; returns the seconds until its end, and what it leaves."""
+    """Run the command. Return the seconds until its end, and what it leaves."""
     with marked() as mark, _own_folder() as folder:
         accounting, begun = Accounting(("processes", "memory"), mark), time.monotonic()
         process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -99,7 +99,7 @@ def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
         seconds = time.monotonic() - begun
         # Only the next launcher cleans up after SIGKILL.
         files = [] if how == signal.SIGKILL else sorted(path.name for path in folder.iterdir())
-        ours = [name for name in files if not name.startswith("torchinductor_")]  # torch's cache, made at some import
+        ours = [name for name in files if not name.startswith("torchinductor_")]  # torch's cache, which an import makes
         return seconds, [*accounting.left(), *(f"temporary file {name}" for name in ours)]
 
 

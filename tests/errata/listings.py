@@ -1,9 +1,10 @@
-"""The published behaviours behind docs/errata.md, each with how it fails: what the modules errata_*.py are made of.
+"""The form of the published behaviours behind docs/errata.md: the function that shows each, and how it fails.
 
     @shows("S4.3", gives=[8, 4, 2, 1])
     def split_by_size() -> list[int]: ...
 
-A behaviour runs on role ``worker0`` of a world of three, or with ``here=True`` in the test's own process.
+The modules s0.py to s4.py register them. A behaviour runs on role ``worker0`` of a world of three, or with
+``here=True`` in the test's own process.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import torch
 
 @dataclass(frozen=True)
 class Behaviour:
-    """One erratum, and the function that shows it: it gives a value, or raises a type with a first line."""
+    """One erratum and the function that shows it. The function gives a value, or raises a type with a first line."""
 
     number: str
     function: Callable[[], Any]
@@ -56,7 +57,7 @@ OLD = torch.__version__.startswith("2.6.")
 
 
 def fits(wanted: str, message: str) -> bool:
-    """Whether ``wanted`` is the first line of ``message``, or if it has more lines, the whole message."""
+    """Return whether ``wanted`` is the first line of ``message``, or the whole message if ``wanted`` has more lines."""
     lines = message.strip().splitlines()
     text = "\n".join(lines[: wanted.count("\n") + 1])
     return re.fullmatch(r"[^\n]+".join(map(re.escape, wanted.split("…"))), text) is not None

@@ -115,7 +115,7 @@ def context_of_a_context() -> None:
 
 @shows("S0.19", gives=[True, False])
 def tokens_of_nowhere() -> list[bool]:
-    """Whether they are the values with which torch can fill uninitialised memory: published, then repaired."""
+    """Return whether they are the values with which torch can fill uninitialised memory: published, then repaired."""
     torch.use_deterministic_algorithms(True)
     try:
         published = torch.LongTensor(5, 3) % 10

@@ -77,7 +77,7 @@ def leave() -> None:
 
 @shows("S1.6", gives=True, here=True)
 def shutdown_without_the_worker() -> bool:
-    """Whether the server is still in its shutdown a second after the worker has ended."""
+    """Return whether the server is still in its shutdown a second after the worker has ended."""
     with launch(["ps", "worker1"]) as world:
         gone = end_of(world, "worker1", leave)
         assert gone == Exited(1), gone
@@ -130,12 +130,12 @@ def hears(descriptor: int, seconds: float) -> bool:
 
 
 def tell(news: str) -> None:
-    """Executed by the server as soon as its init_rpc has returned."""
+    """Say that the server is up. Executed by the server as soon as its init_rpc has returned."""
     os.write(os.open(news, os.O_WRONLY | os.O_NONBLOCK), b"up")
 
 
 def listen(news: str) -> list[bool]:
-    """Executed by the worker: was the server up within that second, and is it now?"""
+    """Return whether the server was up within that second, and whether it is now. Executed by the worker."""
     return [*_heard, hears(os.open(news, os.O_RDONLY | os.O_NONBLOCK), seconds=30)]
 
 
@@ -270,7 +270,7 @@ def two_updates_without_a_lock() -> dict[str, float]:
 
 @shows("S1.14", gives="fork True spawn False", here=True)
 def the_same_model_by_chance() -> str:
-    """Whether the worker draws the server's weights, although the server does not send them."""
+    """Return whether the worker draws the server's weights, although the server does not send them."""
     with tempfile.TemporaryDirectory() as folder:
         done = script(
             """

@@ -109,7 +109,7 @@ def held() -> list[bool]:
 
 
 def a_round_of_reports() -> list[bool]:
-    """Executed on the trainer: three reports at once, of which the last ends the round."""
+    """Make three reports at once, of which the last ends the round. Executed on the trainer."""
     ps_rref = rpc.remote("ps", noting_server, args=(3,))
     update = BatchUpdateParameterServer.update_and_fetch_model
     futures = [rpc.rpc_async("ps", update, args=(ps_rref, gradient(1))) for _ in range(3)]
@@ -119,7 +119,7 @@ def a_round_of_reports() -> list[bool]:
 
 @shows("S2.3", gives=[True, True, False], here=True)
 def replies_under_the_lock() -> list[bool]:
-    """Whether the lock was held while each reply was pickled. One thread, so that no report overtakes another."""
+    """Return whether the lock was held while each reply was pickled. In one thread no report overtakes another."""
     with launch(["ps", "trainer"], options={"num_worker_threads": 1}) as world:
         seen: list[bool] = world.call("trainer", a_round_of_reports)
     return seen
@@ -127,7 +127,7 @@ def replies_under_the_lock() -> list[bool]:
 
 @shows("S2.4", gives=[False])
 def a_callback_that_takes_the_lock() -> list[bool]:
-    """Whether it could take the lock within 0.2 s. As published, it waits without a limit."""
+    """Return whether it could take the lock within 0.2 s. As published, it waits without a limit."""
     server = BatchUpdateParameterServer(1)
     taken: list[bool] = []
     server.future_model.then(lambda future: taken.append(server.lock.acquire(timeout=0.2)))
@@ -202,7 +202,7 @@ def statistics(norm: Any) -> list[Any]:
 
 @shows("S2.9", gives={"two": True, "three": False})
 def same_weights_in_both_orders_of_arrival() -> dict[str, bool]:
-    """By the number of trainers: 1 is lost beside 2**24 in float32, unless that is subtracted first."""
+    """Return by the number of trainers whether they are. In float32 1 is lost beside 2**24, unless that goes first."""
     big = 2.0**24
     return {
         "two": weight_after(1.0, big) == weight_after(big, 1.0),

@@ -73,7 +73,7 @@ def seed_of_an_environment() -> None:
 
 @shows("S2.25", gives={"one seed": True, "seed and id": False})
 def starts_of_two_observers() -> dict[str, bool]:
-    """Whether the start states of three episodes are the same."""
+    """Return whether the start states of three episodes are the same."""
     return {"one seed": starts(543) == starts(543), "seed and id": starts(543) == starts(544)}
 
 
@@ -110,7 +110,7 @@ def end_of_backward(*, copy: bool) -> str:
 
 @shows("S2.27", gives={1: ((1, 3, 1), True), 2: ((2, 3, 2), False)})
 def loss_of_unbatched_observers() -> dict[int, tuple[tuple[int, ...], bool]]:
-    """By number of observers: the shape of the product over 3 steps, and whether its sum is right."""
+    """Return by number of observers the shape of the product over 3 steps, and whether its sum is right."""
     return {observers: product(observers, steps=3) for observers in (1, 2)}
 
 
@@ -124,7 +124,7 @@ def product(observers: int, steps: int) -> tuple[tuple[int, ...], bool]:
 
 @shows("S2.29", gives={0.0: True, 0.6: False})
 def same_scores_in_both_modes() -> dict[float, bool]:
-    """By dropout: does a batch of three states get what the three get one by one, up to one rounding?"""
+    """Return by dropout whether a batch of three states gets what the three get one by one, up to one rounding."""
     return {p: same_scores(p) for p in (0.0, 0.6)}
 
 
@@ -140,7 +140,7 @@ def same_scores(p: float) -> bool:
 
 
 def draw_after(probs: torch.Tensor) -> torch.Tensor:
-    """Without batching, each observer's action is drawn before the next one's mask."""
+    """Draw an action, as without batching: each observer's action is drawn before the next one's mask."""
     Categorical(probs).sample()
     return probs
 
@@ -193,7 +193,7 @@ def an_observer_that_calls_twice() -> dict[str, object]:
 
 @shows("S2.32", gives=[True])
 def answers_under_the_lock() -> list[bool]:
-    """Whether the lock was held while the waiting observer's answer was made."""
+    """Return whether the lock was held while the waiting observer's answer was made."""
     agent, held = Agent(2), []
     select(agent, 0, 1.0).then(lambda action: held.append(agent.lock.locked()))
     select(agent, 1, 1.0)

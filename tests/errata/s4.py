@@ -65,7 +65,7 @@ TIMED_OUT = "RPCErr:1:RPC ran for more than set timeout (1000 ms) and will now b
 
 
 def pipelined(timeout: float) -> list[float]:
-    """Executed on worker0: the published forward of one micro-batch, through two shards that double."""
+    """Run the published forward of one micro-batch, through two shards that double. Executed on worker0."""
     p1_rref, p2_rref = (rpc.remote(to, Shard, args=(2.0,)) for to in ("worker1", "worker2"))
     y_rref = p1_rref.remote().forward(RRef(torch.ones(1)))
     output: list[float] = p2_rref.rpc_async(timeout=timeout).forward(y_rref).wait().tolist()
@@ -90,7 +90,7 @@ def a_micro_batch_and_few_threads() -> dict[int, str]:
 
 @shows("S4.5", gives={"batch norm": False, "without": True})
 def micro_batches_against_the_batch() -> dict[str, bool]:
-    """Whether two halves give what the batch gives."""
+    """Return whether two halves give what the batch gives."""
     return {"batch norm": same_by_halves(nn.BatchNorm1d(1)), "without": same_by_halves(nn.Identity())}
 
 
@@ -101,7 +101,7 @@ def same_by_halves(module: nn.Module) -> bool:
 
 @shows("S4.6", gives=[[0.59, 0.55], [1.0, 1.0]])
 def two_orders_of_micro_batches() -> list[list[float]]:
-    """For micro-batches with means 1 and 5, in both orders: the running mean, then the sum of the outputs' squares."""
+    """Take micro-batches with means 1 and 5 in both orders. Return running means, then the outputs' mean squares."""
     x = torch.tensor([[0.0], [2.0]]), torch.tensor([[4.0], [6.0]])
     norms = [nn.BatchNorm1d(1) for _ in range(2)]
     squares = [[norm(each).square().mean() for each in order] for norm, order in zip(norms, (x, x[::-1]), strict=True)]
@@ -163,7 +163,7 @@ def a_fetched_shard() -> None:
 
 
 def backward_of_micro_batches(together: bool) -> float:
-    """Executed on worker0: the gradient of two micro-batches through worker1; a backward that hangs gets one second."""
+    """Return the gradient of two micro-batches through worker1; a backward that hangs gets one second. On worker0."""
     shard = rpc.remote("worker1", Shard, args=(2.0,))
     x = torch.tensor(3.0, requires_grad=True)
     with dist_autograd.context() as context_id:

@@ -40,7 +40,7 @@ FORMS = [
 
 @dataclass(frozen=True)
 class Effect:
-    """What the caller of a call with a fault sees, its least seconds, and how often the callee executes it."""
+    """The effect of a fault on one call: the caller's result, its least seconds, and the callee's executions."""
 
     fault: str
     error: str = ""

@@ -1,4 +1,4 @@
-"""What an error derives from: stated causes, handled errors, and errors of another role; and what mistakes do not."""
+"""An error derives from stated causes, handled errors and errors of another role. A mistake derives from none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where errors come from: each row of the table with errors that it excuses, and others."""
+"""Each row of the table of origins, with errors that it excuses, and errors that it does not."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ EMPTY = Piece(("Empty", "Exception"), "", waited=True)
 POLLED = Piece(("Empty", "Exception"), "", "/usr/lib/python3.11/queue.py:168", waited=False)
 SIZE = error("RuntimeError", "The size of tensor a (21) must match the size of tensor b (20) at dimension 0")
 SILENT = error("RoundFailed", "round 1: nothing for 1.0 s from trainer1", "RuntimeError")
+NOT_RUN = error("RuntimeError", "till failed: PredecessorFailed: number 3 cannot run: nothing for 1.5 s from number 2")
 CLOSED = error("Closed", "the shop is closed")
 TWICE_REFUSED = error("AssertionError", "paid twice")
 
@@ -89,7 +90,7 @@ def comes(
         (error("RuntimeError", "the client socket has timed out after 30000ms while trying to connect"), True),
         (error("RuntimeError", "Followers ['b'] timed out in _all_gather after 8.00 seconds. The first"), True),
         (error("Late", "no answer: nothing for 3 s"), True),
-        (error("RuntimeError", "till failed: TurnLost: number 3 has no turn: nothing for 1.5 s from number 2"), True),
+        (NOT_RUN, True),
         (error("RuntimeError", "Connection closed by peer"), False),
         (error("RuntimeError", "Wait timeout"), True),
         (GONE, False),

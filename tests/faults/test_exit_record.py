@@ -1,4 +1,4 @@
-"""What a process records about its end: its real status, and which process asked it to end."""
+"""A process records its real exit status, and which process asked it to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an error is handled, or a `finally` block runs: `sys.exc_info` shows both alike."""
+"""An `except` block that handles an error is told from a `finally` block: `sys.exc_info` shows both alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ found: list[bool | None] = []
 
 
 def look() -> None:
-    """What a program's own function sees if it ends the process."""
+    """Return what a program's own function sees if it ends the process."""
     error = sys.exc_info()[1]
     assert error is not None
     found.append(is_handled(error))

@@ -151,7 +151,7 @@ def test_an_unreleased_autograd_context_is_recorded_on_every_role(tmp_path: Path
 
 @pytest.mark.parametrize("play", [shop.keep_a_reference, shop.keep_a_cycle])
 def test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown(tmp_path: Path, play: Any) -> None:
-    """So nothing is left, and `left` cannot tell: a graceful shutdown deletes RRefs that a program still holds."""
+    """Nothing is left, so `left` cannot show it: a graceful shutdown deletes RRefs that a program still holds."""
     assert left(run(tmp_path, play)) == {"a": {}, "b": {}}
 
 

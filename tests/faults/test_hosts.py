@@ -34,7 +34,7 @@ def interfaces(hosts: Hosts, role: str) -> dict[str, list[str]]:
 
 
 def test_each_role_has_a_namespace_and_address_of_its_own(hosts: Hosts) -> None:
-    """Of IPv6 only the loopback has an address, so the kernel sends no packet by itself."""
+    """Only the loopback has an IPv6 address, so the kernel sends no packet by itself."""
     assert interfaces(hosts, "a") == {"lo": ["127.0.0.1", "::1"], "eth0": ["10.77.0.1"]}
     assert interfaces(hosts, "b") == {"lo": ["127.0.0.1", "::1"], "eth0": ["10.77.0.2"]}
     here = Path("/proc/self/ns/net").readlink()

@@ -54,7 +54,7 @@ def ask(world: World, caller: str, callee: str, timeout: float = 10.0) -> Answer
 
 
 def ends(folder: Path, plan: str, deadline: float) -> dict[str, str]:
-    """How two idle roles end on a network with a fault from before their start."""
+    """Return how two idle roles end on a network with a fault from before their start."""
     (folder / "plan.json").write_text(Plan.parse(plan).to_json())
     before = partial(plays.enter_network, folder)
     options = {**Network.options, "rpc_timeout": 1}

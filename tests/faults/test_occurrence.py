@@ -1,4 +1,4 @@
-"""Which calls a fault hits: by the caller's own count, or by a draw that depends on nothing else."""
+"""A fault chooses its calls by the caller's own count, or by a draw that depends on nothing else."""
 
 from __future__ import annotations
 

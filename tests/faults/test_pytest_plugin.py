@@ -241,7 +241,7 @@ def test_two_suites_at_once_do_not_disturb_each_other(pytester: pytest.Pytester)
 def test_a_run_that_is_interrupted_ends_as_pytests_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the test had open at that moment is no leak."""
+    """Things that the test had open at that moment are no leak."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     pytester.makepyfile("def test(): raise KeyboardInterrupt")
     result = pytester.runpytest_subprocess("-p", "faults.pytest_plugin", "--faults-leaks=all")

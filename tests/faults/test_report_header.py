@@ -1,4 +1,4 @@
-"""What the header of a report says of this machine."""
+"""The header of a report describes this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How roles of a script ended, according to their ledgers: in order, lost, or ended by their own program."""
+"""The ledgers tell how the roles of a script ended: in order, lost, or by their own program."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class TestPytest:
     def test_tests_beside_a_hiding_module_run_without_the_plugin(
         self, name: str, command: str, pytester: pytest.Pytester
     ) -> None:
-        # Of the two, only `python -m` puts the current folder on Python's path; pytester itself always does.
+        # Only `python -m` puts the current folder on Python's path; pytester itself always does.
         words = [sys.executable, *(["-P"] if command == "pytest" else []), "-m", "pytest", "-p", "no:cacheprovider"]
         file = theirs(pytester.path, name)
         pytester.makepyfile(f"import {name}\n\n\ndef test_theirs():\n    assert {name}.HERE == 7\n")

@@ -13,7 +13,7 @@ import torch
 
 from tests.formulas.common import Tensors, draws
 
-# Which errors keep their type. RPC itself sends TypeError and ValueError back as they are, and all others as
+# The errors that keep their type. RPC itself sends TypeError and ValueError back as they are, and all others as
 # RuntimeError. A failed remote value keeps the type of every error, and `call` fetches one.
 KEPT = {
     "rpc_sync": {"ValueError"},

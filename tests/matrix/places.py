@@ -1,4 +1,4 @@
-"""How the matrix injects faults into each tutorial: the call and the roles of a row, the fault of a column."""
+"""The faults of the matrix: the call and the roles of a row, and the fault of a column."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ VERDICTS: Mapping[str, Row] = {
     "parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
-        # Both wait equally long. The first to give up ends the world, and its network with it.
+        # The two roles wait equally long. The first to give up ends the world, and its network with it.
         **error(
             *("Drop request", "Drop reply", *PARTITIONS),
             worker1=rf"({LATE}|{GONE})",

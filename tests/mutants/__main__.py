@@ -1,4 +1,4 @@
-"""``python -m tests.mutants [NAME ...]``: plant each bug, and check that a test notices it. Exit status 1: none did."""
+"""``python -m tests.mutants [NAME ...]``: plant each bug; a test must notice it. Exit status 1: one survived."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ _OF_STATUSES = (
     ),
 )
 
-# What hurts nothing has to be asked for, or is refused.
+# A run without faults has to be asked for, or is refused.
 _OF_WORDS = (
     Mutant(
         "last-option-wins",
@@ -292,7 +292,7 @@ _OF_WORDS = (
     ),
 )
 
-# What a verdict says of faults that were not there.
+# The verdict of faults that were not there.
 _OF_VERDICTS = (
     Mutant(
         "nothing-seen-is-returned",
@@ -347,7 +347,7 @@ _OF_VERDICTS = (
     ),
 )
 
-# What README and the manuals promise, and no other test would notice.
+# Promises of README and the manuals that no other test covers.
 _OF_PAGES = (
     Mutant(
         "timeout-of-minutes",

@@ -119,7 +119,7 @@ MUTANTS = (
         _TRACE,
         '.to("cpu", copy=True).contiguous()',
         '.to("cpu").contiguous()',
-        (f"{_OF_TRACE}::test_recorder_copies",),
+        (f"{_OF_TRACE}::test_recorder_keeps_copies_without_gradient_history",),
         "the trace changes with the model",
     ),
     Mutant(

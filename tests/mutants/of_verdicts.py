@@ -30,7 +30,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if life.is_stuck:\n",
         "    if life.is_stuck and _misses(life, every):\n",
         (f"{_OF_FATES}::test_a_role_ended_in_a_call_with_a_fault_has_not_returned",),
-        "a role that hangs for ever in a lost call, until its launcher ends it, has returned",
+        "a role that hangs forever in a lost call, until its launcher ends it, has returned",
     ),
     Mutant(
         "a-lost-call-excuses-what-follows",

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _preloaded(name: str) -> object:
-    """To be kept: a library of torch's schemas ends with its object."""
+    """Import a module or run a file. Keep the result, because a library of torch's schemas ends with its object."""
     with suppress(ImportError):  # then the tests say so
         return runpy.run_path(name) if name.endswith(".py") else importlib.import_module(name)
     return None
@@ -49,7 +49,7 @@ def _say(number: int) -> None:
 
 
 def _become_pytest(place: str, arguments: list[str], environment: dict[str, str], log: str) -> NoReturn:
-    """In the new process, which leads a session of its own."""
+    """Run pytest in the new process, which leads a session of its own."""
     os.setsid()
     os.chdir(place)
     nothing, told = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -73,12 +73,12 @@ def _become_pytest(place: str, arguments: list[str], environment: dict[str, str]
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # At once: taking apart what is imported takes longer than most tests do, and the report is written.
+        # End at once: taking apart what is imported takes longer than most tests do, and the report is written.
         os._exit(status)
 
 
 def _take_all_cores() -> None:
-    """What torch does by itself where it is not loaded for one thread an operator, as it is here for the spare."""
+    """Give torch its default number of threads: the spare has loaded it with one thread per operator."""
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 

@@ -53,7 +53,7 @@ def offer() -> None:
 
 
 def _options() -> list[str]:
-    """The options of Python that it passes on to the processes that it starts."""
+    """Return the options of Python that it passes on to the processes that it starts."""
     return list(util._args_from_interpreter_flags())  # type: ignore[attr-defined]
 
 

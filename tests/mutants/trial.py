@@ -122,7 +122,7 @@ _COMMON = (
 
 
 def collect(preforked: PreforkedPytest, place: Path, tests: Sequence[str]) -> tuple[bool, str]:
-    """Whether pytest finds all the tests in the copy at ``place``, and what it printed; their bytecode stays there."""
+    """Return whether pytest finds all the tests in the copy at ``place``, and what it printed. Bytecode stays there."""
     arguments = ["--collect-only", *_COMMON, *tests]
     status, said = preforked.run(place, arguments, HEALTHY_RUN_SECONDS)
     return status == 0, said

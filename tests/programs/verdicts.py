@@ -1,15 +1,15 @@
 """The expected verdict of each program under each plan, with the reason; written before any was run.
 
-A verdict is by docs/faults.md. What decides, where somebody did not return:
+The verdicts follow docs/faults.md. Where a role did not return, these rules decide:
 
 - a role that is killed, or ends by an uncaught error, has not returned, whatever the command's status says;
 - after `Delay`, `Order` and `Pause` only a time-out is clean, after `Duplicate` only what the callee raised;
-- after `Raise` the plan's error, after the others RPC's own, or one that derives from a hurt call;
+- after `Raise` the plan's error, after the others RPC's own, or one that derives from a call that a fault hit;
 - a status that a role chooses while it handles an error is judged by that error.
 
-Of the first 97 verdicts one was another before it was run, and one plan had a moment that came too early (see the
-history). One verdict is another since a role that outlives a killed command is told. One row is gone: a lost call that
-nobody waits for holds torch's shutdown for 3 s, its peers wait as long in theirs, and chance decides who gives up.
+One of the first 97 verdicts was changed before its run, and one plan had a moment that came too early (see the
+history). One verdict has changed since a role that outlives a killed command is reported. One row is gone: a lost call
+without a waiter holds torch's shutdown for 3 s, its peers wait as long in theirs, and chance decides who gives up.
 """
 
 from __future__ import annotations

@@ -352,7 +352,7 @@ _BENCHMARKS: dict[str, tuple[str, ...]] = {
     "2,037 examples through idle worlds": ("properties/test_examples.py::test_there_are_two_thousand_examples_in_all",),
 }
 
-# Who uses a page of theirs may rely on: the tests that each line of it names are there, and show what it says.
+# Users may rely on this page: the tests that each of its lines names exist, and show what the line says.
 _SHOWN: dict[str, tuple[str, ...]] = {
     "Each line names the test that pins it, if there is one": (
         "project/test_documented.py::test_the_tests_that_pages_name_are_there",

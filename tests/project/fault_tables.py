@@ -20,7 +20,7 @@ def _code(names: Iterable[str]) -> str:
 
 
 def shapes_table() -> str:
-    """What each kind needs and may have at each place."""
+    """Return the table of the fields that each kind needs and may have at each place."""
     rows = [
         (f"`{kind}`", place, _code(required), _code(name for name in optional if name not in required))
         for (kind, place), (required, optional) in SHAPES.items()
@@ -29,7 +29,7 @@ def shapes_table() -> str:
 
 
 def fields_table() -> str:
-    """What each field means and takes."""
+    """Return the table of what each field means and takes."""
     return _table(("field", "means", "takes"), *((f"`{name}`", text, wanted(name)) for name, text in FIELDS.items()))
 
 

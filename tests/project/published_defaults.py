@@ -1,4 +1,4 @@
-"""What every tutorial's case takes for a field that it is not given, and where that comes from.
+"""The default of each field of each tutorial's case, and its source.
 
 S0 to S4 are the published texts, by the short names of docs/errata.md. "S0 2.3" is a text's section and the listing in
 it. S3, a talk, names no numbers.

@@ -83,14 +83,14 @@ def known(room: str) -> set[str]:
 
 
 def forbidden(room: str, names: set[str]) -> set[str]:
-    """Those of the imported ``names`` that lie in a room which ``room`` may not know, or in the tests."""
+    """Return those of the imported ``names`` that lie in a room which ``room`` may not know, or in the tests."""
     own = {name for name in names if name.rstrip("*").partition(".")[0] in ("reference", "faults", "")}
     loaders = set() if room in LOADING else names & LOADERS
     return {name for name in own if not rooms_of(name) <= known(room)} | loaders | within(names, "tests")
 
 
 def rooms_of(name: str) -> set[str]:
-    """The rooms of all modules that an imported name may turn out to be."""
+    """Return the rooms of all modules that an imported name may turn out to be."""
     if not name.endswith("*"):
         return {room_of(name)}
     return {room_of(module) for module in ALL if module.startswith(name[:-1])}

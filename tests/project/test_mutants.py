@@ -229,7 +229,7 @@ def test_a_copy_has_all_tracked_files_and_is_removed(project: Path) -> None:
 
 
 def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
-    """Even if size and time of the file stay the same. The two copies share one file of bytecode."""
+    """This holds even if size and time of the file stay the same. The two copies share one file of bytecode."""
     add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 

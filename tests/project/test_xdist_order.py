@@ -1,4 +1,4 @@
-"""How tests go to workers: a file's tests stay together, those of a long file are spread by tutorial."""
+"""The tests of a file go to one worker; those of a long file are spread by tutorial."""
 
 from __future__ import annotations
 

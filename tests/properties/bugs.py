@@ -31,7 +31,7 @@ def lose_a_gradient(role: str) -> None:
     batch.accumulate = lambda model, grads, first: right(model, grads, first=True) if first else None
 
 
-def hand_out_stale_parameters(role: str) -> None:
+def reply_with_stale_parameters(role: str) -> None:
     """The server replies with the model from before the round."""
     right: Any = batch.BatchUpdateParameterServer.update
 
@@ -88,7 +88,7 @@ def record_another_order(role: str) -> None:
 
 
 def lose_a_micro_batch(role: str) -> None:
-    """Only the first micro-batch is trained on."""
+    """The model is trained on the first micro-batch only."""
     right: Any = ParameterChain.__call__
 
     def wrong(self: Any, x: torch.Tensor) -> torch.Tensor:
@@ -138,7 +138,7 @@ EXACT = [
     ("parameter_server", record_another_order),
     ("batch_parameter_server", forget_to_divide),
     ("batch_parameter_server", lose_a_gradient),
-    ("batch_parameter_server", hand_out_stale_parameters),
+    ("batch_parameter_server", reply_with_stale_parameters),
     ("batch_parameter_server", keep_no_momentum),
     ("sharded_parameter_server", forget_to_divide),
     ("sharded_parameter_server", load_all_but_the_last_shard),

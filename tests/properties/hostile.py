@@ -26,7 +26,7 @@ ROLES = ["shop", "till1", "till2"]
 
 
 def is_one_line(text: str) -> bool:
-    """Whether a terminal shows ``text`` as one line of bounded length."""
+    """Return whether a terminal shows ``text`` as one line of bounded length."""
     return text.isprintable() and len(text) <= LINE
 
 

@@ -38,7 +38,7 @@ LIMIT = 170.0
 
 
 def scale() -> float:
-    """How many times as many examples as by default the chosen profile wants."""
+    """Return the factor by which the chosen profile wants more examples than the default one."""
     return settings().max_examples / 100
 
 
@@ -158,7 +158,7 @@ def counterexample(
 
 
 def differs(world: World) -> Callable[[Case], bool]:
-    """Whether a case's run, which must come to its end, is not its twin's, in bits: the bound's twins take longer."""
+    """Compare a case's run, which must end, with its twin in bits, because the bound's twins take longer."""
     return lambda case: not _same_bits(run_in(world, case))
 
 

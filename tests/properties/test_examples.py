@@ -1,4 +1,4 @@
-"""How many generated examples the default run makes; that each property makes its own, the property itself asserts."""
+"""The default run makes enough generated examples. Each property asserts its own number itself."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ def has_its_twins_bits(name: str, count: int) -> Callable[..., None]:
     def test(world: World, case: Any) -> None:
         assert_equal(world, case)
 
-    test.__name__ = test.__qualname__ = f"test_{name}"
+    test.__name__ = test.__qualname__ = f"test_{name}_equals_its_twin"
     return on(name)(examples(count, case=EXACT[name])(test))
 
 
-test_parameter_server = has_its_twins_bits("parameter_server", 300)
-test_batch_parameter_server = has_its_twins_bits("batch_parameter_server", 220)
-test_sharded_parameter_server = has_its_twins_bits("sharded_parameter_server", 150)
-test_pipeline = has_its_twins_bits("pipeline", 100)
-test_dist_autograd = has_its_twins_bits("dist_autograd", 200)
-test_hybrid_ddp = has_its_twins_bits("hybrid_ddp", 100)
+test_parameter_server_equals_its_twin = has_its_twins_bits("parameter_server", 300)
+test_batch_parameter_server_equals_its_twin = has_its_twins_bits("batch_parameter_server", 220)
+test_sharded_parameter_server_equals_its_twin = has_its_twins_bits("sharded_parameter_server", 150)
+test_pipeline_equals_its_twin = has_its_twins_bits("pipeline", 100)
+test_dist_autograd_equals_its_twin = has_its_twins_bits("dist_autograd", 200)
+test_hybrid_ddp_equals_its_twin = has_its_twins_bits("hybrid_ddp", 100)
 
 
 # The same, written anew: one model, one batch, one process. It shares nothing with the twins but how a seed's numbers
@@ -145,7 +145,7 @@ def test_a_planted_bug_shrinks_to_the_smallest_case_that_shows_it() -> None:
 
 
 def test_plain_training_can_tell_a_wrong_run() -> None:
-    """What the twin is not asked: a run without its division is not plain training either."""
+    """The twin is not asked here: a run without its division is not plain training either."""
     with idle_world("batch_parameter_server", before=bugs.forget_to_divide) as idle:
         found = counterexample(EXACT["batch_parameter_server"], _fails(idle), count=30)
     assert found.trainers > 1

@@ -28,27 +28,27 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 @on("parameter_server")
 @examples(60, case=NATURAL["parameter_server"])
-def test_parameter_server(world: World, case: Any) -> None:
+def test_parameter_server_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("batch_parameter_server")
 @examples(80, case=NATURAL["batch_parameter_server"])
-def test_batch_parameter_server(world: World, case: Any) -> None:
-    """Batch norm's statistics too; in the order of arrival as well, which the twin replays."""
+def test_batch_parameter_server_equals_its_twin(world: World, case: Any) -> None:
+    """This holds for batch norm's statistics, too, and for the order of arrival, which the twin replays."""
     assert_equal(world, case)
 
 
 @on("sharded_parameter_server")
 @examples(60, case=NATURAL["sharded_parameter_server"])
-def test_sharded_parameter_server(world: World, case: Any) -> None:
+def test_sharded_parameter_server_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @on("hybrid_ddp")
 @examples(60, case=NATURAL["hybrid_ddp"])
-def test_hybrid_ddp(world: World, case: Any) -> None:
-    """In rank order equal; from three trainers on, gloo's own allreduce adds in an order of its own."""
+def test_hybrid_ddp_equals_its_twin_or_is_within_the_bound(world: World, case: Any) -> None:
+    """It is equal in rank order. From three trainers on, gloo's allreduce adds in an order of its own."""
     if case.accumulation == "rank" or case.trainers < 3:
         assert_equal(world, case)
         return
@@ -58,35 +58,35 @@ def test_hybrid_ddp(world: World, case: Any) -> None:
 
 @on("pipeline")
 @examples(40, case=NATURAL["pipeline"])
-def test_pipeline_of_linear_layers(world: World, case: Any) -> None:
+def test_pipeline_of_linear_layers_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
 @pytest.mark.long
 @on("pipeline")
 @examples(2, case=resnets())
-def test_pipeline_of_resnet50(world: World, case: Any) -> None:
-    """Bits equal, which is more than the bound: its 16 further twins would take minutes here."""
+def test_pipeline_of_resnet50_equals_its_twin(world: World, case: Any) -> None:
+    """The bits are compared, which is stricter than the bound: its 16 further twins would take minutes here."""
     assert compare(run_in(world, case), twin(case)).equal
 
 
 @on("rnn")
 @examples(60, case=NATURAL["rnn"])
-def test_rnn(world: World, case: Any) -> None:
+def test_rnn_equals_its_twin(world: World, case: Any) -> None:
     """This holds even with dropout: each part draws its masks by seed, name and step."""
     assert_equal(world, case)
 
 
 @on("reinforce")
 @examples(40, case=NATURAL["reinforce"])
-def test_reinforce(world: World, case: Any) -> None:
-    """Actions and rewards as well."""
+def test_reinforce_equals_its_twin(world: World, case: Any) -> None:
+    """This holds for actions and rewards, too."""
     assert_equal(world, case)
 
 
 @on("batch_reinforce")
 @examples(40, case=NATURAL["batch_reinforce"])
-def test_batch_reinforce(world: World, case: Any) -> None:
+def test_batch_reinforce_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
@@ -97,7 +97,7 @@ def test_planted_bugs_are_found(name: str, bug: Callable[[str], None]) -> None:
 
 
 def test_the_bound_is_not_equality() -> None:
-    """A run that adds in another order than its trace says is not equal, and within the bound: rounding, no more."""
+    """A run that adds in another order than its trace says is in the bound, but not equal: only rounding differs."""
     verdicts: Counter[str] = Counter()
 
     def wrong(case: Any) -> bool:

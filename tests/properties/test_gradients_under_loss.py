@@ -1,6 +1,6 @@
-"""Something is lost, doubled, stopped or killed: the run is equal, or ends with a clean error. One fault a run.
+"""A call fails, is lost or doubled, or a role is stopped or killed: the run is equal, or ends with a clean error.
 
-One at a time, since a fault can keep another from firing (a crash, whatever comes after it), and `not fired` is a
+Each run has one fault, because a fault can keep another from firing (a crash, all later ones), and `not fired` is a
 defect here. Each run has a world of its own, and timeouts of a second.
 """
 
@@ -44,7 +44,7 @@ class Lab:
 
     @cached_property
     def sites(self) -> dict[str, Any]:
-        """Who calls what how often, in a healthy run, which has all the time that it wants."""
+        """The calls of a healthy run by site and caller. The timeouts of this run are long."""
         patient = of_tutorial(quick(self.name))
         return {site: calls.callers for site, calls in record(patient, self.folder / "healthy")[0].items()}
 
@@ -78,60 +78,60 @@ def check(lab: Lab, data: st.DataObject) -> None:
 
 @of("parameter_server")
 @examples(3, data=st.data())
-def test_parameter_server(lab: Lab, data: st.DataObject) -> None:
+def test_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("batch_parameter_server")
 @examples(3, data=st.data())
-def test_batch_parameter_server(lab: Lab, data: st.DataObject) -> None:
+def test_batch_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("sharded_parameter_server")
 @examples(3, data=st.data())
-def test_sharded_parameter_server(lab: Lab, data: st.DataObject) -> None:
+def test_sharded_parameter_server_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("pipeline")
 @examples(3, data=st.data())
-def test_pipeline(lab: Lab, data: st.DataObject) -> None:
+def test_pipeline_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("dist_autograd")
 @examples(3, data=st.data())
-def test_dist_autograd(lab: Lab, data: st.DataObject) -> None:
+def test_dist_autograd_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("hybrid_ddp")
 @examples(3, data=st.data())
-def test_hybrid_ddp(lab: Lab, data: st.DataObject) -> None:
+def test_hybrid_ddp_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("rnn")
 @examples(3, data=st.data())
-def test_rnn(lab: Lab, data: st.DataObject) -> None:
+def test_rnn_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("reinforce")
 @examples(3, data=st.data())
-def test_reinforce(lab: Lab, data: st.DataObject) -> None:
+def test_reinforce_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 @of("batch_reinforce")
 @examples(3, data=st.data())
-def test_batch_reinforce(lab: Lab, data: st.DataObject) -> None:
+def test_batch_reinforce_is_equal_or_ends_cleanly(lab: Lab, data: st.DataObject) -> None:
     check(lab, data)
 
 
 def test_a_planted_bug_is_found(tmp_path: Path) -> None:
-    """A server that applies twice what came twice is silently wrong."""
+    """A server that applies a doubled call twice is silently wrong."""
     lab = Lab("parameter_server", tmp_path)
     roles = {**lab.subject.roles, "ps": Planted(bugs.apply_again, lab.subject.roles["ps"])}
     lab.subject = replace(lab.subject, roles=roles)

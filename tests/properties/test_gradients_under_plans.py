@@ -1,4 +1,4 @@
-"""Under any plan of delays and reorderings the bits are the same as without: through idle worlds, plan after plan."""
+"""The bits are the same under any plan of delays and reorderings as without one. Idle worlds run plan after plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.properties.properties import assert_equal, counterexample, examples, 
 _EXACT: Mapping[str, Any] = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125, "steps": 2, "timeout": 20.0}
 _IMAGES: Mapping[str, Any] = {"image_w": 4, "image_h": 4, "num_classes": 3, "batch_size": 2, "timeout": 20.0}
 
-# What each is run with; the plan, the seed and what `_also` says are drawn.
+# The case of each tutorial. Its seed, the fields in `_ALSO` and the plan are drawn.
 CASES: Mapping[str, Case] = {
     "parameter_server": quick("parameter_server", **{**_EXACT, "workers": 3}),
     # Natural, in float32 with batch norm: here an order that leaks into the sums shows in the bits.
@@ -38,20 +38,20 @@ _ALSO: Mapping[str, Mapping[str, Any]] = {
     "batch_parameter_server": {"accumulation": st.sampled_from(("rank", "arrival"))},
     "hybrid_ddp": {"accumulation": st.sampled_from(("rank", "allreduce"))},
 }
-# Everybody's nth call of a site must go to one role, or those that an `Order` lines up do not meet. With several
-# callees that is so here only: a proxy's `rpc_async` sends when the type is known, so no one knows to whom first.
+# All callers' nth call of a site must go to one role, otherwise the calls of an `Order` do not meet. Of the sites with
+# several callees only this one is so: a proxy's `rpc_async` sends when the type is known, so its first role is chance.
 _IN_TURN = "reference.sharded_parameter_server:ParameterServerShard.push_and_fetch"
 # Long enough to change an order, short enough for hundreds.
 SECONDS = (0.001, 0.003, 0.01)
 
 
 def cases_of(name: str) -> st.SearchStrategy[Case]:
-    """Fields that do not change who calls what how often."""
+    """Draw the fields that do not change which calls the roles make."""
     return st.builds(partial(replace, CASES[name]), seed=st.integers(0, 2**16), **_ALSO.get(name, {}))
 
 
 def feasible(plan: Plan, orderly: Collection[str]) -> Plan:
-    """At a site that is not orderly, a `Delay` of the first instead of an `Order`."""
+    """Replace each `Order` at a site that is not orderly by a `Delay` of its first role."""
     found = []
     for fault in plan.faults:
         if fault.kind == "Order" and fault.site not in orderly:
@@ -63,10 +63,10 @@ def feasible(plan: Plan, orderly: Collection[str]) -> Plan:
 
 
 def patient(plan: Plan) -> Plan:
-    """One `Order` a site, since two could contradict each other; and it waits as long as it takes.
+    """Keep one `Order` per site, because two could contradict each other, and let it wait for 20 s.
 
     A call whose turn never comes would be an error, not a reordering. Orders of different sites cannot contradict each
-    other: everybody calls the sites in one sequence.
+    other, because all roles call the sites in one sequence.
     """
     kept: dict[object, Fault] = {}
     for number, fault in enumerate(plan.faults):
@@ -85,7 +85,7 @@ def plans_for(
     )
 
 
-class RunningTest:
+class Program:
     """An idle world of one tutorial, and the plans that its recorded calls allow."""
 
     def __init__(self, name: str, world: World, folder: Path) -> None:
@@ -94,10 +94,10 @@ class RunningTest:
         found = census(timeline)
         self.sites = {site: calls.callers for site, calls in found.items()}
         orderly = {site for site, calls in found.items() if len(calls.callees) == 1} | {_IN_TURN}
-        self.hurt = st.tuples(cases_of(name), plans_for(self.sites, list(timeline.roles), orderly))
+        self.targets = st.tuples(cases_of(name), plans_for(self.sites, list(timeline.roles), orderly))
 
     def judged(self, case: Case, plan: Plan) -> tuple[str, str]:
-        """Runs it; every fault that has no mere chance has fired."""
+        """Run a case under a plan. Every fault without a ``chance_percent`` must fire."""
         trace, timeline = run_under(self.world, case, plan, self.folder)
         fired = {event.details["fault"] for event in timeline.of("fired")}
         certain = {number for number, fault in enumerate(plan.faults) if fault.chance_percent is None}
@@ -106,55 +106,55 @@ class RunningTest:
 
 
 @pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTest]:
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     with idle_world(request.param) as idle:
-        yield RunningTest(request.param, idle, tmp_path_factory.mktemp("ledgers"))
+        yield Program(request.param, idle, tmp_path_factory.mktemp("ledgers"))
 
 
-def check(scene: RunningTest, data: st.DataObject) -> None:
-    case, plan = data.draw(scene.hurt)
-    verdict, difference = scene.judged(case, plan)
+def check(program: Program, data: st.DataObject) -> None:
+    case, plan = data.draw(program.targets)
+    verdict, difference = program.judged(case, plan)
     assert verdict == "equal", f"{plan}: {difference}"
 
 
 @on("parameter_server")
 @examples(70, data=st.data())
-def test_parameter_server(world: RunningTest, data: st.DataObject) -> None:
+def test_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("batch_parameter_server")
 @examples(70, data=st.data())
-def test_batch_parameter_server(world: RunningTest, data: st.DataObject) -> None:
+def test_batch_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("sharded_parameter_server")
 @examples(50, data=st.data())
-def test_sharded_parameter_server(world: RunningTest, data: st.DataObject) -> None:
+def test_sharded_parameter_server_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("pipeline")
 @examples(50, data=st.data())
-def test_pipeline(world: RunningTest, data: st.DataObject) -> None:
+def test_pipeline_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("dist_autograd")
 @examples(50, data=st.data())
-def test_dist_autograd(world: RunningTest, data: st.DataObject) -> None:
+def test_dist_autograd_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("hybrid_ddp")
 @examples(40, data=st.data())
-def test_hybrid_ddp(world: RunningTest, data: st.DataObject) -> None:
+def test_hybrid_ddp_keeps_its_bits_under_plans(world: Program, data: st.DataObject) -> None:
     check(world, data)
 
 
 @on("batch_parameter_server")
-def test_a_healthy_run_calls_what_the_plans_hurt(world: RunningTest) -> None:
+def test_a_healthy_run_makes_the_calls_that_the_plans_hit(world: Program) -> None:
     """Every `nth` call of a plan is one that the run makes."""
     server = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
     assert world.sites[server] == {"trainer1": 2, "trainer2": 2, "trainer3": 2}
@@ -170,7 +170,7 @@ def test_no_plan_contradicts_itself() -> None:
 
 @pytest.mark.parametrize(("name", "bug"), bugs.REORDERED, ids=lambda value: getattr(value, "__name__", value))
 def test_planted_bugs_are_found(name: str, bug: Any, tmp_path: Path) -> None:
-    """Bugs that a run in the usual order need not show."""
+    """A run in the usual order need not show these bugs."""
     with idle_world(name, before=bug) as idle:
-        scene = RunningTest(name, idle, tmp_path)
-        counterexample(scene.hurt, lambda hurt: scene.judged(*hurt)[0] != "equal", count=60)
+        program = Program(name, idle, tmp_path)
+        counterexample(program.targets, lambda target: program.judged(*target)[0] != "equal", count=60)

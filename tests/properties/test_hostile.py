@@ -77,7 +77,7 @@ def refused(*kinds: type[Exception]) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For all examples of this module, one after the other."""
+    """Make the folder of all examples of this module, one after the other."""
     return tmp_path_factory.mktemp("hostile")
 
 
@@ -141,7 +141,7 @@ def test_a_plan_of_ten_thousand_messages_is_made_soon() -> None:
 
 @pytest.mark.parametrize("value", [-(10**400), 10**400, -1, 0], ids=["below", "beyond", "negative", "nought"])
 def test_an_integer_that_is_no_time_is_refused(value: int) -> None:
-    """Not by the error of a float, which cannot hold all of them."""
+    """It is not refused by the error of a float, which cannot hold all integers."""
     with pytest.raises(PlanError, match="'seconds' must be a number above 0, at most 1000000, got ") as caught:
         Plan.from_json(f'{{"faults": [{{"kind": "Delay", "site": "a:b", "side": "reply", "seconds": {value}}}]}}')
     assert is_one_line(str(caught.value))
@@ -286,7 +286,7 @@ def test_a_file_is_a_trace_or_refused_in_one_line(folder: Path, content: bytes) 
     ids=["loss", "losses", "folder", "control", "dimensions", "size", "beyond", "float8"],
 )
 def test_what_no_trace_holds_is_refused_when_it_is_read(content: bytes, why: str, tmp_path: Path) -> None:
-    """Not later, by an error of somebody else's."""
+    """It is not refused later, by an error of another library."""
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(TraceError) as caught:
         Trace.load(tmp_path / "t")
@@ -295,7 +295,7 @@ def test_what_no_trace_holds_is_refused_when_it_is_read(content: bytes, why: str
 
 
 def test_complex_numbers_are_refused(tmp_path: Path) -> None:
-    """By us, or by a safetensors that does not know them yet."""
+    """They are refused by us, or by a safetensors that does not know them yet."""
     (tmp_path / "t").write_bytes(one_tensor(dtype="C64"))
     with pytest.raises(TraceError, match=r"real numbers \(torch.complex64|not a safetensors file"):
         Trace.load(tmp_path / "t")
@@ -522,7 +522,7 @@ def _with(run: Path, folder: Path, **values: Any) -> Path:
 
 @pytest.mark.parametrize("text", ["\ud800", "\0", "\x1b[2J", "x\nverdict: equal", "x" * 10**5, "\u202e"], ids=range(6))
 def test_what_a_run_says_of_itself_is_printed_on_one_line(text: str, run: Path, folder: Path) -> None:
-    """So it cannot print a verdict of its own."""
+    """It cannot print a verdict of its own."""
     end = {"kind": "Raised", "text": text, "time": 1.0, "bases": [], "causes": []}
     place = _with(run, folder, name=text, difference=text, limit=text, leaks=[text], trace="wrong", ends={text: end})
     (place / os.fsdecode(b"\xff\x1b\n.jsonl")).write_text(json.dumps({"event": text, "time": 1, text: text}) + "\n")

@@ -15,7 +15,7 @@ from reference.training.training_case import TrainingCase
 
 @dataclass(frozen=True)
 class Sample(TrainingCase):
-    """No field of its own."""
+    """A case without fields of its own."""
 
 
 def test_the_order_of_each_round_comes_out_of_the_trace() -> None:

@@ -49,7 +49,7 @@ class Played:
     timeline: Timeline
 
     def calls(self, trainer: str) -> list[Event]:
-        """How this trainer's reports ended, one per round."""
+        """Return how this trainer's reports ended, one per round."""
         ends = self.timeline.of("ok", "fail", "info")
         return [each for each in ends if each.role == trainer and each.details["site"] == SITE]
 
@@ -61,12 +61,12 @@ class Played:
         return self.call(trainer, nth).time
 
     def begun(self, nth: int) -> float:
-        """When the last trainer sent its report of that round."""
+        """Return when the last trainer sent its report of that round."""
         calls = [each for each in self.timeline.of("invoke") if each.details["site"] == SITE]
         return max(each.time for each in calls if each.details["nth"] == nth)
 
     def effective(self) -> float:
-        """When the one fault took effect: a delay at its end, a pause at its beginning."""
+        """Return when the one fault took effect: a delay at its end, a pause at its beginning."""
         (found,) = self.timeline.of("effective")
         return found.time
 

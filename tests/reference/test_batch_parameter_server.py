@@ -437,7 +437,7 @@ class Doomed:
 
 
 def end_with_a_stopped(case: Case, trainer: str, *, limit: float) -> Outcome:
-    """How ps ends, whose error names the lost trainer."""
+    """Return how ps ends, whose error names the lost trainer."""
     return end_of("ps", roles(case), limit=limit, before=Doomed(trainer, signal.SIGSTOP))
 
 

@@ -68,7 +68,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: str) -> list[subprocess.Popen[str]]:
-    """One torchrun on each host, with half of the roles each; an odd one is on the second. All output is a pipe's."""
+    """Start a torchrun on each host with half of the roles; an odd one is on the second. All output is a pipe's."""
     roles = len(load(case.tutorial()).roles(case))
     port = str(hosts[0].free_port())
     started = []
@@ -83,7 +83,7 @@ def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: s
 
 
 def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int], str]:
-    """Both torchruns' exit statuses (-9 for one that takes too long) and outputs."""
+    """Return both torchruns' exit statuses (-9 for one that takes too long) and outputs."""
     due, said = time.monotonic() + seconds, []
     for process in started:
         try:

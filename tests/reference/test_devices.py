@@ -1,4 +1,4 @@
-"""Which device a role computes on."""
+"""Roles compute on the CPU, or on this machine's GPUs in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_every_role_computes_on_the_cpu_unless_gpus_are_asked_for() -> None:
 
 
 def test_roles_share_two_gpus_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether or not this machine has them: the devices are only named."""
+    """This machine need not have them, because the devices are only named."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [device_in_turn("cuda", rank) for rank in range(4)] == [
         torch.device("cuda", index) for index in (0, 1, 0, 1)

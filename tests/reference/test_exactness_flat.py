@@ -105,7 +105,7 @@ def test_a_power_of_a_sum_is_the_product_of_its_terms(power: int) -> None:
 
 
 def test_a_sum_goes_on_through_a_relu() -> None:
-    """As the sum of its terms, each times 1 where it is open and 0 where it is not."""
+    """It goes on as the sum of its terms, each times 1 where the unit is open and 0 where it is not."""
     with Exactly(), pytest.raises(NotExact, match="and 53 are exact"):
         cancelling().relu() + 2.0**-30
 

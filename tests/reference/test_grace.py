@@ -28,7 +28,7 @@ LOST = f"{PeerLost.__module__}.{PeerLost.__qualname__}"
 
 
 def played(roles: dict[str, Any], **arguments: Any) -> dict[str, Outcome]:
-    """How they end."""
+    """Return how the roles end."""
     with launch(roles, **{"deadline": DEADLINE, **arguments}) as world:
         return world.wait()
 

@@ -31,7 +31,7 @@ def test_a_product_with_zero_is_zero() -> None:
 
 
 def test_two_numbers_of_allowed_sizes_have_a_product_of_53_bits() -> None:
-    """So factors may be multiplied in any order: none overflows, and no product loses bits."""
+    """Therefore factors may be multiplied in any order: none overflows, and no product loses bits."""
     odd = 2.0**52 + 1
     least, most = math.ldexp(1.0, SMALLEST), math.ldexp(odd, LARGEST - 53)
     assert Grid(SMALLEST, least * odd).misfit(53) == ""

@@ -14,7 +14,7 @@ SHAPE = (6, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Sample(ExactableCase):
-    """No field of its own."""
+    """A case without fields of its own."""
 
 
 def drawn(name: str = "a", **fields: object) -> list[tuple[torch.Tensor, torch.Tensor]]:

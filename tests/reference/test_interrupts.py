@@ -157,12 +157,12 @@ COMMANDS = {
 
 
 def importing(process: subprocess.Popen[str], place: Path) -> bool:
-    """It has begun to import torch."""
+    """Return whether the process has begun to import torch."""
     return "libtorch" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
 def serving(process: subprocess.Popen[str], place: Path) -> bool:
-    """It has started its forkserver, which imports."""
+    """Return whether the process has started its forkserver, which imports."""
     return any(place.glob("pymp-*/listener-*"))
 
 

@@ -13,7 +13,7 @@ from reference.training.training_case import ExactableCase
 
 @dataclass(frozen=True)
 class Sample(ExactableCase):
-    """No field of its own."""
+    """A case without fields of its own."""
 
 
 def drawn(name: str = "a", **fields: object) -> list[Batch]:

@@ -53,7 +53,7 @@ def test_a_numpy_form_is_within_the_bound(kind: str) -> None:
 
 
 def test_a_numpy_form_in_float64_is_within_the_bound() -> None:
-    """As near as float64 rounds: 1e-12 is far outside."""
+    """It is as near as float64 rounds: an error of 1e-12 is far outside."""
     case = replace(MLP, dtype="float64", steps=2)
     run = batch_server(case)
     difference, verdict = judge(run, batch_parameter_server.train_locally)
@@ -107,7 +107,7 @@ def test_an_agents_numpy_form_is_within_the_bound(dtype: str, seed: int, form: d
 
 
 def test_a_variance_by_the_mean_of_squares_is_within_the_bound() -> None:
-    """It can be computed so here: with a discount of 0.99 the deviation is as large as the mean."""
+    """It can be computed in this way here: with a discount of 0.99 the deviation is as large as the mean."""
     run = numpy_agent.train(replace(AGENT, gamma=0.99), normalized=numpy_agent.one_pass)
     difference, verdict = judge(run, reinforce.train_locally)
     assert verdict == "within bound", difference
@@ -178,7 +178,7 @@ def test_a_wrong_parameter_server_is_outside(wrong: str) -> None:
 
 
 def one_element(run: Trace) -> Trace:
-    """One weight of 1,536 is off by a hundredth of the tensor's scale."""
+    """Put one weight of 1,536 off by a hundredth of the tensor's scale."""
     name = "0001/parameter/1.weight"
     run.tensors[name].view(-1)[777] += 0.01 * run.tensors[name].square().mean().sqrt()
     return run

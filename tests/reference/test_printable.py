@@ -1,4 +1,4 @@
-"""One printable line of any text or value."""
+"""Any text or value becomes one printable line."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ MAKERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_folder_that_is_made_is_its_users_alone(maker: str, tmp_path: Path) -> None:
-    """So is each folder above it that had to be made."""
+    """Each folder above it that had to be made is its user's alone, too."""
     MAKERS[maker](tmp_path / "new" / "run")
     assert mode(tmp_path / "new") == mode(tmp_path / "new" / "run") == 0o700
 

@@ -22,7 +22,7 @@ def test_every_tutorial_has_its_table() -> None:
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_every_field_of_a_case_has_the_default_of_the_table(name: str) -> None:
-    """So a new field needs an entry. The `repr` is compared, because 1, 1.0 and True are equal but three defaults."""
+    """A new field needs an entry. The `repr` is compared, because 1, 1.0 and True are equal but three defaults."""
     got = {field: repr(value) for field, value in asdict(load(name).Case()).items()}
     assert got == {field: repr(default.value) for field, default in PUBLISHED[name].items()}
 

@@ -30,7 +30,7 @@ def test_mean_leaves_the_gradients_as_they_were() -> None:
 
 
 def test_mean_divides_once_and_allreduce_multiplies_every_gradient() -> None:
-    """For 0.1 three times: (0.1 + 0.1 + 0.1) / 3 is 0.10000000000000002 in float64, three thirds of 0.1 add to 0.1."""
+    """With 0.1 three times, (0.1 + 0.1 + 0.1) / 3 is 0.10000000000000002 in float64, three thirds of 0.1 add to 0.1."""
     third = 0.1 * (1 / 3)
     gradients = [torch.tensor(0.1, dtype=torch.float64)] * 3
     assert mean(gradients).item() == (0.1 + 0.1 + 0.1) / 3 == 0.10000000000000002

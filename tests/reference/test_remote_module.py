@@ -1,4 +1,4 @@
-"""What a trainer asks of a module on another role: parameters by reference, their values, a context's gradients."""
+"""A trainer asks a module on another role for parameters by reference, their values, and a context's gradients."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def computed(kind: str, make: Terms, seed: int | None = None, **options: Any) ->
 
 @pytest.mark.parametrize("kind", SUMMING)
 def test_every_sum_runs_in_another_order(kind: str) -> None:
-    """Without other roundings: each of the results, gradients too, has other bits for some of the seeds."""
+    """No rounding is simulated: each of the results, gradients too, has other bits for some of the seeds."""
     plain = computed(kind, reals())
     others = [computed(kind, reals(), seed, rounding=False) for seed in range(8)]
     moved = [any(not torch.equal(each[i], tensor) for each in others) for i, tensor in enumerate(plain)]

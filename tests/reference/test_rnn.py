@@ -138,20 +138,20 @@ def shift_targets(role: str) -> None:
 
 
 def masks_of_another_step(role: str) -> None:
-    """On ``ps`` only."""
+    """Draw the masks of another step, on ``ps`` only."""
     right = reference.rnn.seeded
     if role == "ps":
         reference.rnn.seeded = lambda seed, name: right(seed, f"{name}0")
 
 
 def forget_the_decoder(role: str) -> None:
-    """Its gradients are computed, and never applied."""
+    """The decoder's gradients are computed, but never applied."""
     right = reference.rnn.RNNModel.parameter_rrefs
     reference.rnn.RNNModel.parameter_rrefs = lambda self: right(self)[:-2]  # type: ignore[method-assign]
 
 
 def keep_the_hidden_state(role: str) -> None:
-    """Through an epoch's end."""
+    """Keep the hidden state beyond an epoch's end."""
     state: list[Any] = []
     right = reference.rnn.first_hidden
 
@@ -250,7 +250,7 @@ def test_a_name_that_is_no_file_name() -> None:
 
 
 def test_a_case_holds_the_sha_256_of_its_text(tmp_path: Path) -> None:
-    """So a trace says which bytes it learnt, wherever the file was."""
+    """A trace therefore says which bytes it learnt, wherever the file was."""
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "text").write_bytes(b"hello world")

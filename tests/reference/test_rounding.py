@@ -175,7 +175,7 @@ def test_tensors_that_may_be_rounding_alone_are_counted() -> None:
     assert rounding_bound(trace([1.5]), [trace([1.0]), trace([1.75])], trace([1.0], torch.float64)).blind == ()
 
 
-# What the bound must notice
+# Errors that the bound must notice
 
 
 def result(**values: float) -> Callable[[float], Trace]:
@@ -200,7 +200,7 @@ def result(**values: float) -> Callable[[float], Trace]:
         # A bias that was trained towards 0 has the scale that it had; another tensor's start is none of its.
         ({"initial_x": 9.0, "0001_parameter_x": 0.1}, "within bound"),
         ({"initial_y": 9.0, "0001_parameter_x": 0.1}, "unknown"),
-        # What comes before the last parameters has its effect on them; and a converged loss may be rounding alone.
+        # An error before the last parameters has its effect on them; and a converged loss may be rounding alone.
         ({"0009_parameter_x": 1.0, "0010_parameter_x": 9.0}, "within bound"),
         ({"0001_gradient_x": 0.001, "0001_parameter_x": 9.0}, "within bound"),
         ({"0001_loss_x": 0.001, "0001_parameter_x": 9.0}, "within bound"),

@@ -49,7 +49,7 @@ class Sums:
         return self.numbers().double().sum(0)
 
     def one_by_one(self) -> torch.Tensor:
-        """In an order of its own, by additions that are rounded each."""
+        """Add up in an order of its own, by additions that are rounded each."""
         numbers = self.numbers()
         order = torch.randperm(self.terms, generator=torch.Generator().manual_seed(self.seed + 1))
         total = torch.zeros_like(numbers[0])
@@ -69,7 +69,7 @@ def sums(*dtypes: torch.dtype, most: int = 40) -> st.SearchStrategy[Sums]:
 
 
 def spoiled(tensor: torch.Tensor, place: int, error: float) -> torch.Tensor:
-    """One element is off."""
+    """Return a copy of which one element is off."""
     changed = tensor.clone()
     changed.view(-1)[place % tensor.numel()] += error
     return changed

@@ -38,7 +38,7 @@ def test_the_coordinator_sees_a_small_part_of_one_payload() -> None:
 
 @dataclass(frozen=True)
 class Detour:
-    """What the tutorial avoids: a coordinator that fetches the data itself and hands it on."""
+    """The form that the tutorial avoids: a coordinator that fetches the data itself and sends it on."""
 
     case: Case
 

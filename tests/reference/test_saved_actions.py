@@ -21,7 +21,7 @@ UNIFORMS = torch.linspace(0, 1, STEPS * OBSERVERS, dtype=torch.float64).reshape(
 
 @dataclass(frozen=True)
 class Sample(TrainingCase):
-    """No field of its own."""
+    """A case without fields of its own."""
 
 
 def draws(dropout_mask: torch.Tensor | None = None) -> EpisodeDraws:

@@ -203,7 +203,7 @@ def killing(case: Case, role: str) -> dict[str, Outcome]:
 
 
 def end_with_a_stopped(case: Case, role: str, *, limit: float) -> Outcome:
-    """How ps1 ends, whose error names the lost role."""
+    """Return how ps1 ends, whose error names the lost role."""
     return end_of("ps1", roles(case), limit=limit, before=Doomed(role, signal.SIGSTOP))
 
 

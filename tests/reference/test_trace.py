@@ -196,7 +196,7 @@ NATURAL = ServerCase()
 
 
 def test_a_zero_has_no_sign_in_an_exact_case() -> None:
-    """Only there: in a natural case the sign counts like every other bit."""
+    """This is so only there: in a natural case the sign counts like every other bit."""
     assert compare(trace_of(-0.0, 1.0, case=EXACT), trace_of(0.0, 1.0, case=EXACT)).equal is True
     assert compare(trace_of(-0.0, 1.0, case=NATURAL), trace_of(0.0, 1.0, case=NATURAL)).distances == {"0000/x": 1}
     assert compare(trace_of(-0.0, case=EXACT), trace_of(2.0**-149, case=EXACT)).distances == {"0000/x": 1}
@@ -397,7 +397,7 @@ def test_load_refuses_a_file_without_a_case(header: dict[str, str] | None, tmp_p
 
 @pytest.mark.parametrize("name", ["nope", "", "os", "../rpc_basics", "cli"])
 def test_load_refuses_an_unknown_tutorial(name: str, tmp_path: Path) -> None:
-    """Even one that could be imported, because a file must not choose what is imported."""
+    """This holds even for one that could be imported, because a file must not choose what is imported."""
     save_file({"x": torch.ones(1)}, tmp_path / "t", metadata={"tutorial": name, "case": "{}"})
     with pytest.raises(TraceError) as caught:
         Trace.load(tmp_path / "t")
@@ -474,8 +474,8 @@ def test_a_save_onto_a_pipe_leaves_it_a_pipe(tmp_path: Path) -> None:
 # Recorder
 
 
-def test_recorder_copies() -> None:
-    """What is recorded does not follow the model, and has no gradient history."""
+def test_recorder_keeps_copies_without_gradient_history() -> None:
+    """A recorded tensor does not follow the model, and has no gradient history."""
     weight = torch.ones(2, requires_grad=True)
     recorder = Recorder(CASE, {"weight": weight})
     doubled = weight * 2

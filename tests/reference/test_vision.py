@@ -22,7 +22,7 @@ ROOT = Path(reference.__file__).parent.parent
 
 
 def interpreted(script: str, *paths: Path) -> Any:
-    """What ``script`` prints as JSON, in a fresh interpreter that looks for modules in ``paths`` first."""
+    """Return what ``script`` prints as JSON, in a fresh interpreter that looks for modules in ``paths`` first."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*paths, ROOT]))}
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
@@ -78,7 +78,7 @@ def test_no_schema_is_defined_where_torchvision_imports(fake: Path) -> None:
 
 @pytest.mark.long
 def test_schemas_are_defined_where_operators_do_not_exist(fake: Path) -> None:
-    """Only then the import is tried again. torchvision itself fails like this."""
+    """The import is tried again only then. torchvision itself fails like this."""
     (fake / "tv.py").write_text(
         textwrap.dedent("""
         import torch

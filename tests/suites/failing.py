@@ -25,7 +25,7 @@ def test_not_fired(plan, world):
 
 @pytest.mark.plan("Drop message=RREF_USER_DELETE role=a times=1")
 def test_too_late(plan, world):
-    """For a message's fault."""
+    """This is too late for a message's fault."""
 
 
 def test_overdue(fresh_world):

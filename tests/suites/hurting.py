@@ -298,7 +298,7 @@ def test_healthy_after_a_skip(world):
 
 
 class TestOption:
-    """Hurt by --faults-plan alone."""
+    """These tests run under --faults-plan alone."""
 
     @pytest.fixture
     def answer(self, request):

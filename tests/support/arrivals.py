@@ -1,4 +1,4 @@
-"""Force the order in which trainers' reports execute on the server, by turns instead of sleeps."""
+"""Force the order in which trainers' reports execute on the server, without sleeps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch.distributed.rpc as rpc
 from reference.batch_parameter_server import BatchUpdateParameterServer
 
 
-class Turnstile:
-    """Lets trainers pass in a given order, round after round."""
+class ReportOrder:
+    """Lets trainers enter the server's method in a given order, the same in every round."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -35,25 +35,25 @@ class Turnstile:
             self.changed.notify_all()
 
 
-turnstile = Turnstile()
+report_order = ReportOrder()
 
 
 def install(role: str) -> None:
-    """A ``before``: puts the turnstile before the server's method, in every process."""
+    """Make trainers wait for their turn before the server's method. To be used as a ``before``, in every process."""
     original: Any = BatchUpdateParameterServer.update_and_fetch_model
 
     @functools.wraps(original)
     def in_turn(ps_rref: Any, trainer: str, *report: Any) -> Any:
-        turnstile.enter(trainer)
+        report_order.enter(trainer)
         try:
             return original(ps_rref, trainer, *report)
         finally:
-            turnstile.leave()
+            report_order.leave()
 
     wrapped = rpc.functions.async_execution(in_turn)
     BatchUpdateParameterServer.update_and_fetch_model = staticmethod(wrapped)  # type: ignore[method-assign]
 
 
 def set_order(order: Sequence[str]) -> None:
-    """Executed on ps."""
-    turnstile.set(order)
+    """Set the order of the trainers. To be executed on ps."""
+    report_order.set(order)

@@ -1,4 +1,4 @@
-"""A full disk, as a program sees it that writes to it."""
+"""A full disk, as a program that writes to it sees it."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _branch(branch: Branch, known: dict[int, State]) -> State:
 
 
 def _all(below: list[State]) -> State:
-    """At most one child completes at a time, so the first hard failure is the only possible one here."""
+    """Return the state of `collect_all`. At most one child completes at a time, so the first hard error is unique."""
     for each in below:
         if isinstance(each, Error) and each.hard:
             return each

@@ -88,7 +88,7 @@ def _host(address: str) -> Iterator[Host]:
 
 @contextmanager
 def two_hosts() -> Iterator[tuple[Host, Host]]:
-    """10.77.0.1 and 10.77.0.2, which reach each other and nobody else.
+    """10.77.0.1 and 10.77.0.2, which reach each other and no other host.
 
     Raises:
         NoHosts: not permitted here.

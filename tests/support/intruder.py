@@ -1,4 +1,4 @@
-"""What a process outside a world can do to its roles: find their ports, connect, and run code in them."""
+"""A process outside a world attacks its roles: it finds their ports, connects, and runs code in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ports_of(pid: int, seen_by: int | str = "self") -> list[int]:
 
 
 def reaches(port: int) -> bool:
-    """Whether a process listens there, on this process's loopback. After that, an RPC agent accepts no other peer."""
+    """Return whether a process listens there, on our loopback. After that, an RPC agent accepts no other peer."""
     with suppress(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=10).close()
         return True
@@ -54,7 +54,7 @@ def pid_from_within(port: int) -> int | str:
 
 
 def _send_code(port: int, answer: Connection) -> None:
-    """Executed in a process that knows only a port: the stranger itself fills the store in which agents meet."""
+    """Send code from a process that knows only a port: the stranger itself fills the store in which agents meet."""
     os.environ["TP_SOCKET_IFNAME"] = "lo"
     store = dist.HashStore()
     store.set_timeout(timedelta(seconds=20))

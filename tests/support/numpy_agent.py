@@ -38,20 +38,20 @@ def backwards(terms: Array) -> Any:
 
 
 def two_pass(flat: Array, add: Sum) -> Array:
-    """By the deviations from the mean."""
+    """Standardize, with the variance as the mean of squared deviations."""
     away = flat - add(flat) / flat.dtype.type(len(flat))
     return away / (np.sqrt(add(away * away) / flat.dtype.type(len(flat))) + flat.dtype.type(EPS))
 
 
 def one_pass(flat: Array, add: Sum) -> Array:
-    """By E[G²] - E[G]², which cancels where the deviation is much less than the mean."""
+    """Standardize, with the variance E[G²] - E[G]², which cancels where the deviation is much less than the mean."""
     count = flat.dtype.type(len(flat))
     mean = add(flat) / count
     return (flat - mean) / (np.sqrt(add(flat * flat) / count - mean * mean) + flat.dtype.type(EPS))
 
 
 def recursive(rewards: Array, gamma: Any) -> Array:
-    """From the last step to the first, as the formula says."""
+    """Compute returns from the last step to the first, as the formula says."""
     found = rewards.copy()
     for step in range(len(found) - 2, -1, -1):
         found[step] = rewards[step] + gamma * found[step + 1]
@@ -59,7 +59,7 @@ def recursive(rewards: Array, gamma: Any) -> Array:
 
 
 def by_powers(rewards: Array, gamma: Any) -> Array:
-    """Σ gamma^k r(t + k), for each step by itself."""
+    """Compute Σ gamma^k r(t + k) for each step by itself."""
     powers = gamma ** np.arange(len(rewards), dtype=rewards.dtype)
     return np.array([loop(powers[: len(rewards) - step] * rewards[step:]) for step in range(len(rewards))])
 

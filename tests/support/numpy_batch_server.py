@@ -15,7 +15,7 @@ from reference.trace import Trace
 from tests.support.numpy_draws import Array, Draws, Notes
 
 Named = dict[str, Array]
-# Of parameters, buffers, images and labels: the loss, the gradients, and the buffers after it.
+# From parameters, buffers, images and labels to the loss, the gradients, and the buffers after it.
 Model = Callable[[Named, Named, Array, Array], tuple[Array, Named, Named]]
 
 
@@ -82,7 +82,7 @@ def first_buffers(case: Case) -> Named:
 
 
 def batches(case: Case, name: str) -> Iterator[tuple[Array, Array]]:
-    """Per round, images and one-hot labels, which are the same in every round."""
+    """Yield each round's images, and one-hot labels, which are the same in every round."""
     draws = Draws(case.seed, name)
     labels = np.eye(case.num_classes, dtype=case.dtype)[draws.integers(case.num_classes, case.batch_size, 1)[:, 0]]
     for _ in range(case.steps):
@@ -90,12 +90,12 @@ def batches(case: Case, name: str) -> Iterator[tuple[Array, Array]]:
 
 
 def mean_of(arrays: list[Array]) -> Array:
-    """Of floats; integers are the same for all."""
+    """Take the mean of floats. For integers, which are the same for all, take the first."""
     return np.mean(arrays, axis=0, dtype=arrays[0].dtype) if arrays[0].dtype.kind == "f" else arrays[0]
 
 
 def train(case: Case, start: Named, *, momentum: float | None = None, names: list[str] | None = None) -> Trace:
-    """From the parameters ``start``. Tests put a wrong momentum there, or wrong names, whose batches are drawn."""
+    """Train from the parameters ``start``. Tests give a wrong momentum, or wrong names, whose batches are drawn."""
     model: Model = mlp if case.model == "mlp" else convnet
     trainers = [f"trainer{index}" for index in range(1, case.trainers + 1)]
     weights, buffers, velocity, notes = dict(start), first_buffers(case), {}, Notes()

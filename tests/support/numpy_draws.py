@@ -1,4 +1,4 @@
-"""What NumPy forms of tutorials share: a case's random numbers, drawn from a seed and a name, and their trace."""
+"""Shared parts of tutorials' NumPy forms: a case's random numbers, drawn from a seed and a name, and their trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Arrays = Mapping[str, Array]
 
 
 class Draws:
-    """The draws of ``name``: seeded with the first 8 bytes of a SHA-256 of seed and name, less one bit."""
+    """Draws the numbers of ``name``, seeded with the first 8 bytes of a SHA-256 of seed and name, less one bit."""
 
     def __init__(self, seed: int, name: str) -> None:
         digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()

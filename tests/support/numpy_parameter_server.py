@@ -52,9 +52,9 @@ class Worker:
 
 
 def train(case: Case, start: Mapping[str, Array], events: Array | None = None, kind: type[Worker] = Worker) -> Trace:
-    """From the parameters ``start``; ``events`` (n, 2) are pulls and pushes with the worker's number, by turns if None.
+    """Train from ``start``; ``events`` (n, 2) are pulls and pushes with the worker's number, by turns if None.
 
-    ``kind`` makes the workers: tests put wrong ones there.
+    ``kind`` makes the workers; tests put wrong ones there.
     """
     order = np.array([(PULL, 0), (PUSH, 0)] * case.steps) if events is None else events
     workers = [kind(case, f"worker{index}") for index in range(1, case.workers + 1)]

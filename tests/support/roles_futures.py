@@ -1,4 +1,4 @@
-"""Functions of roles in the tests of futures: calls that are answered when the test says, and how each future ended."""
+"""Functions of roles in the tests of futures: the test says when a call is answered, and gets each future's end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = 20.0
 
 @dataclass(frozen=True)
 class End:
-    """How a wait ended: the value and its type's name, or the error's type and text; and the seconds it took."""
+    """The end of a wait: the value and its type's name, or the error's type and text; and the seconds it took."""
 
     value: Any
     kind: str
@@ -33,7 +33,7 @@ class End:
 
     @property
     def short(self) -> tuple[Any, str]:
-        """The value or the error's text, and the type of it."""
+        """The value or the error's text, and its type."""
         return (self.text, self.error) if self.error else (self.value, self.kind)
 
 
@@ -103,7 +103,7 @@ def waits(number: int, fails: bool) -> int:
 
 
 def give(number: int) -> None:
-    """Executed on the role of `answered` or `waits`: let it end."""
+    """Let `answered` or `waits` end. Executed on its role."""
     _door(number).set()
     _answer(number).set_result(number)
 
@@ -127,7 +127,7 @@ def waits_through_a_future(to: str, number: int, timeout: float) -> Future[int]:
 
 
 def start_nested(function: Any, count: int, timeout: float, own_timeout: float) -> None:
-    """Ask ``b`` so often for what waits at ``c``; `take_nested` waits for the answers.
+    """Ask ``b`` so many times for calls that wait at ``c``; `take_nested` waits for the answers.
 
     ``timeout``, ``own_timeout``: seconds of b's calls to c, and of these.
     """
@@ -194,7 +194,7 @@ def _callback(tree: Branch) -> Callable[[Any], Any]:
 
 
 def _plain(value: Any) -> Any:
-    """`collect_all` gives futures: what these hold."""
+    """Return the values of the futures that `collect_all` gives."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return _plain(value.wait()) if isinstance(value, torch._C.Future) else value
@@ -213,7 +213,7 @@ def _complete(leaf: Leaf, to: str, made: dict[int, Future[Any]]) -> None:
 
 
 def chain(length: int, to: str = "") -> Any:
-    """So many `then`, each adding 1, on a future of this role, or on that of a call."""
+    """Chain so many `then`, each adding 1, on a future of this role, or on that of a call."""
     first: Future[Any] = rpc.rpc_async(to, add, args=(0, 0)) if to else Future()
     last = first
     for _ in range(length):
@@ -224,7 +224,7 @@ def chain(length: int, to: str = "") -> Any:
 
 
 def long_chain(length: int, at_once: int) -> int:
-    """`chain_in_rounds` in a thread whose stack has the usual 8 MiB, whatever this machine's limits are."""
+    """Run `chain_in_rounds` in a thread whose stack has the usual 8 MiB, whatever this machine's limits are."""
     before, found = threading.stack_size(8 << 20), []
     try:
         thread = threading.Thread(target=lambda: found.append(chain_in_rounds(length, at_once)))
@@ -252,7 +252,7 @@ def chain_of_calls(length: int, to: str) -> Any:
 
 
 def failing_chain(length: int, at: int) -> tuple[int, End]:
-    """How many callbacks of a chain ran with a value if one raises, and what its end gives."""
+    """Return how many callbacks of a chain ran with a value if one raises, and the end of the chain."""
     ran: list[int] = []
 
     def step(number: int, done: Any) -> None:
@@ -293,7 +293,7 @@ def fan_in(way: str, calls: Sequence[str], to: str) -> End:
 
 
 def callback_under_lock(reentrant: bool) -> bool | None:
-    """Set a result under a lock; the callback wants it too. Whether it got it within 0.2 s."""
+    """Set a result under a lock; the callback wants it too. Return whether it got the lock within 0.2 s."""
     lock: Any = threading.RLock() if reentrant else threading.Lock()
     got: list[bool] = []
     future: Future[Any] = Future()
@@ -310,7 +310,7 @@ def callback_under_lock(reentrant: bool) -> bool | None:
 
 
 def callback_outside_lock() -> bool:
-    """The reference's way: decide under the lock, complete after it."""
+    """Decide under the lock and complete after it, as the reference does."""
     lock = threading.Lock()
     got: list[bool] = []
     with lock:
@@ -321,7 +321,7 @@ def callback_outside_lock() -> bool:
     return got[0]
 
 
-# What @async_execution functions answer.
+# Answers of @async_execution functions.
 
 
 @rpc.functions.async_execution
@@ -338,7 +338,7 @@ def sets_exception(later: bool) -> Future[Any]:
 
 @rpc.functions.async_execution
 def sets_exception_then_reads() -> Future[Any]:
-    """The repair: through `then`, which reads the value."""
+    """Set an exception, then read the value through `then`: the repair."""
     future: Future[Any] = Future()
     future.set_exception(ValueError("set"))
     return future.then(lambda done: done.value())
@@ -525,7 +525,7 @@ def never_set_after_an_error(to: str, caught: bool) -> bool:
 
 
 def threads_of_callbacks(to: str) -> tuple[bool, bool]:
-    """Whether a callback runs in the caller's thread: added while the call is under way, and added afterwards."""
+    """Return whether a callback runs in the caller's thread, if added while the call is under way, and afterwards."""
     rpc.rpc_sync(to, forget)
     mine = threading.get_ident()
     future = rpc.rpc_async(to, answered, args=(1, False), timeout=LONG)
@@ -539,7 +539,7 @@ def threads_of_callbacks(to: str) -> tuple[bool, bool]:
 
 
 def nested_contexts() -> tuple[End, bool]:
-    """Open a context in a context; and whether one after the other works."""
+    """Open a context in a context. Return also whether one after the other works."""
 
     def nest() -> None:
         with dist_autograd.context(), dist_autograd.context():
@@ -568,7 +568,7 @@ class Noting:
 def start_and_leave(folder: str, count: int) -> None:
     """Make calls without waiting, drop references, make calls that make calls; then shut down.
 
-    ``count``: of each; nested calls need fewer than `c` has threads (`test_async_execution.TestNestedCalls`).
+    ``count``: of each kind; `c` needs more threads than nested calls (`test_async_execution.TestNestedCalls`).
     """
     for number in range(count):
         rpc.rpc_async("b", note, args=(folder, f"call {number}"))

@@ -32,7 +32,7 @@ def activate(folder: str, role: str) -> None:
 
 @dataclass(frozen=True)
 class Planted:
-    """A role that first plants a bug in its own process."""
+    """A role that plants a bug in its own process before it begins."""
 
     bug: Callable[[str], None]
     role: Callable[[], object]

@@ -16,7 +16,7 @@ def network() -> str:
 
 
 def reaches_file(path: str) -> bool:
-    """Whether a process listens at a socket that is a file."""
+    """Return whether a process listens at a socket that is a file."""
     with socket.socket(socket.AF_UNIX) as asking:
         asking.connect(path)
         return True

@@ -103,7 +103,7 @@ def script_fetch() -> Seen:
 
 
 def take(made: Any) -> int:
-    """Executed on ``c``: use the RRef that ``a`` has passed on."""
+    """Use the RRef that ``a`` has passed on. Executed on ``c``."""
     return int(made.to_here())
 
 

@@ -79,7 +79,7 @@ def leave_0() -> None:
 
 
 def be_deaf() -> None:
-    """Never ends, not even at the launcher's question for stacks."""
+    """Hang, even when the launcher asks for stacks."""
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     threading.Event().wait()
 
@@ -88,12 +88,12 @@ _done = threading.Event()
 
 
 def be_done() -> None:
-    """The last thing this role does before the common shutdown."""
+    """Note that this role is done. It is the last thing before the common shutdown."""
     _done.set()
 
 
 def await_done() -> bool:
-    """Executed on a role that runs `be_done`."""
+    """Wait for `be_done`. Executed on a role that runs it."""
     return _done.wait(30)
 
 
@@ -194,7 +194,7 @@ def start_a_child() -> int:
 
 
 def remember(role: str) -> None:
-    """A ``before``, which must run before RPC starts."""
+    """Note that this ran, before RPC starts. To be used as a ``before``."""
     _before.append(f"{role} {rpc.api._is_current_rpc_agent_set()}")
 
 

@@ -33,14 +33,14 @@ def keep_an_rref(peer: str) -> None:
 
 
 def keep_an_rref_in_garbage(peer: str) -> None:
-    """A cycle, which only the collector frees."""
+    """Put an RRef in a cycle, which only the collector frees."""
     circle: list[Any] = [rpc.remote(peer, double, args=(1,))]
     circle[0].to_here()
     circle.append(circle)
 
 
 def fail_beside_an_rref(peer: str) -> None:
-    """The raised error is the future's own exception."""
+    """Raise the future's own exception, so that its frames hold the RRef."""
     rref = rpc.remote(peer, double, args=(1,))
     rref.to_here()
     future: torch.futures.Future[int] = torch.futures.Future()

@@ -44,17 +44,17 @@ def seen(work: Callable[..., Any], *args: Any) -> Seen:
 
 
 def counts() -> tuple[int, int, int]:
-    """What this role keeps: (owner RRefs, forks that others have of them, own ones that are not confirmed yet)."""
+    """Return this role's (owner RRefs, forks that others have of them, own ones that are not confirmed yet)."""
     found = rpc._rref_context_get_debug_info()  # type: ignore[attr-defined]
     return int(found["num_owner_rrefs"]), int(found["num_forks"]), int(found["num_pending_users"])
 
 
 def contexts() -> int:
-    """How many autograd contexts this role has."""
+    """Return the number of autograd contexts of this role."""
     return int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
 
 
-# On an owner.
+# Executed on an owner.
 
 
 class Node:
@@ -116,11 +116,11 @@ def executed() -> list[str]:
 
 
 def value_of(rref: Any) -> int:
-    """The owner uses an RRef that it was sent."""
+    """Use an RRef that was sent to its owner. Executed on the owner."""
     return int(rref.local_value().value)
 
 
-# Everybody.
+# Executed on any role.
 
 
 def hold(key: str, rref: Any) -> None:
@@ -140,7 +140,7 @@ def create(key: str, owner: str, value: int, *, confirm: bool = True) -> None:
 
 
 def create_own(key: str, value: Any) -> None:
-    """This role becomes the owner, without a call."""
+    """Make this role the owner, without a call."""
     _held[key] = rpc.RRef(value)
 
 
@@ -149,7 +149,7 @@ def pass_on(key: str, to: str, timeout: float = 10.0) -> Seen:
 
 
 def fetch(key: str, timeout: float = 10.0) -> Seen:
-    """The value of the held RRef's object, by a copy."""
+    """Return the value of the held RRef's object, by a copy."""
     return seen(lambda: _held[key].to_here(timeout).value)
 
 
@@ -158,7 +158,7 @@ def add_by_proxy(key: str, amount: int) -> Seen:
 
 
 def same(rref: Any) -> Any:
-    """An RRef there and back."""
+    """Return the RRef, so that it travels there and back."""
     return rref
 
 
@@ -167,7 +167,7 @@ def holds(key: str) -> bool:
 
 
 def identity(key: str) -> dict[str, Any]:
-    """What the held RRef says of itself."""
+    """Return what the held RRef says of itself."""
     rref = _held[key]
     return {
         "repr": repr(rref),
@@ -180,7 +180,7 @@ def identity(key: str) -> dict[str, Any]:
 
 
 def pickled(way: str, key: str) -> Seen:
-    """The held RRef, outside RPC."""
+    """Pickle or copy the held RRef, outside RPC."""
     ways: dict[str, Callable[[Any], Any]] = {
         "pickle": pickle.dumps,
         "copy": copy.copy,
@@ -214,7 +214,7 @@ def there_and_back(key: str, by: str) -> dict[str, Any]:
 
 
 def owned_parameter(by: str) -> dict[str, Any]:
-    """An RRef of a parameter, made by its owner: here, back from elsewhere, and there."""
+    """Make an RRef of a parameter on its owner: look at it here, back from elsewhere, and there."""
     layer = torch.nn.Linear(2, 2)
     rref = rpc.RRef(layer.weight)
     back = rpc.rpc_sync(by, same, (rref,))
@@ -232,7 +232,7 @@ def describe(rref: Any) -> tuple[str, bool, bool]:
 
 
 def trained(by: str) -> dict[str, list[float]]:
-    """The gradients that reach this owner's parameter when ``by`` works on it: through its RRef, and a fetched copy."""
+    """Return the gradients that reach this owner's parameter from ``by``: through its RRef, and a fetched copy."""
     found = {}
     for name, function in (("proxy", scale_by_proxy), ("fetched", scale_fetched)):
         holder = Holder()
@@ -268,7 +268,7 @@ def scale_fetched(rref: Any) -> torch.Tensor:
 def create_with(
     key: str, owner: str, function: Callable[..., Any], argument: Any = None, timeout: float = 10.0
 ) -> Seen:
-    """Begin the creation, and do not look."""
+    """Begin the creation, and do not wait for it."""
     args = () if argument is None else (argument,)
     return seen(lambda: _held.__setitem__(key, rpc.remote(owner, function, args, timeout=timeout)))
 
@@ -288,12 +288,12 @@ def use_by_owner(key: str, owner: str) -> Seen:
 
 
 def tie(node: Any, other: Any) -> None:
-    """Executed on the owner of ``node``: its object holds another one from now on, or none."""
+    """Make the object hold another one from now on, or none. Executed on the owner of ``node``."""
     node.local_value().other = other
 
 
 def create_cycle(first: str, second: str) -> None:
-    """Two objects of two owners that hold each other; what this role held of them is dropped."""
+    """Make two objects of two owners that hold each other, and drop this role's RRefs to them."""
     one, two = rpc.remote(first, make, (1,)), rpc.remote(second, make, (2,))
     rpc.rpc_sync(first, tie, (one, two))
     rpc.rpc_sync(second, tie, (two, one))
@@ -310,7 +310,7 @@ def collect() -> int:
 
 
 def use_after_shutdown(owner: str) -> dict[str, Seen]:
-    """The owner must shut down as well."""
+    """Use RRefs after the shutdown. The owner must shut down, too."""
     user, own = rpc.remote(owner, make, (1,)), rpc.RRef(Node(2))
     user.to_here()
     rpc.shutdown()
@@ -328,7 +328,7 @@ def use_after_shutdown(owner: str) -> dict[str, Seen]:
 
 
 def own_copy_that_is_late() -> Seen:
-    """Upstream's program: the RRef that a slow method of this role's own object returns, asked for with a timeout."""
+    """Run upstream's program: fetch, with a timeout, the RRef that a slow method of this role's own object returns."""
     own = rpc.RRef(Node(1))
     _held["own"] = own.remote(timeout=0.2).copied_late()
     seen(lambda: _held["own"]._get_future().wait())
@@ -337,7 +337,7 @@ def own_copy_that_is_late() -> Seen:
 
 
 def fail_by_proxy(owner: str, api: str) -> Seen:
-    """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; nothing of it is held here."""
+    """Use an object of the owner's so that it raises, by `rpc_sync` or `rpc_async`; this role keeps nothing of it."""
     made = rpc.remote(owner, make, (1,))
     made.to_here()
 
@@ -355,7 +355,7 @@ def pass_on_and_drop(key: str, to: str) -> None:
 
 
 def await_held(key: str) -> float:
-    """Seconds until this role holds it, at most 10."""
+    """Return the seconds until this role holds it, at most 10."""
     begin = time.monotonic()
     with _changed:
         assert _changed.wait_for(lambda: key in _held, 10)
@@ -368,10 +368,10 @@ def ask(peer: str) -> int:
 
 
 def open_context(peer: str) -> None:
-    """An autograd context of this role, which a call takes to ``peer``."""
+    """Open an autograd context on this role, which a call takes to ``peer``."""
     rpc.rpc_sync(peer, torch.mul, (torch.ones(2, requires_grad=True), _context.__enter__()))
 
 
 def leave_context() -> None:
-    """Answered when every worker that it has been to has been told."""
+    """Leave the context. It ends when every worker that it has been to has been told."""
     _context.__exit__(None, None, None)

@@ -96,7 +96,7 @@ def function(x: Any) -> Any:
 
 
 def _later(name: str, x: Any) -> Future[Any]:
-    """Completed by a thread of its own, like an answer that several calls wait for."""
+    """Answer through a thread of its own, like an answer that several calls wait for."""
     _run(name)
     future: Future[Any] = Future()
     future.set_result(x)
@@ -157,7 +157,7 @@ def _sync(name: str, called: Callable[..., Any]) -> Way:
 
 
 def _till(to: str) -> Any:
-    """Its class is known when it returns: else an asynchronous proxy's call leaves from another thread, in which
+    """Wait until its class is known. Otherwise an asynchronous proxy's call leaves from another thread, in which
     torch has forgotten the caller's autograd context, and gradients go missing."""
     till = rpc.remote(to, Till)
     till._get_type(blocking=False).wait()  # a blocking one would break the proxies: they want this very future
@@ -199,7 +199,7 @@ WAYS: Mapping[str, Way] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """How one call ended for its caller: a value, or an error's type and text; and the seconds it took."""
+    """The end of one call for its caller: a value, or an error's type and text; and the seconds it took."""
 
     value: Any
     error: str
@@ -222,9 +222,9 @@ def call(way: str, to: str, x: Any, timeout: float = 10.0) -> Any:
 
 
 def calls(way: str, to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[Answer]:
-    """So many calls in one way, one after the other, of 1, 2, ...: each gives the square plus the number.
+    """Make so many calls in one way, one after the other, of 1, 2, ...: each gives the square plus the number.
 
-    Only those in ``short`` have the ``timeout``, if it says which; the others have time.
+    If ``short`` names calls, only these have the ``timeout``; the others have 10 s.
     """
 
     def one(x: int) -> Answer:
@@ -298,7 +298,7 @@ def take_answer() -> Answer:
 
 
 def await_arrivals(count: int) -> bool:
-    """Executed on the callee: wait until so many calls of the first `Order` have arrived."""
+    """Wait until so many calls of the first `Order` have arrived. Executed on the callee."""
     callee = delivery.CalleeState.open
     assert callee is not None
     turns = callee.order_gate

@@ -1,6 +1,6 @@
-"""What roles play in the tests of the shutdown: torch's own, called by the role itself, with work in flight or without.
+"""Functions of roles in the tests of the shutdown: torch's own, called by the role, with work in flight or without.
 
-The leader of a shutdown is the role with the smallest name, whom every other one tells that it is there.
+The leader of a shutdown is the role with the smallest name, to which every other role reports that it is there.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _futures: list[Future[Any]] = []
 
 
 def shutdown(**arguments: Any) -> Seen:
-    """torch's ``rpc.shutdown``, which the hook may have replaced."""
+    """Call torch's ``rpc.shutdown``, which the hook may have replaced."""
     return seen(lambda: rpc.shutdown(**arguments))
 
 
 def await_followers(*names: str) -> None:
-    """Executed on the leader: wait until these wait for it in a shutdown, each at most 10 s."""
+    """Wait until these wait for the leader in a shutdown, each at most 10 s. Executed on the leader."""
     for name in names:
         due = time.monotonic() + 10
         while not rpc.rpc_sync(name, waits_for_leader):
@@ -44,7 +44,7 @@ def await_followers(*names: str) -> None:
 
 
 def waits_for_leader() -> bool:
-    """Executed on a follower: whether its main thread knows that it is counted, and waits for the rest."""
+    """Return whether a follower's main thread knows that it is counted, and waits for the rest. Executed there."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     names = [each.name for each in traceback.extract_stack(frame)]
     return "_all_gather" in names and names[-1] == "wait" and "rpc_sync" not in names
@@ -56,7 +56,7 @@ def die_when_they_wait(*names: str) -> None:
 
 
 def raise_in_a_shutdown_first() -> None:
-    """The published form: the shutdown in a ``finally``, which hides the error as long as it waits."""
+    """Shut down in a ``finally``, as published, which hides the error as long as it waits."""
     try:
         raise Unlucky("today")
     finally:
@@ -64,7 +64,7 @@ def raise_in_a_shutdown_first() -> None:
 
 
 def step() -> None:
-    """A moment for the plan's faults."""
+    """Report a step, a moment for the plan's faults."""
     logging.getLogger("reference").setLevel(logging.INFO)
     log_step(1, 1, 0.0)
 
@@ -73,7 +73,7 @@ def step() -> None:
 
 
 def work(number: int) -> int:
-    """Ends after `open_gate`, within 20 s."""
+    """Wait until the gate is open, at most 20 s."""
     _entered.release()
     assert _gate.wait(20)
     _executed.append(number)
@@ -82,7 +82,7 @@ def work(number: int) -> int:
 
 
 def work_and_call(number: int, peer: str) -> int:
-    """Ends after `open_gate`, and then makes another call."""
+    """Wait likewise, and then make another call."""
     work(number)
     value: int = rpc.rpc_sync(peer, note, (number,))
     return value
@@ -128,7 +128,7 @@ def send_nested_and_shutdown(peer: str, then: str, count: int) -> Seen:
 
 
 def open_gate_when_they_wait(*names: str) -> tuple[list[int], Seen]:
-    """Executed on the leader: (what had been executed when all others already waited, the shutdown)."""
+    """Return (the work executed when all others already waited, the shutdown). Executed on the leader."""
     await_followers(*names)
     before = executed()
     _gate.set()
@@ -141,7 +141,7 @@ def keep(peer: str, count: int) -> None:
 
 
 def kept() -> list[Seen | None]:
-    """How the calls that `keep` began have ended; None: not yet."""
+    """Return how the calls that `keep` began have ended; None: not yet."""
     return [seen(each.value) if each.done() else None for each in _futures]
 
 

@@ -37,7 +37,7 @@ class TestErrors:
     @pytest.mark.xfail(strict=True, raises=AssertionError, reason="torch 2.13: set_exception arrives as a value")
     @pytest.mark.parametrize("ask", [plays.call, plays.fetch], ids=["rpc_async", "remote"])
     def test_an_exception_that_was_set_is_raised(self, world: World, ask: Any) -> None:
-        """What would be sane."""
+        """This would be the right behaviour."""
         got = world.call("a", ask, plays.sets_exception, "b", False)
         assert "set" in got.text
         assert got.error
@@ -48,13 +48,15 @@ class TestErrors:
         [(plays.raises_in_then, "ValueError: raised\n"), (plays.sets_exception_then_reads, "ValueError: set\n")],
         ids=["raised", "set, then read"],
     )
-    def test_through_then_it_is_raised_without_its_type(self, world: World, ask: Any, function: Any, text: str) -> None:
+    def test_an_exception_through_then_is_raised_without_its_type(
+        self, world: World, ask: Any, function: Any, text: str
+    ) -> None:
         """torch 2.13.0, upstream issue 51673. The reference's way (`batch_parameter_server`)."""
         got = world.call("a", ask, function, "b")
         assert (got.error, got.value) == ("RuntimeError", None)
         assert got.text.startswith(IN_CALLBACK + text)
 
-    def test_raised_before_there_is_a_future_it_keeps_its_type(self, world: World) -> None:
+    def test_an_exception_before_there_is_a_future_keeps_its_type(self, world: World) -> None:
         got = world.call("a", plays.call, plays.raises_at_once, "b")
         assert got.error == "ValueError"
         assert got.text.startswith(f"ValueError: {ON_B}ValueError('at once')\n")
@@ -97,9 +99,11 @@ class TestAnswers:
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "dropped"])
 class TestNeverCompleted:
-    """Whether the callee keeps the future that it never completes or forgets it makes no difference."""
+    """The callee may keep the future that it never completes, or forget it: this makes no difference."""
 
-    def test_ends_at_the_callers_timeout_and_holds_up_nobody(self, world: World, keep: bool) -> None:
+    def test_a_call_that_never_completes_ends_at_the_callers_timeout_and_holds_up_nobody(
+        self, world: World, keep: bool
+    ) -> None:
         got, beside = world.call("a", plays.unanswered_beside_others, keep, "b", 1.0)
         assert got.short == (
             TIMED_OUT.format(1000),
@@ -109,7 +113,7 @@ class TestNeverCompleted:
         assert [each.short for each in beside] == [(1, "int"), (2, "int"), (3, "int")]
 
     @pytest.mark.parametrize(("timeout", "awaited"), [(0.3, True), (1.2, False)], ids=["given up", "open"])
-    def test_holds_a_graceful_shutdown_only_while_its_call_is_open(
+    def test_a_call_that_never_completes_holds_a_graceful_shutdown_only_while_it_is_open(
         self, keep: bool, timeout: float, awaited: bool
     ) -> None:
         """torch 2.13.0: the caller's open call holds it until that call's timeout, and no error comes of it. Once the
@@ -143,10 +147,10 @@ class TestNestedCalls:
         return world.call("a", plays.take_nested)
 
     @pytest.mark.parametrize("count", [1, 3])
-    def test_fewer_than_threads_are_answered(self, three: World, count: int) -> None:
+    def test_fewer_nested_calls_than_threads_are_answered(self, three: World, count: int) -> None:
         assert [each.short for each in self.ask(three, plays.waits_through, count)] == [(1, "int")] * count
 
-    def test_as_many_as_threads_wait_for_each_other_and_their_role_never_answers_again(self) -> None:
+    def test_as_many_nested_calls_as_threads_wait_for_each_other_and_their_role_never_answers_again(self) -> None:
         """torch 2.13.0: an answer, too, needs a free thread. And it has ended the timeout of its call when it came:
         b's calls to c, with a timeout of 1 s, do not end after 2 s, nor does anything else at b. With torch's
         default of 16 threads so do 16 nested calls; a graceful shutdown waits for them forever."""

@@ -67,7 +67,7 @@ class TestCompletion:
 
     @pytest.mark.xfail(strict=True, raises=TypeError, reason="torch 2.13: set_exception after set_result corrupts")
     def test_a_refused_exception_leaves_the_result_alone(self) -> None:
-        """What would be sane."""
+        """This would be the right behaviour."""
         future = completed(1)
         end(lambda: future.set_exception(ValueError("late")))
         assert future.wait() == 1
@@ -103,7 +103,7 @@ class TestCompletion:
 
 
 class TestCallbacks:
-    def test_run_in_the_order_of_their_registration(self) -> None:
+    def test_callbacks_run_in_the_order_of_their_registration(self) -> None:
         """torch 2.13.0 does; its manual does not promise it."""
         future: Future[Any] = Future()
         ran: list[int] = []
@@ -114,7 +114,7 @@ class TestCallbacks:
         future.set_result(None)
         assert ran == list(range(6))
 
-    def test_run_in_the_thread_that_completes_the_future_and_later_ones_in_their_own(self) -> None:
+    def test_callbacks_run_in_the_thread_that_completes_the_future_and_later_ones_in_their_own(self) -> None:
         future: Future[Any] = Future()
         ran: list[int] = []
         future.add_done_callback(lambda _: ran.append(threading.get_ident()))
@@ -125,14 +125,16 @@ class TestCallbacks:
         future.then(lambda _: ran.append(threading.get_ident()))
         assert ran == [completing.ident, threading.get_ident(), threading.get_ident()]
 
-    def test_see_a_completed_future(self) -> None:
+    def test_callbacks_see_a_completed_future(self) -> None:
         future: Future[Any] = Future()
         seen = future.then(lambda done: (done.done(), done.wait(), done.value()))
         future.set_result(4)
         assert seen.wait() == (True, 4, 4)
 
     @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-    def test_that_raise_are_swallowed_by_add_done_callback(self, late: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_callbacks_that_raise_are_swallowed_by_add_done_callback(
+        self, late: bool, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         """torch 2.13.0: the other callbacks run, nobody is told but standard error. `then` keeps the error."""
         future: Future[Any] = Future()
         ran: list[int] = []
@@ -147,7 +149,7 @@ class TestCallbacks:
         assert capfd.readouterr().err.count(f"{IN_CALLBACK}ValueError: swallowed") == 1
 
     @pytest.mark.parametrize("error", [ValueError("kept"), TypeError("kept"), KeyError("kept")], ids=repr)
-    def test_that_raise_in_then_fail_its_future_without_their_type(self, error: Exception) -> None:
+    def test_callbacks_that_raise_in_then_fail_its_future_without_their_type(self, error: Exception) -> None:
         """torch 2.13.0, upstream issue 51673. The future itself is unharmed."""
         future = completed(5)
         wrong = end(future.then(failing(error)).wait)
@@ -156,8 +158,8 @@ class TestCallbacks:
         assert future.wait() == 5
 
     @pytest.mark.xfail(strict=True, raises=RuntimeError, reason="upstream issue 51673")
-    def test_keep_the_type_of_what_they_raise(self) -> None:
-        """What would be sane."""
+    def test_callbacks_keep_the_type_of_what_they_raise(self) -> None:
+        """This would be the right behaviour."""
         caught = None
         try:
             completed(5).then(failing(ValueError("kept"))).wait()
@@ -166,13 +168,13 @@ class TestCallbacks:
         assert caught == "kept"
 
     @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()], ids=repr)
-    def test_cannot_leave_the_program(self, error: Any) -> None:
+    def test_callbacks_cannot_leave_the_program(self, error: Any) -> None:
         """torch 2.13.0: even these become the RuntimeError of a future that perhaps nobody reads."""
         wrong = end(completed(1).then(failing(error)).wait)
         assert wrong.error == "RuntimeError"
         assert wrong.text.startswith(f"{IN_CALLBACK}{type(error).__name__}: ")
 
-    def test_that_give_a_future_give_a_future_of_a_future(self) -> None:
+    def test_callbacks_that_give_a_future_give_a_future_of_a_future(self) -> None:
         """Unlike `then` of promises elsewhere, it does not wait for the inner future."""
         inner: Future[Any] = Future()
         outer = completed(1).then(lambda _: inner)
@@ -182,9 +184,11 @@ class TestCallbacks:
         assert outer.wait().wait() == 9
 
     @pytest.mark.parametrize(("reentrant", "got"), [(False, False), (True, True)])
-    def test_run_under_the_lock_of_who_completes_the_future(self, reentrant: bool, got: bool) -> None:
-        """torch 2.13.0, inline: a callback that waits for that lock waits for its own thread; here 0.2 s, else for
-        ever."""
+    def test_callbacks_run_under_the_lock_of_the_thread_that_completes_the_future(
+        self, reentrant: bool, got: bool
+    ) -> None:
+        """torch 2.13.0, inline: a callback that waits for that lock waits for its own thread: here 0.2 s, otherwise
+        forever."""
         assert plays.callback_under_lock(reentrant) is got
 
     def test_completing_outside_the_lock_is_safe(self) -> None:
@@ -195,14 +199,16 @@ class TestCallbacks:
 class TestOfCalls:
     """Futures that `rpc_async` gives."""
 
-    def test_is_open_until_the_answer_is_there(self, world: World) -> None:
+    def test_a_calls_future_is_open_until_the_answer_is_there(self, world: World) -> None:
         before, early, value, after = world.call("a", plays.early_value, "b")
         assert (before, after) == (False, True)
         assert early.error == "RuntimeError"
         assert "INTERNAL ASSERT FAILED" in early.text
         assert value.short == (1, "int")
 
-    def test_can_be_completed_by_the_caller_and_the_answer_is_lost_without_a_word(self, world: World) -> None:
+    def test_a_calls_future_can_be_completed_by_the_caller_and_the_answer_is_lost_without_a_word(
+        self, world: World
+    ) -> None:
         """torch 2.13.0: the manual forbids it and nothing prevents it. The agent survives the answer."""
         value, again, later = world.call("a", plays.overtaken, "b")
         assert value.short == ("mine", "str")
@@ -213,7 +219,7 @@ class TestOfCalls:
         assert world.call("a", plays.threads_of_callbacks, "b") == (False, True)
 
     def test_callbacks_may_make_calls(self, world: World) -> None:
-        """Even to the callback's own role, and even if it waits for them: two roles, 16 threads each."""
+        """They may call the callback's own role, and wait for the answer: two roles, 16 threads each."""
         found = world.call("a", plays.calls_in_callbacks, "b")
         assert {way: each.short for way, each in found.items()} == dict.fromkeys(
             ("sync", "to itself", "remote", "async"), (13, "int")

@@ -23,7 +23,7 @@ SITE = "tests.support.roles_rrefs:make"
 
 class TestRaises:
     @pytest.mark.parametrize("kind", ["ValueError", "KeyError", "Odd"])
-    def test_every_fetch_raises_its_type(self, kind: str) -> None:
+    def test_every_fetch_of_a_failed_creation_raises_its_type(self, kind: str) -> None:
         with idle("ab") as world:
             assert world.call("a", plays.create_with, "k", "b", plays.refuse_with, kind).error == ""
             for _ in range(2):
@@ -38,7 +38,7 @@ class TestRaises:
             world.call("a", plays.drop, "k")
             keeps(world, "b", 0, 0, 0)
 
-    def test_it_is_passed_on_as_any_other_and_fails_where_it_is_used(self) -> None:
+    def test_an_rref_whose_creation_failed_is_passed_on_as_any_other_and_fails_where_it_is_used(self) -> None:
         with idle() as world:
             world.call("a", plays.create_with, "k", "b", plays.refuse)
             assert world.call("a", plays.pass_on, "k", "c").error == ""
@@ -54,7 +54,7 @@ class TestRaises:
 class TestLost:
     """The request that creates the RRef never executes."""
 
-    def test_all_uses_fail_and_say_so(self, tmp_path: Path) -> None:
+    def test_all_uses_of_a_lost_creation_fail_and_say_so(self, tmp_path: Path) -> None:
         text = f"Drop site={SITE} role=a nth=2 side=request"
         with scope(Plan.parse(text), tmp_path) as arguments, launch(list("abc"), **arguments) as world:
             world.call("a", plays.create, "healthy", "b", 1)

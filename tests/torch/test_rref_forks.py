@@ -96,7 +96,7 @@ def test_an_rref_can_be_passed_on_and_dropped_at_once(clean: World) -> None:
 class TestCycle:
     """Two objects of two owners have an RRef to each other, and no other role has one."""
 
-    def test_is_kept_for_good(self) -> None:
+    def test_a_cycle_is_kept_forever(self) -> None:
         with idle() as world:
             world.call("a", plays.create_chain, "b", "c")
             for role in "abc":
@@ -110,7 +110,7 @@ class TestCycle:
     @pytest.mark.xfail(
         reason="pytorch 27096: counting references does not free a cycle", strict=True, raises=AssertionError
     )
-    def test_is_freed(self) -> None:
+    def test_a_cycle_is_freed(self) -> None:
         with idle() as world:
             world.call("a", plays.create_cycle, "b", "c")
             others(world)
@@ -130,7 +130,7 @@ def others(world: World) -> None:
 
 
 class TestDeadUser:
-    def test_its_fork_is_kept_for_good(self) -> None:
+    def test_a_dead_users_fork_is_kept_forever(self) -> None:
         with idle() as world:
             user_dies(world)
             assert world.call("b", plays.counts) == (1, 1, 0)
@@ -138,12 +138,12 @@ class TestDeadUser:
     @pytest.mark.xfail(
         reason="pytorch 26379: an owner does not notice that a user died", strict=True, raises=AssertionError
     )
-    def test_its_fork_is_given_up(self) -> None:
+    def test_a_dead_users_fork_is_given_up(self) -> None:
         with idle() as world:
             user_dies(world)
             assert world.call("b", plays.counts) == (0, 0, 0)
 
-    def test_its_autograd_context_is_kept_for_good(self) -> None:
+    def test_a_dead_users_autograd_context_is_kept_forever(self) -> None:
         with idle() as world:
             world.call("c", plays.open_context, "b")
             kill(world, "c")
@@ -152,7 +152,7 @@ class TestDeadUser:
             world.call("a", plays.leave_context)
             contexts(world, "b", 1)
 
-    def test_others_go_on(self) -> None:
+    def test_other_users_go_on_after_a_users_death(self) -> None:
         with idle("abcd") as world:
             spread(world)
             kill(world, "c")  # from whom `d` has it
@@ -189,7 +189,7 @@ def keeps_or_fewer(world: World) -> None:
 
 
 class TestDeadOwner:
-    def test_every_use_fails_at_once_and_again(self) -> None:
+    def test_every_use_of_a_dead_owners_rref_fails_at_once_and_again(self) -> None:
         with idle() as world:
             spread_to_c(world)
             kill(world, "b")
@@ -203,7 +203,7 @@ class TestDeadOwner:
             world.call("a", plays.drop, "k")
             assert world.call("a", plays.ask, "c") == 2
 
-    def test_passing_it_on_blocks_until_the_timeout(self) -> None:
+    def test_passing_a_dead_owners_rref_on_blocks_until_the_timeout(self) -> None:
         """It blocks the sender: the receiver waits for the owner's answer, never executes, and keeps one context."""
         with idle() as world:
             world.call("a", plays.create, "k", "b", 7)
@@ -220,13 +220,13 @@ class TestDeadOwner:
         strict=True,
         raises=AssertionError,
     )
-    def test_passing_it_on_fails_at_once(self) -> None:
+    def test_passing_a_dead_owners_rref_on_fails_at_once(self) -> None:
         with idle() as world:
             world.call("a", plays.create, "k", "b", 7)
             kill(world, "b")
             assert world.call("a", plays.pass_on, "k", "c", SECONDS).text.startswith(GONE)
 
-    def test_creating_one_fails_or_fetching_it_does(self) -> None:
+    def test_an_rref_on_a_dead_owner_fails_when_created_or_fetched(self) -> None:
         """Which of the two depends on the moment; where creating does not fail, one stays pending for good."""
         with idle() as world:
             kill(world, "b")

@@ -43,7 +43,7 @@ def only(folder: Path, event: str) -> Event:
 
 
 def left(folder: Path) -> dict[str, float]:
-    """When each role had no other role to wait for any more."""
+    """Return when each role had no other role to wait for any more."""
     return {each.role: each.time for each in ledger.read(folder).of("left")}
 
 
@@ -69,7 +69,7 @@ class TestHealthy:
         assert NOT_STARTED in texts
         assert len([outcome for outcome in outcomes.values() if isinstance(outcome, Raised)]) == 2
 
-    def test_without_grace_nobody_is_waited_for(self) -> None:
+    def test_a_shutdown_without_grace_waits_for_no_other_role(self) -> None:
         with idle() as world:
             alone = world.run({"b": partial(plays.shutdown, graceful=False)})
             assert (of(alone, "b").error, of(alone, "b").seconds < AT_ONCE) == ("", True)
@@ -99,7 +99,7 @@ class TestDeadFollower:
         assert {role: of(outcomes, role).error for role in "ac"} == dict.fromkeys("ac", "RuntimeError")
 
     @pytest.mark.long
-    def test_torch_with_a_limit(self) -> None:
+    def test_torch_with_a_limit_ends_after_a_dead_follower(self) -> None:
         """The leader ends after its timeout; another follower after that plus twice RPC's own, in a store's wait."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             kill(world, "b")
@@ -118,7 +118,7 @@ class TestDeadFollower:
             outcomes = world.run(dict.fromkeys("ac", partial(plays.shutdown, graceful=False)))
         assert [(of(outcomes, role).error, of(outcomes, role).seconds < AT_ONCE) for role in "ac"] == [("", True)] * 2
 
-    def test_world(self) -> None:
+    def test_world_names_a_dead_follower_at_once(self) -> None:
         with idle() as world:
             kill(world, "b")
             outcomes = world.wait()
@@ -153,7 +153,7 @@ class TestDeadLeader:
             assert (of(outcomes, role).error, of(outcomes, role).text) == ("RuntimeError", "Wait timeout")
             assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
 
-    def test_world(self) -> None:
+    def test_world_names_a_dead_leader_at_once(self) -> None:
         roles = {"a": partial(plays.die_when_they_wait, "b", "c"), "b": simple.nothing, "c": simple.nothing}
         with launch(roles, deadline=30) as world:
             outcomes = world.wait()
@@ -178,7 +178,7 @@ class TestPaused:
         assert resumed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < resumed.time + 2
 
     @pytest.mark.long
-    def test_torch_with_a_limit(self) -> None:
+    def test_torch_with_a_limit_gives_up_a_paused_role(self) -> None:
         """The leader gives up after its timeout, and waits as long again to report it."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             os.kill(world.pids["b"], signal.SIGSTOP)
@@ -187,7 +187,7 @@ class TestPaused:
         assert leader.text.startswith(begin + LATE)
         assert 2 * (LIMIT - EARLY) <= leader.seconds < 2 * LIMIT + AT_ONCE
 
-    def test_world_ends_at_its_deadline(self) -> None:
+    def test_world_with_a_paused_role_ends_at_its_deadline(self) -> None:
         start = time.monotonic()
         with idle(deadline=2) as world:
             os.kill(world.pids["b"], signal.SIGSTOP)
@@ -226,7 +226,7 @@ class TestPartition:
         assert healed.details["seconds"] >= 0.7
         assert healed.time <= min(left(tmp_path).values()) <= max(left(tmp_path).values()) < healed.time + 5
 
-    def test_world_ends_at_its_deadline(self, tmp_path: Path) -> None:
+    def test_world_with_a_partition_ends_at_its_deadline(self, tmp_path: Path) -> None:
         """No role is dead, and all wait."""
         start = time.monotonic()
         with self.world(tmp_path, self.CUT, 4) as world:
@@ -234,7 +234,7 @@ class TestPartition:
             assert 4 <= time.monotonic() - start < 4 + 6
         assert {type(outcome) for outcome in outcomes.values()} == {Overdue}, outcomes
 
-    def test_torch_with_a_limit(self, tmp_path: Path) -> None:
+    def test_torch_with_a_limit_gives_up_a_role_that_is_cut_off(self, tmp_path: Path) -> None:
         with self.world(tmp_path, self.CUT, 60) as world:
             outcomes = world.run(dict.fromkeys("ab", within))
         leader, cut_off = of(outcomes, "a"), of(outcomes, "b")

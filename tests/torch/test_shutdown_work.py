@@ -51,7 +51,7 @@ def test_a_graceful_shutdown_executes_nested_calls() -> None:
 
 
 def test_a_call_that_is_never_answered_holds_the_shutdown_until_its_timeout() -> None:
-    """No exception, not even of the call that failed."""
+    """No exception is raised, not even that of the call that failed."""
     with idle("ab", options={"rpc_timeout": 1.0}) as world:
         begin = time.monotonic()
         world.call("b", plays.call_never, "a")
