@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from faults.script.autostart import VARIABLE
 from faults.script.script import _grace, run_script
 from faults.verdict.failures import COMMAND
 from reference.cli.options import BadInput
+from tests.support.transports import tcp_only
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -29,11 +31,13 @@ TWELVE = "till raised AssertionError: 12"
 
 
 @pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The program finds this project only by `run_script`."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)
+    with tcp_only():
+        yield
 
 
 def own(name: str, place: Path) -> str:

@@ -27,10 +27,27 @@ def files_of(root: Path) -> list[str]:
     return [name for name in dict.fromkeys(said.split("\0")) if name and (root / name).is_file()]
 
 
+# Files in memory, and how many bytes must be free there (disks take half a second to make and remove a copy).
+MEMORY, ENOUGH = Path("/dev/shm"), 2 << 30
+
+
 @contextmanager
-def copied(root: Path) -> Iterator[Path]:
-    """Copy the project's files to a temporary folder. At the end of the block, end every process that runs in it."""
-    with _place() as place:
+def folder_of_copies() -> Iterator[Path]:
+    """Make a folder for all copies: in memory if there is room and the user has not set TMPDIR.
+
+    There is one before the first test begins, and it has this process's id in its name: so no test takes it for shared
+    memory that the test has left.
+    """
+    fits = "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH
+    prefix = f"mutants_{os.getpid()}_"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=MEMORY if fits else None, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def copied(root: Path, folder: Path) -> Iterator[Path]:
+    """Copy the project's files into ``folder``. At the end of the block, end every process that runs in the copy."""
+    with _place(folder) as place:
         for name in files_of(root):
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, place / name)  # with its time, by which Python knows its bytecode again
@@ -39,8 +56,8 @@ def copied(root: Path) -> Iterator[Path]:
 
 @contextmanager
 def copied_again(original: Path) -> Iterator[Path]:
-    """The same of a copy, with all that is in it; they share bytecode, which Python replaces and never changes."""
-    with _place() as place:
+    """Copy a copy, with all that is in it; they share bytecode, which Python replaces and never changes."""
+    with _place(original.parent.parent) as place:
         shutil.copytree(original, place, copy_function=_copy)
         yield place
 
@@ -57,13 +74,13 @@ def write(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _place() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
+def _place(folder: Path) -> Iterator[Path]:
+    own = Path(tempfile.mkdtemp(prefix="mutant-", dir=folder))
     try:
-        yield folder / "copy"
+        yield own / "copy"
     finally:
-        end_all_in(folder)
-        shutil.rmtree(folder, ignore_errors=True)
+        end_all_in(own)
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def end_all_in(folder: Path) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.mutants.checkout import copied, copied_again
+from tests.mutants.checkout import copied, copied_again, folder_of_copies
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, tried
 
@@ -86,7 +86,7 @@ def _threads(workers: int) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytest
 @contextmanager
 def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
     """Make a copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
-    with copied(root) as place:
+    with folder_of_copies() as folder, copied(root, folder) as place:
         preforked = idle.get()
         try:
             found, said = collect(preforked, place, tests)

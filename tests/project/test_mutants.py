@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from faults.verdict.checks import CHECKS
-from tests.mutants import gate, promises, trial
+from tests.mutants import checkout, gate, promises, trial
 from tests.mutants.catalog import MUTANTS
-from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, write
+from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, folder_of_copies, write
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import Trial
@@ -220,15 +220,35 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_copy_has_all_tracked_files_and_is_removed(project: Path) -> None:
+def test_a_copy_has_all_tracked_files_and_is_removed(project: Path, tmp_path: Path) -> None:
     assert sorted(files_of(project)) == [".gitignore", "sums.py", "test_sums.py"]
-    with copied(project) as place:
+    with copied(project, tmp_path) as place:
         assert (place / "sums.py").read_text() == SUMS
         folder = place.parent
     assert not folder.exists()
 
 
-def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("variable", "enough", "where"), [(None, 1, "memory"), (None, 1 << 60, "disk"), ("disk", 1, "disk")]
+)
+def test_copies_are_in_memory_if_it_has_room_and_the_user_names_no_folder(
+    variable: str | None, enough: int, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "disk").mkdir()
+    monkeypatch.setattr(checkout, "MEMORY", tmp_path / "memory")
+    monkeypatch.setattr(checkout, "ENOUGH", enough)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "disk"))
+    monkeypatch.delenv("TMPDIR")
+    if variable:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / variable))
+    with folder_of_copies() as folder:
+        assert folder.parent == tmp_path / where
+        assert str(os.getpid()) in folder.name.split("_")
+    assert not folder.exists()
+
+
+def test_a_changed_file_of_a_copy_is_compiled_again(project: Path, tmp_path: Path) -> None:
     """This holds even if size and time of the file stay the same. The two copies share one file of bytecode."""
     add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -238,7 +258,7 @@ def test_a_changed_file_of_a_copy_is_compiled_again(project: Path) -> None:
             add, cwd=place, env=environment, check=True, timeout=60, capture_output=True
         ).stdout.decode()
 
-    with copied(project) as original:
+    with copied(project, tmp_path) as original:
         assert result(original) == "3\n"
         times = (original / "sums.py").stat()
         with copied_again(original) as place:
