@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -47,6 +48,12 @@ def forkserver() -> None:
     """Start the forkserver, for tests with short deadlines: it takes seconds to import torch."""
     with launch(["first"], deadline=120) as world:
         world.call("first", name)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is imported by now from garbage collections: they would look through torch after many tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> list[str]:

@@ -110,6 +110,21 @@ def test_torch_is_imported_without_collections_and_keeps_its_loader(
     assert done.stdout == f"False {collecting} SourceFileLoader\n"
 
 
+def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Path) -> None:
+    """The program's objects are in cycles, which a collection at the end of Python takes apart."""
+    (tmp_path / "torch.py").write_text("made = []\nmade.append(made)\n")
+    text = (
+        "import gc; own = []; own.append(own); import torch; late = []; late.append(late); seen = gc.get_objects();"
+        "print(*(any(each is known for known in seen) for each in (own, torch.made, late)));"
+        "end = type('End', (), {'__del__': lambda self: print('destructor')}); own.append(end()); del own, seen;"
+        "print(gc.collect() > 0)"
+    )
+    path = os.pathsep.join([str(ROOT / "faults" / "startup"), str(tmp_path)])
+    variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
+    assert done.stdout == "True False True\ndestructor\nTrue\n"
+
+
 def test_the_line_in_faults_pth_costs_nothing() -> None:
     """A start of Python takes 10 ms or more; the line takes less than a thousandth of that."""
     line = compile((ROOT / "faults.pth").read_text(), "faults.pth", "exec")

@@ -311,6 +311,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "Python prints a traceback at the start of every program",
     ),
     Mutant(
+        "what-the-program-made-is-never-collected",
+        "faults/script/autostart.py",
+        "            _collect_again(programs)\n",
+        "",
+        ("tests/faults/test_autostart.py::test_collections_look_at_what_the_program_made_but_not_at_torch",),
+        "the destructors of what a program made before it imported torch do not run under a plan",
+    ),
+    Mutant(
         "a-left-variable-is-silent",
         "faults/script/autostart.py",
         "    if os.environ.get(SAID) != folder:",
