@@ -33,14 +33,16 @@ MEMORY, ENOUGH = Path("/dev/shm"), 2 << 30
 
 @contextmanager
 def folder_of_copies() -> Iterator[Path]:
-    """Make a folder for all copies: in memory if there is room and the user has not set TMPDIR.
+    """Choose the folder for all copies: one in memory if there is room and the user has not set TMPDIR.
 
-    There is one before the first test begins, and it has this process's id in its name: so no test takes it for shared
-    memory that the test has left.
+    That one is there before the first test begins, and has this process's id in its name: so no test takes it for
+    shared memory that the test has left.
     """
-    fits = "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ENOUGH:
+        yield Path(tempfile.gettempdir())
+        return
     prefix = f"mutants_{os.getpid()}_"
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=MEMORY if fits else None, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=MEMORY, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
