@@ -380,8 +380,8 @@ def test_ci_runs_what_the_pages_say() -> None:
     assert environments["testenv:ci"]["commands"].strip().split("\n") == [
         "ruff check .",
         "ruff format --check .",
-        'python -m tests.side_by_side "python -m pytest -n 3" mypy',
-        'python -m tests.side_by_side "python -m pytest -n 3 -m long --durations=40" "python -m reference verify"',
+        'python -m tests.side_by_side "python -m pytest -n 4" mypy',
+        'python -m tests.side_by_side "python -m pytest -n 4 -m long --durations=40" "python -m reference verify"',
         # Without a control of the mutants: their killers have just passed on the healthy code.
         "python -m tests.mutants --no-control",
     ]

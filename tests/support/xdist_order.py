@@ -1,4 +1,4 @@
-"""Spread the tests of `pytest -n 3`: a file goes to one worker, so its worlds start once; long ones go first.
+"""Spread the tests of `pytest -n 4`: a file goes to one worker, so its worlds start once; long ones go first.
 
 ``python -m tests.support.xdist_order REPORT ...`` records how long they take.
 """
