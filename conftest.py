@@ -51,8 +51,7 @@ def forkserver() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is imported by now from garbage collections: they would look through torch after many tests."""
-    gc.collect()
+    """Exempt what is imported by now from garbage collections, which many tests ask for."""
     gc.freeze()
 
 

@@ -104,7 +104,7 @@ def test_torch_is_imported_without_collections_and_keeps_its_loader(
         f"import gc; gc.{before}(); import torch; loaders = {{torch.__loader__, torch.__spec__.loader}}; "
         "print(torch.during, gc.isenabled(), *(type(each).__name__ for each in loaders))"
     )
-    path = os.pathsep.join([str(ROOT / "faults" / "startup"), str(tmp_path)])
+    path = os.pathsep.join(map(str, [ROOT / "faults" / "startup", tmp_path, ROOT]))
     variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == f"False {collecting} SourceFileLoader\n"
@@ -119,7 +119,7 @@ def test_collections_look_at_what_the_program_made_but_not_at_torch(tmp_path: Pa
         "end = type('End', (), {'__del__': lambda self: print('destructor')}); own.append(end()); del own, seen;"
         "print(gc.collect() > 0)"
     )
-    path = os.pathsep.join([str(ROOT / "faults" / "startup"), str(tmp_path)])
+    path = os.pathsep.join(map(str, [ROOT / "faults" / "startup", tmp_path, ROOT]))
     variables = {**environment(**{VARIABLE: str(tmp_path)}), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", text], env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == "True False True\ndestructor\nTrue\n"
