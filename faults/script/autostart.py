@@ -7,7 +7,6 @@ program imports `torch.distributed.rpc`.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import importlib.abc
@@ -84,6 +83,8 @@ def _collect_again(frozen: list[object]) -> None:
 
     They are those that the program has made so far. Otherwise its own destructors would not run at its end.
     """
+    import ctypes  # torch has imported it; a process without torch need not
+
     untrack, track = ctypes.pythonapi.PyObject_GC_UnTrack, ctypes.pythonapi.PyObject_GC_Track
     for function in (untrack, track):
         function.argtypes, function.restype = [ctypes.py_object], None

@@ -13,6 +13,7 @@ import pytest
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.cli.options import only_theirs
+from faults.inject.message.transports import small_files_only
 from faults.ledger import Ledger
 from faults.plan import Plan, PlanError
 from faults.run.orphans import GRACE, adopting
@@ -20,7 +21,6 @@ from faults.script.autostart import VARIABLE
 from faults.script.script import _grace, run_script
 from faults.verdict.failures import COMMAND
 from reference.cli.options import BadInput
-from tests.support.transports import tcp_only
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -32,11 +32,11 @@ TWELVE = "till raised AssertionError: 12"
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The program finds this project only by `run_script`."""
+    """The program finds this project only by `run_script`, and uses TCP, because the default transport spins."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    with tcp_only():
+    with small_files_only():
         yield
 
 

@@ -34,11 +34,20 @@ def without_shared_memory() -> Iterator[None]:
 
 
 def _limited(start: Callable[[Any], None], agent: Any) -> None:
-    """Start the agent under the limit. Python ignores the signal for too large a file; the writer gets an error."""
+    with small_files_only():
+        start(agent)
+
+
+@contextmanager
+def small_files_only() -> Iterator[None]:
+    """Within the block, let neither this process nor what it starts make a file as large as shared memory.
+
+    Python ignores the signal for too large a file; the writer gets an error.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     lower = _SEGMENT - 1 if soft == resource.RLIM_INFINITY else min(soft, _SEGMENT - 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (lower, hard))
     try:
-        start(agent)
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
