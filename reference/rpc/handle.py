@@ -16,7 +16,10 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Handle:
-    """A reference that `handle_of` makes. Sending an RRef costs further messages, because its forks are counted."""
+    """A reference that `handle_of` makes. Sending an RRef costs further messages, because its forks are counted.
+
+    A call to the owner needs the ``number`` only, which costs less to send than the handle.
+    """
 
     worker: str
     number: int
@@ -25,17 +28,18 @@ class Handle:
         """The name of the worker that made the handle."""
         return self.worker
 
-    def local_value(self) -> Any:
-        """Return the object itself. Runs on the worker that made the handle.
-
-        Raises:
-            KeyError: the object no longer exists.
-        """
-        return _objects[self.number]
-
 
 def handle_of(value: Any) -> Handle:
     """Make a handle to an object of this process. The handle does not keep the object alive."""
     number = next(_numbers)
     _objects[number] = value
     return Handle(rpc.get_worker_info().name, number)
+
+
+def local_value(number: int) -> Any:
+    """Return the object whose handle has this number. Runs on the worker that made the handle.
+
+    Raises:
+        KeyError: the object no longer exists.
+    """
+    return _objects[number]
