@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,10 @@ class Idle:
             self._kept.begin()
         self._logged = {role: path.stat().st_size for role, path in self._logs().items() if path.exists()}
 
-    def left(self) -> list[tuple[str, str]]:
+    def left(self, besides: Collection[str] = ()) -> list[tuple[str, str]]:
         """After a test, return `Kept.left`. A world that keeps something or lost a role is replaced before the next
         test."""
-        left = self._kept.left()
+        left = self._kept.left(besides)
         self._spoilt = left is None or bool(left)
         return left or []
 

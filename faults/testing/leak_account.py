@@ -53,7 +53,7 @@ def _held(request: pytest.FixtureRequest, left: list[str]) -> Iterator[None]:
         worlds = _other_worlds(running)
         yield
         besides = {*allowed, "descriptors"} if running.failed else allowed  # its traceback keeps its files open
-        kept = [*running.kept, *(each for world in (*running.idles, *worlds) for each in world.left() or ())]
+        kept = [*running.kept, *(each for world in (*running.idles, *worlds) for each in world.left(besides) or ())]
         left += [line for kind, line in kept if kind not in besides] + accounting.left(besides)
     finally:
         tempfile.tempdir = before

@@ -31,13 +31,14 @@ class Kept:
         self._before = counts or {}
         return counts is not None
 
-    def left(self) -> list[tuple[str, str]] | None:
+    def left(self, besides: Collection[str] = ()) -> list[tuple[str, str]] | None:
         """Return kind and text of each count that is higher than before, after messages in flight have arrived.
 
-        None for a world that has lost a role: its other roles keep some RRefs for good.
+        The kinds ``besides`` are not waited for. None for a world that has lost a role: its other roles keep some RRefs
+        for good.
         """
         due, counts = time.monotonic() + GRACE, self._counts()
-        while counts is not None and self._more(counts) and time.monotonic() < due:
+        while counts is not None and {kind for kind, _ in self._more(counts)} - {*besides} and time.monotonic() < due:
             # A round trip to every role replaces a sleep. Collect garbage, because a handler may have ended only now.
             counts = self._counts(collect=True)
         return None if counts is None else self._more(counts)
