@@ -125,14 +125,14 @@ def test_half_a_megabyte_of_plan_is_read_soon(text: str) -> None:
         Plan.parse(text)
 
 
-def test_twenty_thousand_names_are_read_soon() -> None:
-    names = ", ".join(f'"k{number}": 1' for number in range(20_000))
-    with soon(), pytest.raises(PlanError, match=r"^'k19999' is given twice$"):
-        Plan.from_json(f'{{{names}, "k19999": 2}}')
+def test_forty_thousand_names_are_read_soon() -> None:
+    names = ", ".join(f'"k{number}": 1' for number in range(40_000))
+    with soon(), pytest.raises(PlanError, match=r"^'k39999' is given twice$"):
+        Plan.from_json(f'{{{names}, "k39999": 2}}')
 
 
-def test_a_plan_of_ten_thousand_messages_is_made_soon() -> None:
-    lost = tuple(Fault(kind="Drop", message="PYTHON_CALL", times=1, role=f"r{number}") for number in range(10_000))
+def test_a_plan_of_fifteen_thousand_messages_is_made_soon() -> None:
+    lost = tuple(Fault(kind="Drop", message="PYTHON_CALL", times=1, role=f"r{number}") for number in range(15_000))
     with soon():
         assert Plan(lost).faults == lost
     with pytest.raises(PlanError, match="wanted one Drop for each 'role', got two"):
