@@ -1,4 +1,4 @@
-"""The command line: ``list``, ``run``, ``verify``.
+"""The command line: ``list``, ``run``, ``verify``, ``compare``, ``conform``.
 
 Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 130: interrupted.
 """
@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 
 from reference import TUTORIALS
+from reference.cli.compare_command import run_compare
+from reference.cli.conform_command import conform
 from reference.cli.options import BadInput, Parser
 from reference.cli.run_command import run
 from reference.cli.timing import TimingError
@@ -21,7 +23,7 @@ from reference.trace.case import CaseError
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status. Bad input starts no process."""
     escape_output()
-    commands = {"list": show_list, "run": run, "verify": run_verify}
+    commands = {"list": show_list, "run": run, "verify": run_verify, "compare": run_compare, "conform": conform}
     parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
     parser.add_argument("command", choices=commands, nargs="?")
     parser.add_argument("-h", "--help", action="store_true")
@@ -43,10 +45,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def show_help() -> int:
-    print("usage: python -m reference list | run NAME [options] | verify [--long] [NAME ...]\n")
+    print("usage: python -m reference list | run NAME [options] | verify [NAME ...] | compare A B | conform ...\n")
     print("  list    list the tutorials")
     print("  run     train a tutorial on real RPC processes; `run NAME --help` gives every option, default and unit")
-    print("  verify  run tutorials and compare every tensor with the single-process twin\n")
+    print("  verify  run tutorials and compare every tensor with the single-process twin")
+    print("  compare explain the first difference of two traces that `run --save` has written")
+    print("  conform write a suite of cases for other implementations, run one on it and judge its results\n")
     print("Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;")
     print("130: interrupted.")
     return 0

@@ -20,8 +20,9 @@ from reference import TUTORIALS, load
 from reference.system.atomic_file import whole
 from reference.system.printable import OneLine, is_file_name, one_line, shown
 from reference.trace.case import Case
-from reference.trace.entry import misnamed, step_of, unreadable
+from reference.trace.entry import unreadable
 from reference.trace.progress import STEP, log_step
+from reference.trace.tensor_name import misnamed, step_of
 from reference.trace.ulp import ulps
 
 Named = Mapping[str, torch.Tensor]

@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "folders-in-names",
-        "reference/trace/entry.py",
+        "reference/trace/tensor_name.py",
         """    if not {"", ".", ".."}.isdisjoint(parts):""",
         """    if "" in parts:""",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[folder]",),

@@ -166,6 +166,12 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
             "reference/test_cli.py::test_a_real_verify_is_equal",
             "reference/test_cli.py::test_a_real_verify_with_a_wrong_twin_is_wrong",
         ),
+        "compare explain the first difference of two traces that `run --save` has written": (
+            "reference/test_compare.py::test_a_mistake_is_explained_with_status_1",
+        ),
+        "conform write a suite of cases for other implementations, run one on it and judge its results": (
+            "reference/test_conform.py::test_each_program_in_numpy_passes",
+        ),
         "0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started; "
         "130: interrupted.": (
             "reference/test_cli.py::test_bad_input_is_one_line_with_status_2",

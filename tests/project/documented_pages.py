@@ -359,10 +359,33 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_KIT = "reference/test_conform.py"
+_CONFORMANCE: dict[str, tuple[str, ...]] = {
+    "It runs in `OUT_DIR`, in a process group that is ended with it": (
+        "reference/test_process.py::test_the_time_limit_ends_the_whole_group",
+        "reference/test_process.py::test_a_process_that_outlives_its_command_is_ended",
+    ),
+    "`OUT_DIR/trace.safetensors` with exactly the tensors that `case.json` lists under `outputs`": (
+        f"{_KIT}::test_all_misfits_are_told_at_once",
+    ),
+    "`unstable` | with `--repeat`: runs of one case differ, and not all of them are right": (
+        f"{_KIT}::test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong",
+    ),
+    '`{"status": "skipped", "reason": "no LSTM"}`': (f"{_KIT}::test_a_result_file_says_what_became_of_a_case",),
+    "3 the suite has changed since it was exported": (f"{_KIT}::test_a_suite_that_has_changed_is_refused",),
+    "`-0.0` and `0.0` are one number": (f"{_KIT}::test_the_sign_of_zero_does_not_count_in_an_exact_case",),
+    "has a program for each in NumPy, which imports nothing of this package": (
+        f"{_KIT}::test_each_program_in_numpy_passes",
+        f"{_KIT}::test_programs_in_numpy_import_nothing_else",
+    ),
+    "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
+}
+
 PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/pytest.md": _PYTEST,
     "docs/clusters.md": _CLUSTERS,
     "docs/security.md": _SECURITY,
+    "docs/conformance.md": _CONFORMANCE,
     "docs/design.md": _DESIGN,
     "docs/benchmarks.md": _BENCHMARKS,
     "docs/behaviours.md": _SHOWN,

@@ -160,7 +160,9 @@ COMMAND_LINES = [(page, *command) for page in PAGES for command in commands(page
 
 def test_there_are_documented_commands() -> None:
     assert len(COMMAND_LINES) >= 20
-    assert {command for _, _, (command, *_) in COMMAND_LINES} >= {"list", "run", "sweep", "prepare", "check", "verify"}
+    assert {command for _, _, (command, *_) in COMMAND_LINES} >= {
+        *("list", "run", "sweep", "prepare", "check", "verify", "compare", "conform")
+    }
 
 
 @pytest.mark.parametrize(
@@ -182,16 +184,24 @@ def test_documented_commands_start(
         (tmp_path / name).touch()
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
+    for place in ("run_suite", "judge_suite"):
+        monkeypatch.setattr(f"reference.cli.conform_command.{place}", started)
     for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     if arguments[0] == "check":
         faults.cli.main.main(["prepare", arguments[1], "--healthy"])
+    if arguments[0] == "compare":
+        trace = load("dist_autograd").train_locally(load("dist_autograd").Case())
+        for name in arguments[1:]:
+            trace.save(name)
+    if arguments[0] == "conform" and arguments[1] != "export":
+        reference.cli.main.main(["conform", "export", arguments[2], "--cases", "rpc*"])
     try:
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
         assert status == (2 if arguments[0] == "check" else 0), capsys.readouterr().err
-        assert arguments[0] in ("list", "prepare", "check")
+        assert arguments[0] in ("list", "prepare", "check", "compare") or arguments[:2] == ["conform", "export"]
     except Started:
         assert arguments[0] not in ("prepare", "check")
     except SystemExit:
@@ -380,8 +390,8 @@ def test_ci_runs_what_the_pages_say() -> None:
     assert environments["testenv:ci"]["commands"].strip().split("\n") == [
         "ruff check .",
         "ruff format --check .",
-        'python -m tests.side_by_side "python -m pytest -n 4" mypy',
-        'python -m tests.side_by_side "python -m pytest -n 4 -m long --durations=40" "python -m reference verify"',
+        # All tests at once: the long ones begin, and the others fill the time in which those wait.
+        'python -m tests.side_by_side "python -m pytest -n 4 -m \'\' --durations=40" mypy "python -m reference verify"',
         # Without a control of the mutants: their killers have just passed on the healthy code.
         "python -m tests.mutants --no-control",
     ]

@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 MODULES = {f"reference.{name}" for name in TUTORIALS}
 # Functions that turn a tutorial's name into its module, and the rooms that may have tutorials by name.
 LOADERS = {"reference.load", "reference.loaded"}
-LOADING = {"reference.trace", "reference.world", "reference.verify", "reference.cli", "faults.run"}
+LOADING = {
+    *("reference.trace", "reference.world", "reference.verify", "reference.explain", "reference.conform"),
+    *("reference.cli", "faults.run"),
+}
 # Files that import a module which their caller, a role's function or an error names, or torch's RPC.
 ANY_MODULE = {
     Path(file)
@@ -31,6 +34,7 @@ ANY_MODULE = {
 # Each room, and the rooms from which its files may import. Every file of `reference` may import the table of contents.
 _PLAIN = {"reference.system", "reference.outcome", "reference.trace"}
 _LESSON = {*_PLAIN, "reference.roles", "reference.exact", "reference.training", "reference.rpc"}
+_KIT = {"reference.explain", "reference.conform"}
 _JUDGE = {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system", "reference.outcome"}
 _HURT = {*_JUDGE, "faults.inject", "faults.hook"}
 _RUN = {*_HURT, "faults.verdict", "faults.run", "reference.trace", "reference.verify", "reference.world"}
@@ -47,7 +51,9 @@ ROOMS: dict[str, set[str]] = {
     "reference.world": {"reference.system", "reference.outcome", "reference.roles", "reference.training"},
     "reference.rounding": {"reference.system", "reference.trace", "reference.training"},
     "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world"},
-    "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world"},
+    "reference.explain": {*_PLAIN, "reference.training"},
+    "reference.conform": {*_PLAIN, "reference.roles", "reference.training", "reference.verify", "reference.explain"},
+    "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world", *_KIT},
     "reference.__main__": {"reference.system", "reference.cli"},
     "faults": set(),
     "faults.__main__": {"faults.script", "reference.cli"},

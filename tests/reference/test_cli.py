@@ -334,7 +334,8 @@ def test_a_world_size_that_is_no_number_is_refused(
 def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     captured = capsys.readouterr()
-    assert [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")] == ["list", "run", "verify"]
+    commands = [line.split()[0] for line in captured.out.splitlines() if line.startswith("  ")]
+    assert commands == ["list", "run", "verify", "compare", "conform"]
     said = "Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input, and no process was started;"
     assert f"{said}\n130: interrupted." in captured.out
     assert captured.err == ""

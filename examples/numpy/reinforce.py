@@ -1,0 +1,49 @@
+"""``reinforce`` in NumPy, on recorded episodes: states and rewards in; actions, loss and update out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from agent import Adam, Episode, added, discounted
+from tensors import Arrays, main
+
+
+def train(case: dict[str, Any], given: Arrays) -> Arrays:
+    p = {name.removeprefix("initial/"): array for name, array in given.items() if name.startswith("initial/")}
+    adam, dtype, running = Adam(case["lr"]), p["affine1.bias"].dtype, 0.0
+    names = [f"observer{number}" for number in range(1, case["observers"] + 1)]
+    found: Arrays = {}
+    for episode in range(case["steps"]):
+        played, returns, sums = [], [], []
+        for name in names:
+            place = f"{name}/{episode:04d}"
+            uniforms, mask = given[f"draws/{place}/uniforms"], given.get(f"draws/{place}/dropout")
+            played.append(Episode(p, given[f"data/{place}/states"], uniforms, mask))
+            rewards = given[f"data/{place}/rewards"].tolist()
+            returns.append(discounted(rewards, case["gamma"]))
+            sums.append(sum(rewards))
+            found[f"{episode:04d}/actions/{name}"] = played[-1].actions
+        advantages = normalized(returns, dtype)
+        losses = [(-each.log_probs * a).sum() for each, a in zip(played, advantages, strict=True)]
+        gradients = added([each.gradients(-a) for each, a in zip(played, advantages, strict=True)])
+        p = adam.step(p, gradients)
+        running = 0.05 * min(sums) + 0.95 * running
+        found[f"{episode:04d}/loss/policy"] = np.array(sum(losses), dtype)
+        found[f"{episode:04d}/reward/episode"] = np.array(min(sums))
+        found[f"{episode:04d}/reward/running"] = np.array(running)
+        found |= {f"{episode:04d}/gradient/{name}": array for name, array in gradients.items()}
+        found |= {f"{episode:04d}/parameter/{name}": array for name, array in p.items()}
+    return found
+
+
+def normalized(returns: list[list[float]], dtype: Any) -> list[Any]:
+    """All observers' returns together: mean 0 and variance 1. The denominator has float32's epsilon in any dtype."""
+    flat = np.array([value for each in returns for value in each], dtype)
+    away = flat - flat.mean()
+    scaled = away / (np.sqrt((away * away).mean()) + dtype.type(np.finfo(np.float32).eps))
+    return np.split(scaled, np.cumsum([len(each) for each in returns])[:-1])
+
+
+if __name__ == "__main__":
+    main(train)

@@ -1,0 +1,45 @@
+"""Read and write the files of a conformance case: safetensors, with NumPy alone."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8"}
+
+
+def read(path: Path) -> Arrays:
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
+    found = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        found[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"]).copy()
+    return found
+
+
+def write(path: Path, arrays: Arrays) -> None:
+    header, body = {}, b""
+    for name, array in arrays.items():
+        content = array.tobytes()
+        dtype = next(word for word, each in DTYPES.items() if np.dtype(each) == array.dtype)
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [len(body), len(body) + len(content)]}
+        body += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def main(train: Callable[[dict[str, Any], Arrays], Arrays]) -> None:
+    """Answer one case: ``PROGRAM CASE_DIR OUT_DIR``."""
+    given, answers = map(Path, sys.argv[1:])
+    case = json.loads((given / "case.json").read_text())["case"]
+    found = train(case, read(given / "input.safetensors"))
+    write(answers / "trace.safetensors", {name: np.asarray(array) for name, array in found.items()})

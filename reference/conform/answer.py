@@ -1,0 +1,96 @@
+"""Read what an implementation left in a case's folder: its tensors, and the ``result.json`` that it may write."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from reference.conform.suite import SuiteCase
+from reference.conform.tensor_file import Malformed, Tensors, read
+from reference.system.plain_file import content_of
+from reference.system.printable import one_line, shown
+from reference.system.strict_json import once
+
+# The longest result.json in bytes.
+LONGEST = 2**20
+STATES = ("done", "skipped", "errored")
+
+
+@dataclass
+class Answer:
+    """``state``: done, skipped or errored, with a ``reason``. ``problems``: why this is no answer, one line each."""
+
+    state: str = "done"
+    reason: str = ""
+    tensors: Tensors = field(default_factory=Tensors)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_answer(case: SuiteCase, folder: Path) -> Answer:
+    """Read the answer to ``case`` in ``folder``. Raises nothing for what an implementation wrote."""
+    answer = Answer()
+    answer.problems += _strange_files(folder)
+    if answer.problems:
+        return answer
+    if (folder / "result.json").exists():
+        _read_result(case, folder / "result.json", answer)
+    if answer.state != "done" or answer.problems:
+        return answer
+    trace = folder / "trace.safetensors"
+    if not trace.exists():
+        answer.problems.append("there is no trace.safetensors")
+        return answer
+    try:
+        answer.tensors = read(trace, largest(case))
+    except Malformed as error:
+        answer.problems.append(str(error))
+        return answer
+    if _digest(trace) == _digest(case.folder / "input.safetensors"):
+        answer.problems.append("trace.safetensors is the case's input")
+    return answer
+
+
+def largest(case: SuiteCase) -> int:
+    """The most bytes of a file that an implementation may write for this case."""
+    return 2 * case.bytes + 2**25
+
+
+def _strange_files(folder: Path) -> list[str]:
+    """Links and devices, which may lead out of the folder."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        name, status = path.name, path.lstat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            found.append(f"{shown(name)} is no plain file")
+        elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            found.append(f"{shown(name)} is a second name of a file elsewhere")
+    return found
+
+
+def _read_result(case: SuiteCase, path: Path, answer: Answer) -> None:
+    try:
+        content: Any = json.loads(content_of(path, LONGEST), object_pairs_hook=once)
+    except (ValueError, OSError, RecursionError) as error:
+        answer.problems.append(one_line(f"result.json: not JSON ({error})"))
+        return
+    if not isinstance(content, dict) or not set(content) <= {"id", "status", "reason", "implementation"}:
+        answer.problems.append(f"result.json: wanted id, status, reason and implementation, got {shown(content)}")
+        return
+    if content.get("id", case.id) != case.id:
+        answer.problems.append(f"result.json: answers case {shown(content['id'])}, wanted {case.id}")
+    state, reason = content.get("status", "done"), content.get("reason", "")
+    if state not in STATES or not isinstance(reason, str):
+        answer.problems.append(f"result.json: status {shown(state)}, wanted {', '.join(STATES)}, and a text as reason")
+        return
+    if state == "skipped" and not reason.strip():
+        answer.problems.append("result.json: skipped without a reason")
+    answer.state, answer.reason = state, one_line(reason)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,137 @@
+"""Judge an implementation's results, case by case. An exact case is judged by its commitments, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reference.conform.answer import Answer, read_answer
+from reference.conform.commitment import commitment
+from reference.conform.run_suite import Ran, folder_of, last_line, results
+from reference.conform.suite import Suite, SuiteBroken, SuiteCase
+from reference.conform.tensor_file import Array, dtype_name
+from reference.system.printable import shown
+
+VERDICTS = (
+    "equal",
+    "within bound",
+    "differs",
+    "malformed",
+    "unstable",
+    "errored",
+    "timed out",
+    "skipped",
+    "unknown",
+)
+# The verdicts of an implementation that is right.
+RIGHT = ("equal", "within bound")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgement of one case; ``text``: one line that says why, ``details``: further lines."""
+
+    id: str
+    verdict: str
+    text: str = ""
+    details: Sequence[str] = field(default=())
+    seconds: float = 0.0
+
+
+def judge_suite(suite: Suite, out: Path) -> list[Judged]:
+    """Judge every case that ran.
+
+    Raises:
+        NoResults: ``out`` has no results of this suite.
+        SuiteBroken: the suite, or this machine, does not give the numbers with which the suite was exported.
+    """
+    return [judge_case(suite, out, suite.cases[name], runs) for name, runs in results(suite, out).items()]
+
+
+def judge_case(suite: Suite, out: Path, case: SuiteCase, runs: Sequence[Ran]) -> Judged:
+    """Judge one case. If its runs differ from each other and not all are right, it is unstable."""
+    commitments = suite.commitments.get(case.id)
+    answers, judged = [], []
+    for number, ran in enumerate(runs, start=1):
+        found = _without_answer(out, case, number, ran)
+        if found is None:
+            answer = read_answer(case, folder_of(out, case, number))
+            answers.append(answer)
+            found = judge_answer(case, answer, commitments)
+        judged.append(found)
+    worst = next((each for each in judged if each[0] not in RIGHT), max(judged, key=lambda each: each[0]))
+    seconds = sum(ran.seconds for ran in runs)
+    if worst[0] not in RIGHT and not _alike(judged, answers):
+        return Judged(case.id, "unstable", f"its {len(runs)} runs differ: {_listed(judged)}", (), seconds)
+    return Judged(case.id, worst[0], worst[1], worst[2], seconds)
+
+
+Found = tuple[str, str, Sequence[str]]
+
+
+def _without_answer(out: Path, case: SuiteCase, number: int, ran: Ran) -> Found | None:
+    """The judgement of a run that did not end well; None if it ended well."""
+    said = last_line(out, case, number)
+    if ran.status is None:
+        return "timed out", f"it ran for {ran.seconds:.1f} s, and was ended", (said,) if said else ()
+    if ran.outside:
+        return "malformed", ran.outside, ()
+    if ran.status != 0:
+        how = f"signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
+        return "errored", f"{how}{': ' if said else ''}{said}", ()
+    return None
+
+
+def judge_answer(case: SuiteCase, answer: Answer, commitments: Mapping[str, str] | None) -> Found:
+    """Judge what one run left. ``commitments``: those of an exact case."""
+    if answer.problems:
+        return "malformed", answer.problems[0], tuple(answer.problems[1:])
+    if answer.state != "done":
+        return answer.state, answer.reason, ()
+    if problems := misfits(case, answer):
+        return "malformed", problems[0], tuple(problems[1:])
+    if commitments is not None:
+        differing = [name for name, array in answer.tensors.arrays.items() if commitment(array) != commitments[name]]
+        if not differing:
+            return "equal", f"all numbers of {len(commitments)} tensors are the reference's", ()
+    return _with_torch(case, answer.tensors.arrays, commitments)
+
+
+def misfits(case: SuiteCase, answer: Answer) -> list[str]:
+    """One line for each tensor that is missing, unreadable, of another shape or dtype, or not wanted."""
+    found, wanted = answer.tensors, case.outputs
+    lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
+    lines += [f"{name} is missing" for name in wanted if name not in found.arrays and name not in found.problems]
+    for name, array in found.arrays.items():
+        if name not in wanted:
+            lines.append(f"{shown(name)} is not wanted")
+            continue
+        dtype, shape = wanted[name]
+        if array.shape != shape:
+            lines.append(f"{name}: shape {array.shape}, wanted {shape}")
+        if dtype_name(array) != dtype:
+            lines.append(f"{name}: dtype {dtype_name(array)}, wanted {dtype}")
+    return lines
+
+
+def _with_torch(case: SuiteCase, arrays: Mapping[str, Array], commitments: Mapping[str, str] | None) -> Found:
+    """Compare with the twin, which needs torch. Without torch an exact case still has its verdict."""
+    try:
+        from reference.conform.twin_judge import judge_with_twin
+    except ImportError as error:
+        if commitments is None:
+            raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
+        differing = [name for name, array in arrays.items() if commitment(array) != commitments[name]]
+        return "differs", f"{len(differing)} of {len(arrays)} tensors differ, the first is {min(differing)}", ()
+    return judge_with_twin(case, arrays)
+
+
+def _alike(judged: Sequence[Found], answers: Sequence[Answer]) -> bool:
+    """Whether all runs have the same verdict and the same bits."""
+    bits = [{name: array.tobytes() for name, array in answer.tensors.arrays.items()} for answer in answers]
+    return len({verdict for verdict, *_ in judged}) == 1 and all(each == bits[0] for each in bits)
+
+
+def _listed(judged: Sequence[Found]) -> str:
+    return ", ".join(f"run {number} {each[0]}" for number, each in enumerate(judged, start=1))

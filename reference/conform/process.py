@@ -1,0 +1,100 @@
+"""Run one command in a process group of its own, with a time limit and bounded output. Imports no torch."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+# What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
+KEPT = 2**16
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. ``status``: its exit status, negative for a signal; None: it took too long."""
+
+    status: int | None
+    seconds: float
+    stdout: bytes
+    stderr: bytes
+
+
+def run_command(command: Sequence[str], folder: Path, seconds: float, largest: int) -> Ended:
+    """Run ``command`` in ``folder``. ``seconds``: its time limit; ``largest``: bytes of the largest file it may write.
+
+    When it ends, or its time is over, every process of its group is killed.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest)),
+    )
+    readers = [_Reader(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
+    try:
+        status: int | None = _wait(process, seconds)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for reader in readers:
+            reader.end()
+    return Ended(status, time.monotonic() - begun, *(reader.text() for reader in readers))
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+    """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
+    handle = os.pidfd_open(process.pid)
+    try:
+        if not select.select([handle], [], [], seconds)[0]:
+            return None
+        found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
+    finally:
+        os.close(handle)
+    assert found is not None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
+class _Reader:
+    """Reads a pipe to its end in a thread of its own, and keeps its begin and its end."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self.pipe = pipe
+        self.begin, self.rest, self.left_out = b"", b"", 0
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        while chunk := os.read(self.pipe.fileno(), 2**16):
+            room = KEPT - len(self.begin)
+            self.begin += chunk[:room]
+            joined = self.rest + chunk[room:]
+            self.left_out += max(0, len(joined) - KEPT)
+            self.rest = joined[-KEPT:]
+
+    def end(self) -> None:
+        """Wait for the pipe's end: a process that left the group may hold it open, and is not waited for."""
+        self.thread.join(1.0)
+        if not self.thread.is_alive():
+            self.pipe.close()
+
+    def text(self) -> bytes:
+        middle = f"\n... {self.left_out} bytes left out ...\n".encode() if self.left_out else b""
+        return self.begin + middle + self.rest

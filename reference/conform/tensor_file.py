@@ -1,0 +1,144 @@
+"""Read and write safetensors files with NumPy alone. The reader trusts nothing: the file may be a stranger's.
+
+A file is the length of its header (8 bytes, little-endian), the header (JSON), and the tensors' bytes. The header has
+for each name the ``dtype``, the ``shape`` and the ``data_offsets`` [begin, end) of its bytes after the header.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reference.system.atomic_file import whole
+from reference.system.plain_file import content_of
+from reference.system.printable import OneLine, one_line, shown
+from reference.system.strict_json import Twice, once
+from reference.trace.tensor_name import misnamed
+
+Array = np.ndarray[Any, Any]
+# The dtypes that a case can ask for, little-endian.
+DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
+_NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+# The longest header in bytes, and the most dimensions of a tensor.
+HEADER, DIMENSIONS = 2**24, 32
+
+
+class Malformed(OneLine, ValueError):
+    """A file is no safetensors file."""
+
+
+@dataclass
+class Tensors:
+    """What a file holds: its readable tensors by name, and one line for each of the others."""
+
+    arrays: dict[str, Array] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def dtype_name(array: Array) -> str:
+    """Return safetensors' name of an array's dtype. Raises KeyError: it has none here."""
+    return _NAMES[array.dtype.newbyteorder("<")]
+
+
+def write(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write a file whole or not at all. Equal arrays give equal bytes.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    header, place = {}, 0
+    for name, array in sorted(arrays.items()):
+        header[name] = {
+            "dtype": dtype_name(array),
+            "shape": list(array.shape),
+            "data_offsets": [place, place + array.nbytes],
+        }
+        place += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # as safetensors itself does, so that the tensors are aligned
+    with whole(path) as scratch, scratch.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for _, array in sorted(arrays.items()):
+            file.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes())
+
+
+def read(path: Path, longest: int) -> Tensors:
+    """Read a file of at most ``longest`` bytes. One tensor that cannot be read does not hide the others.
+
+    Raises:
+        Malformed: the file cannot be read, or its header cannot.
+    """
+    try:
+        content = content_of(path, longest)
+    except OSError as error:
+        raise Malformed(f"{path.name}: {error.strerror}") from error
+    found = Tensors()
+    header, data = _split(path.name, content)
+    ends: dict[int, str] = {}
+    for name, entry in sorted(header.items(), key=_begin):
+        try:
+            found.arrays[name] = _array(name, entry, data, ends)
+        except Malformed as error:
+            found.problems[name] = str(error)
+    return found
+
+
+def _split(file: str, content: bytes) -> tuple[dict[str, Any], memoryview]:
+    """Return the header without its metadata, and the tensors' bytes."""
+    if len(content) < 8:
+        raise Malformed(f"{file}: {len(content)} bytes, wanted a safetensors file")
+    (length,) = struct.unpack_from("<Q", content)
+    if length > min(HEADER, len(content) - 8):
+        raise Malformed(f"{file}: a header of {length} bytes, wanted at most {min(HEADER, len(content) - 8)}")
+    try:
+        header = json.loads(content[8 : 8 + length], object_pairs_hook=once)
+    except Twice as error:
+        raise Malformed(f"{file}: {error} in its header") from None
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"{file}: its header is no JSON ({one_line(str(error), 200)})") from error
+    if not isinstance(header, dict):
+        raise Malformed(f"{file}: its header is no JSON object, got {shown(header)}")
+    return {name: entry for name, entry in header.items() if name != "__metadata__"}, memoryview(content)[8 + length :]
+
+
+def _begin(item: tuple[str, Any]) -> tuple[int, str]:
+    """Sort by the place of the bytes, where there is one."""
+    try:
+        return int(item[1]["data_offsets"][0]), item[0]
+    except (TypeError, KeyError, IndexError, ValueError, OverflowError):
+        return -1, item[0]
+
+
+def _array(name: str, entry: Any, data: memoryview, ends: dict[int, str]) -> Array:
+    """Make one tensor. ``ends``: where the tensors so far end, and their names."""
+    if why := misnamed(name):
+        raise Malformed(why)
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise Malformed(f"wanted dtype, shape and data_offsets, got {shown(entry)}")
+    dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise Malformed(f"dtype {shown(dtype)}, wanted one of {', '.join(DTYPES)}")
+    if not _counts(shape) or len(shape) > DIMENSIONS:
+        raise Malformed(f"shape {shown(shape)}, wanted at most {DIMENSIONS} whole numbers")
+    if not _counts(place) or len(place) != 2 or not place[0] <= place[1] <= len(data):
+        raise Malformed(f"data_offsets {shown(place)}, wanted [begin, end) within {len(data)} bytes")
+    size = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+    if place[1] - place[0] != size:
+        raise Malformed(f"{place[1] - place[0]} bytes, wanted {size} for {dtype} of shape {shown(tuple(shape))}")
+    last = max(ends, default=0)
+    if size and place[0] < last:
+        raise Malformed(f"its bytes overlap those of {shown(ends[last])}")
+    ends[place[1]] = name
+    return np.frombuffer(data[place[0] : place[1]], DTYPES[dtype]).reshape(shape)
+
+
+def _counts(value: Any) -> bool:
+    """Whether this is a list of whole numbers from 0 that a file can have."""
+    return isinstance(value, list) and all(type(each) is int and 0 <= each < 2**60 for each in value)

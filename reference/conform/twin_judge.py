@@ -1,0 +1,56 @@
+"""Compare an implementation's tensors with the twin's, as `verify` compares a run's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from reference import load
+from reference.conform.case_file import Prepared, prepare
+from reference.conform.catalogue import CATALOGUE
+from reference.conform.suite import SuiteBroken, SuiteCase
+from reference.conform.tensor_file import Array
+from reference.explain.explain import explain
+from reference.trace.trace import Trace
+from reference.verify.verify import judge
+
+# The verdicts of `verify`, in the suite's words.
+_WORDS = {"equal": "equal", "within bound": "within bound", "wrong": "differs", "unknown": "unknown"}
+
+
+@lru_cache(maxsize=4)
+def prepared(case_id: str) -> Prepared:
+    """Run the twin of a case of this version's catalogue. Raises KeyError: there is no such case."""
+    return prepare(next(entry for entry in CATALOGUE if entry.id == case_id))
+
+
+def judge_with_twin(case: SuiteCase, arrays: Mapping[str, Array]) -> tuple[str, str, Sequence[str]]:
+    """Return verdict, reason and details for tensors that have the wanted names, shapes and dtypes.
+
+    Raises:
+        SuiteBroken: this machine draws other inputs than the suite has, so its twin says nothing.
+    """
+    reference = prepared(case.id)
+    check_inputs(case, reference)
+    given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    run = Trace(reference.case, dict(sorted({**given, **tensors}.items())))
+    difference, verdict = judge(run, load(reference.entry.tutorial).train_locally)
+    if verdict not in _WORDS:
+        raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
+    if verdict == "wrong":
+        told = explain(run.tensors, reference.twin).lines
+        return "differs", told[0], tuple(told[1:])
+    return _WORDS[verdict], difference, ()
+
+
+def check_inputs(case: SuiteCase, reference: Prepared) -> None:
+    """Raise SuiteBroken unless the suite's inputs are those of this machine's twin, bit for bit."""
+    if case.inputs.keys() != reference.inputs.keys():
+        raise SuiteBroken(f"{case.id}: the suite has other inputs than this version")
+    for name, array in reference.inputs.items():
+        if case.inputs[name].tobytes() != array.tobytes():
+            raise SuiteBroken(f"{case.id}: this torch draws another {name} than the one that exported the suite")

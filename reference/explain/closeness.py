@@ -1,0 +1,79 @@
+"""Tell whether two tensors are the same up to rounding, and by how much they differ otherwise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+# How many roundings of its largest element two computations of one tensor may differ by. A sum of n terms in another
+# order differs by about the square root of n; the largest sums here have a few thousand terms.
+ROUNDINGS = 64.0
+
+
+def eps_of(*tensors: torch.Tensor) -> float:
+    """The coarsest relative rounding of the tensors' dtypes; 0 for integers."""
+    return max((torch.finfo(each.dtype).eps for each in tensors if each.is_floating_point()), default=0.0)
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether all numbers are equal; -0.0 equals 0.0, and NaN nothing."""
+    return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
+
+
+def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None) -> bool:
+    """Whether the tensors differ by rounding at most: ROUNDINGS of the larger of their largest elements."""
+    if a.shape != b.shape:
+        return False
+    if a.numel() == 0:
+        return True
+    left, right = a.double(), b.double()
+    if not (left.isfinite().all() and right.isfinite().all()):
+        return False
+    scale = max(float(left.abs().max()), float(right.abs().max()))
+    allowed = ROUNDINGS * (eps_of(a, b) if eps is None else eps) * scale
+    return float((left - right).abs().max()) <= allowed
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one tensor differs: in which share of its elements, where first, and by how much at most."""
+
+    name: str
+    differing: int
+    elements: int
+    index: tuple[int, ...]
+    yours: float
+    reference: float
+    largest: float
+    crosses_zero: bool
+    ulps: int
+
+    def __str__(self) -> str:
+        where = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        # A distance in ULPs across zero counts all tiny numbers between, and means nothing.
+        ulps = "" if self.crosses_zero or self.ulps == 0 else f" ({self.ulps} ULPs)"
+        return (
+            f"{self.name}: {self.differing} of {self.elements} numbers differ, by {self.largest:.6g} at most{ulps}; "
+            f"the first is {self.name}{where}: yours {self.yours!r}, the reference's {self.reference!r}"
+        )
+
+
+def difference_of(name: str, yours: torch.Tensor, reference: torch.Tensor, ulps: int) -> Difference:
+    """Describe the difference of two tensors of one shape that are not equal; ``ulps``: their distance, 0 for none."""
+    left, right = yours.double().flatten(), reference.double().flatten()
+    differing = ~(left == right)
+    first = int(differing.nonzero()[0])
+    away = (left - right).abs()
+    return Difference(
+        name,
+        int(differing.sum()),
+        left.numel(),
+        tuple(int(each) for each in torch.unravel_index(torch.tensor(first), yours.shape)) if yours.dim() else (),
+        float(left[first]),
+        float(right[first]),
+        float(away[away.isfinite()].max()) if bool(away.isfinite().any()) else math.nan,
+        bool(((left < 0) != (right < 0))[differing].any()),
+        ulps,
+    )

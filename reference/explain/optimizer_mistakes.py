@@ -1,0 +1,90 @@
+"""Wrong updates: the reference's gradients, applied by another rule than the case's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from reference.explain.causal_order import own_name
+from reference.explain.view import Candidate, View
+
+# Rates and decays that programs have by default.
+RATES = (0.001, 0.01, 0.1, 0.05, 1.0)
+DECAYS = (1e-4, 5e-4, 1e-3, 1e-2)
+
+Mistake = tuple[str, str, Candidate]
+
+
+def optimizer_mistakes(view: View) -> Iterator[Mistake]:
+    """Yield id, text and candidate of each; nothing for Adam, whose state is not in the trace."""
+    case = view.case
+    if case.tutorial() in ("reinforce", "batch_reinforce", "dist_autograd", "hybrid_ddp"):
+        return
+    momentum, lr = float(getattr(case, "momentum", 0.0)), float(case.lr)
+    yield "added", "the update with the wrong sign", _step(view, lr=-lr, momentum=momentum)
+    if momentum:
+        yield "no-momentum", "without momentum", _step(view, lr=lr, momentum=0.0)
+        yield "dampening", f"with dampening {momentum:g}", _step(view, lr=lr, momentum=momentum, dampening=momentum)
+        yield "nesterov", "with Nesterov's momentum", _step(view, lr=lr, momentum=momentum, nesterov=True)
+        yield "momentum-lost", "with momentum that begins anew at this step", _fresh(view, lr)
+    for decay in DECAYS:
+        text = f"with weight decay {decay:g}"
+        yield "weight-decay", text, _step(view, lr=lr, momentum=momentum, decay=decay)
+    for rate in RATES:
+        if rate != lr:
+            yield "rate", f"with the rate {rate:g} instead of {lr:g}", _step(view, lr=rate, momentum=momentum)
+    for factor in _numbers(view):
+        text = f"with the rate {lr * factor:g}, {factor:g} times the case's"
+        yield "rate", text, _step(view, lr=lr * factor, momentum=momentum)
+
+
+def _numbers(view: View) -> list[float]:
+    from reference.explain.hypotheses import named_numbers
+
+    numbers = [float(number) for number, _ in named_numbers(view.case)]
+    return [*numbers, *(1 / number for number in numbers), 2.0, 0.5, 10.0, 0.1]
+
+
+def _gradients(view: View, own: str) -> list[torch.Tensor] | None:
+    """The reference's gradients of one parameter, up to this step."""
+    found = [view.reference.get(f"{step:04d}/gradient/{own}") for step in range(view.step + 1)]
+    return None if any(each is None for each in found) else [each for each in found if each is not None]
+
+
+def _before(view: View, own: str) -> torch.Tensor | None:
+    return view.reference.get(f"{view.step - 1:04d}/parameter/{own}" if view.step else f"initial/{own}")
+
+
+def _step(
+    view: View, *, lr: float, momentum: float, dampening: float = 0.0, nesterov: bool = False, decay: float = 0.0
+) -> Candidate:
+    """SGD's update by PyTorch's formula; the parameters before the step are the reference's."""
+
+    def candidate(name: str) -> torch.Tensor | None:
+        own = own_name(name)
+        gradients, before = _gradients(view, own), _before(view, own)
+        if gradients is None or before is None:
+            return None
+        held: Any = None
+        for step, gradient in enumerate(gradients):
+            at = view.reference.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}")
+            assert at is not None
+            decayed = gradient + decay * at if decay else gradient
+            held = decayed if held is None else momentum * held + (1 - dampening) * decayed
+        update = decayed + momentum * held if nesterov else held if momentum else decayed
+        return before - lr * update
+
+    return candidate
+
+
+def _fresh(view: View, lr: float) -> Candidate:
+    """The first update of a new optimizer, at a later step."""
+
+    def candidate(name: str) -> torch.Tensor | None:
+        own = own_name(name)
+        gradients, before = _gradients(view, own), _before(view, own)
+        return None if gradients is None or before is None or view.step == 0 else before - lr * gradients[-1]
+
+    return candidate

@@ -1,0 +1,70 @@
+"""The command ``compare``: two traces on disk, and what it says of their difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from reference.cli.main import main
+from reference.dist_autograd import Case, train_locally
+from reference.trace.trace import Trace
+
+CASE = Case(steps=2)
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> str:
+    train_locally(CASE).save(tmp_path / "reference")
+    return str(tmp_path / "reference")
+
+
+def told(capsys: pytest.CaptureFixture[str], yours: Trace, reference: str, tmp_path: Path) -> tuple[int, str]:
+    yours.save(tmp_path / "yours")
+    status = main(["compare", str(tmp_path / "yours"), reference])
+    return status, capsys.readouterr().out
+
+
+def test_equal_traces_have_status_0(reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, train_locally(CASE), reference, tmp_path)
+    assert found == (0, "equal: all numbers of 18 tensors\n")
+
+
+def test_rounding_is_told_and_has_status_0(reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = train_locally(CASE)
+    tensors = {
+        name: torch.nextafter(t, torch.tensor(9.9)) if "/loss/" in name else t for name, t in trace.tensors.items()
+    }
+    status, text = told(capsys, Trace(CASE, tensors), reference, tmp_path)
+    assert status == 0
+    assert text.startswith("4 of 18 tensors differ by rounding only, the first is 0000/loss/context0")
+
+
+def test_a_mistake_is_explained_with_status_1(
+    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = train_locally(CASE)
+    tensors = {name: 2 * t if "/gradient/" in name else t for name, t in trace.tensors.items()}
+    status, text = told(capsys, Trace(CASE, tensors), reference, tmp_path)
+    assert status == 1
+    assert "First difference: step 0000, gradient. The 4 tensors before it are equal; 8 of 18 differ." in text
+    assert "It is, bit for bit: exactly 2 * the reference's, 2 = passes" in text
+
+
+def test_cases_that_differ_are_told_by_field(
+    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = told(capsys, train_locally(Case(steps=2, lr=0.1, timeout=9.0)), reference, tmp_path)
+    assert found == (1, "traces of different cases: lr is 0.1 in yours, 0.05 in the reference's\n")
+
+
+def test_a_file_that_is_no_trace_is_bad_input(
+    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x").write_bytes(b"x")
+    for path in ("x", "absent", ""):
+        assert main(["compare", str(tmp_path / path), reference]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("error: ")
+        assert error.count("\n") == 1

@@ -1,0 +1,238 @@
+"""The conformance kit as its users run it: export a suite, run a program on it, and read the verdicts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import reference
+from reference.cli.main import main
+from reference.conform.answer import read_answer
+from reference.conform.catalogue import CATALOGUE, chosen
+from reference.conform.commitment import commitment
+from reference.conform.export import export
+from reference.conform.judge import judge_answer
+from reference.conform.suite import Suite, SuiteBroken, open_suite
+from reference.conform.tensor_file import Array, read, write
+
+ROOT = Path(__file__).parents[2]
+NUMPY = ROOT / "examples" / "numpy"
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
+    folder = tmp_path_factory.mktemp("conform") / "suite"
+    export(folder, chosen("core"))
+    return open_suite(folder)
+
+
+def answers(suite: Suite, name: str) -> dict[str, Array]:
+    """The right answer to a case: the twin's."""
+    from reference.conform.twin_judge import prepared
+
+    return prepared(name).outputs
+
+
+def judged(suite: Suite, name: str, arrays: dict[str, Array], folder: Path) -> tuple[str, str]:
+    write(folder / "trace.safetensors", arrays)
+    case = suite.cases[name]
+    return judge_answer(case, read_answer(case, folder), suite.commitments.get(name))[:2]
+
+
+def test_ids_are_used_once_and_begin_with_their_tutorial() -> None:
+    ids = [entry.id for entry in CATALOGUE]
+    assert len(set(ids)) == len(ids)
+    assert {entry.tutorial for entry in chosen("core")} == set(reference.TUTORIALS)
+
+
+@pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
+def test_the_twins_own_answer_is_equal(suite: Suite, name: str, tmp_path: Path) -> None:
+    assert judged(suite, name, answers(suite, name), tmp_path)[0] == "equal"
+
+
+@pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
+def test_no_expected_value_is_in_the_suite(suite: Suite, name: str) -> None:
+    case = suite.cases[name]
+    assert not set(case.inputs) & set(case.outputs)
+    given = [array.tobytes() for array in case.inputs.values() if array.size > 1]
+    found = {n: a.tobytes() for n, a in answers(suite, name).items() if a.size > 1 and a.any() and not (a == 1).all()}
+    assert not [n for n, content in found.items() if content in given]
+
+
+def test_a_wrong_number_in_an_exact_case_differs(suite: Suite, tmp_path: Path) -> None:
+    arrays = {name: array.copy() for name, array in answers(suite, "pipeline-001").items()}
+    arrays["0001/parameter/shard1.seq.1.weight"].flat[0] += 2.0**-40
+    assert judged(suite, "pipeline-001", arrays, tmp_path)[0] == "differs"
+
+
+def test_the_sign_of_zero_does_not_count_in_an_exact_case(suite: Suite, tmp_path: Path) -> None:
+    arrays = {name: array.copy() for name, array in answers(suite, "pipeline-001").items()}
+    turned = 0
+    for array in arrays.values():
+        zeros = array == 0
+        turned += int(zeros.sum())
+        array[zeros] = -0.0
+    assert turned
+    assert judged(suite, "pipeline-001", arrays, tmp_path)[0] == "equal"
+
+
+def test_a_commitment_tells_shape_dtype_and_numbers_apart() -> None:
+    plain = np.arange(6.0)
+    others = [plain.reshape(2, 3), plain.reshape(3, 2), plain.astype(np.float32), plain.astype(np.int64), plain + 1]
+    assert len({commitment(each) for each in (plain, *others)}) == 6
+    assert commitment(plain) == commitment(plain[::-1][::-1])
+    assert commitment(np.array([0.0, 1.0])) == commitment(np.array([-0.0, 1.0]))
+
+
+def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
+    arrays = dict(answers(suite, "dist_autograd-001"))
+    loss = "0000/loss/context0"
+    arrays[loss] = arrays[loss].reshape(1)
+    arrays["0001/loss/context0"] = arrays["0001/loss/context0"].astype(np.float32)
+    del arrays["0002/loss/context0"]
+    arrays["more"] = np.zeros(3)
+    write(tmp_path / "trace.safetensors", arrays)
+    case = suite.cases["dist_autograd-001"]
+    verdict, first, rest = judge_answer(case, read_answer(case, tmp_path), suite.commitments[case.id])
+    assert verdict == "malformed"
+    assert {first, *rest} == {
+        f"{loss}: shape (1,), wanted ()",
+        "0001/loss/context0: dtype F32, wanted F64",
+        "0002/loss/context0 is missing",
+        "'more' is not wanted",
+    }
+
+
+def test_the_input_returned_is_no_answer(suite: Suite, tmp_path: Path) -> None:
+    case = suite.cases["dist_autograd-001"]
+    (tmp_path / "trace.safetensors").write_bytes((case.folder / "input.safetensors").read_bytes())
+    assert judge_answer(case, read_answer(case, tmp_path), None)[:2] == (
+        "malformed",
+        "trace.safetensors is the case's input",
+    )
+
+
+def test_a_link_out_of_the_folder_is_no_answer(suite: Suite, tmp_path: Path) -> None:
+    case = suite.cases["dist_autograd-001"]
+    (tmp_path / "trace.safetensors").symlink_to(case.folder / "input.safetensors")
+    found = judge_answer(case, read_answer(case, tmp_path), None)[:2]
+    assert found == ("malformed", "'trace.safetensors' is no plain file")
+
+
+@pytest.mark.parametrize(
+    ("result", "verdict", "text"),
+    [
+        ({"status": "skipped", "reason": "no LSTM"}, "skipped", "no LSTM"),
+        ({"status": "skipped"}, "malformed", "result.json: skipped without a reason"),
+        ({"status": "errored", "reason": "out of memory"}, "errored", "out of memory"),
+        ({"id": "rnn-001"}, "malformed", "result.json: answers case 'rnn-001', wanted dist_autograd-001"),
+        (
+            {"status": "fine"},
+            "malformed",
+            "result.json: status 'fine', wanted done, skipped, errored, and a text as reason",
+        ),
+    ],
+)
+def test_a_result_file_says_what_became_of_a_case(
+    suite: Suite, result: dict[str, str], verdict: str, text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    case = suite.cases["dist_autograd-001"]
+    assert judge_answer(case, read_answer(case, tmp_path), None)[:2] == (verdict, text)
+
+
+def test_a_suite_that_has_changed_is_refused(tmp_path: Path) -> None:
+    export(tmp_path / "suite", chosen("core", "dist_autograd-001"))
+    path = tmp_path / "suite" / "cases" / "dist_autograd-001" / "input.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(SuiteBroken, match=r"input\.safetensors has changed since"):
+        open_suite(tmp_path / "suite")
+
+
+def test_equal_suites_have_equal_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        export(tmp_path / name, chosen("core", "p*"))
+    assert (tmp_path / "a" / "suite.json").read_bytes() == (tmp_path / "b" / "suite.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", sorted(reference.TUTORIALS))
+def test_each_program_in_numpy_passes(
+    suite: Suite, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, str(NUMPY / f"{name}.py")]
+    arguments = ["--out", str(tmp_path / "out"), "--cases", f"{name}-*", "-j", "2", "--", *command]
+    status = main(["conform", "run", str(suite.folder), *arguments])
+    assert status == 0, capfd.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted(NUMPY.glob("*.py")), ids=lambda path: path.stem)
+def test_programs_in_numpy_import_nothing_else(path: Path) -> None:
+    own = {each.stem for each in NUMPY.glob("*.py")}
+    tree = ast.parse(path.read_text())
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in found} <= {*own, *sys.stdlib_module_names, "numpy"}
+
+
+def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = [sys.executable, str(NUMPY / "dist_autograd.py")]
+    out = str(tmp_path / "out")
+    status = main(["conform", "run", str(suite.folder), "--out", out, "--cases", "dist*", "-j", "2", "--", *command])
+    printed = capfd.readouterr().out
+    assert status == 0, printed
+    assert "dist_autograd-001  equal" in printed
+    assert "dist_autograd-002  within bound" in printed
+    assert main(["conform", "judge", str(suite.folder), out]) == 0
+    assert capfd.readouterr().out == printed
+
+
+def test_a_program_that_writes_beside_its_folder_is_refused(
+    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-c", "import sys, pathlib; pathlib.Path(sys.argv[2], '..', 'mine').write_text('x')"]
+    out = str(tmp_path / "out")
+    assert main(["conform", "run", str(suite.folder), "--out", out, "--cases", "rpc*", "--", *command]) == 1
+    assert "malformed     it wrote mine outside its folder" in capfd.readouterr().out
+
+
+def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
+    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = (
+        f"import sys, os; sys.path.insert(0, {str(NUMPY)!r}); import numpy as np, tensors, dist_autograd\n"
+        "def train(case, given):\n"
+        "    found = dist_autograd.train(case, given)\n"
+        "    found['0000/loss/context0'] = np.float64(os.getpid())\n"
+        "    return found\n"
+        "tensors.main(train)\n"
+    )
+    command = [sys.executable, "-c", program]
+    arguments = ["--cases", "dist_autograd-001", "--repeat", "2", "--", *command]
+    assert main(["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), *arguments]) == 1
+    assert "unstable      its 2 runs differ: run 1 differs, run 2 differs" in capfd.readouterr().out
+
+
+def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments, status, text in (
+        (["conform", "export", str(tmp_path), "--cases", "x*"], 2, "no case matches 'x*'"),
+        (["conform", "judge", str(tmp_path), str(tmp_path)], 3, "suite.json"),
+        (["conform", "run", str(tmp_path), "--out", "x"], 2, "wanted -- and a command"),
+        (["conform", "sing"], 2, "unknown command 'sing' of conform"),
+    ):
+        assert main(arguments) == status
+        error = capfd.readouterr().err
+        assert text in error
+        assert error.count("\n") == 1
+
+
+def test_the_written_input_is_what_numpy_reads(suite: Suite) -> None:
+    case = suite.cases["rnn-002"]
+    found = read(case.folder / "input.safetensors", 2**30)
+    assert not found.problems
+    assert {each["name"] for each in case.described["inputs"]} == set(found.arrays)

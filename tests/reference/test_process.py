@@ -1,0 +1,78 @@
+"""One command of an implementation: its group, its time limit, and the bounds of what it writes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from reference.conform.process import KEPT, Ended, run_command
+
+LARGEST = 2**20
+
+
+def ran(program: str, folder: Path, seconds: float = 60.0) -> Ended:
+    return run_command([sys.executable, "-c", program], folder, seconds, LARGEST)
+
+
+def test_a_command_has_its_status_and_its_output(tmp_path: Path) -> None:
+    found = ran("import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)", tmp_path)
+    assert (found.status, found.stdout, found.stderr) == (3, b"a\n", b"b\n")
+
+
+def test_a_command_that_a_signal_ended_has_a_negative_status(tmp_path: Path) -> None:
+    assert ran("import os; os.kill(os.getpid(), 15)", tmp_path).status == -15
+
+
+def test_the_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys, time, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "pathlib.Path('pid').write_text(str(child.pid))\n"
+        "pathlib.Path('pid').rename('child')\n"
+        "time.sleep(600)\n"
+    )
+    found = ran(program, tmp_path, seconds=3.0)
+    assert found.status is None
+    assert found.seconds < 30.0
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_process_that_outlives_its_command_is_ended(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "pathlib.Path('child').write_text(str(child.pid))\n"
+    )
+    assert ran(program, tmp_path).status == 0
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+def _gone(pid: int) -> bool:
+    """Whether a process has ended within ten seconds. Its parent has ended, so init reaps it."""
+    until = time.monotonic() + 10.0
+    while time.monotonic() < until:
+        with suppress(FileNotFoundError):
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        if not Path(f"/proc/{pid}").exists():
+            return True
+        os.sched_yield()
+    return False
+
+
+def test_begin_and_end_of_long_output_are_kept(tmp_path: Path) -> None:
+    found = ran("import sys; sys.stdout.write('a' * 10**6 + 'z')", tmp_path)
+    assert found.status == 0
+    assert len(found.stdout) < 2 * KEPT + 100
+    assert found.stdout.startswith(b"aaa")
+    assert found.stdout.endswith(b"az")
+    assert f"{10**6 + 1 - 2 * KEPT} bytes left out".encode() in found.stdout
+
+
+def test_no_file_becomes_larger_than_the_limit(tmp_path: Path) -> None:
+    found = ran(f"open('x', 'wb').write(bytes({2 * LARGEST}))", tmp_path)
+    assert found.status != 0
+    assert (tmp_path / "x").stat().st_size <= LARGEST

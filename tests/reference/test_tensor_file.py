@@ -1,0 +1,113 @@
+"""Files of tensors: what NumPy alone reads and writes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from reference.conform.tensor_file import DTYPES, HEADER, Malformed, read, write
+
+LONGEST = 2**20
+
+
+def file_of(path: Path, header: Any, data: bytes = b"") -> Path:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def entry(dtype: str = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+def test_a_file_that_was_written_is_read_by_safetensors_itself(tmp_path: Path) -> None:
+    arrays = {"b": np.arange(6.0).reshape(2, 3), "a/c": np.array(3, np.int64), "empty": np.zeros((0, 2), np.float32)}
+    write(tmp_path / "x", arrays)
+    found = load_file(tmp_path / "x")
+    assert {name: (t.shape, t.tolist()) for name, t in found.items()} == {
+        name: (torch.Size(array.shape), array.tolist()) for name, array in arrays.items()
+    }
+
+
+def test_each_dtype_is_read_as_safetensors_writes_it(tmp_path: Path) -> None:
+    kinds = [torch.float64, torch.float32, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+    assert len(kinds) == len(DTYPES)
+    tensors = {str(kind): torch.tensor([[0, 1], [1, 0]]).to(kind) for kind in kinds}
+    save_file(tensors, tmp_path / "x", metadata={"name": "text"})
+    found = read(tmp_path / "x", LONGEST)
+    assert not found.problems
+    assert {name: array.tolist() for name, array in found.arrays.items()} == {n: t.tolist() for n, t in tensors.items()}
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        (b"{", "is no JSON"),
+        (b"[" * 100000, "is no JSON"),
+        (b"[]", "no JSON object"),
+        (b'{"a": 1, "a": 2}', "given twice"),
+    ],
+)
+def test_a_file_with_a_bad_header_is_refused(tmp_path: Path, header: bytes, why: str) -> None:
+    with pytest.raises(Malformed, match=why):
+        read(file_of(tmp_path / "x", header), LONGEST)
+
+
+@pytest.mark.parametrize("length", [3, HEADER + 1, 2**64 - 1])
+def test_a_file_whose_header_is_longer_than_itself_is_refused(length: int, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(struct.pack("<Q", length) + b"{}")
+    with pytest.raises(Malformed, match=f"a header of {length} bytes, wanted at most 2"):
+        read(tmp_path / "x", LONGEST)
+
+
+@pytest.mark.parametrize("content", [b"", b"1234567"])
+def test_a_file_without_room_for_a_header_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(Malformed, match="wanted a safetensors file"):
+        read(tmp_path / "x", LONGEST)
+
+
+def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
+    with (tmp_path / "x").open("wb") as file:
+        file.truncate(2**33)
+    with pytest.raises(Malformed, match=f"more than {LONGEST} bytes"):
+        read(tmp_path / "x", LONGEST)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (entry(dtype="F16"), "dtype 'F16', wanted one of"),
+        (entry(shape=[-1]), "shape"),
+        (entry(shape=[True]), "shape"),
+        (entry(shape=[2**62]), "shape"),
+        (entry(shape=[1] * 40), "at most 32"),
+        (entry(offsets=[0, 16]), "16 bytes, wanted 8"),
+        (entry(offsets=[8, 0]), "data_offsets"),
+        (entry(offsets=[0, 10**9]), "data_offsets"),
+        (entry(offsets=[4, 12]), "overlap those of 'good'"),
+        ({"dtype": "F32"}, "wanted dtype, shape and data_offsets"),
+        (None, "wanted dtype, shape and data_offsets"),
+    ],
+)
+def test_one_bad_tensor_does_not_hide_the_others(tmp_path: Path, bad: Any, why: str) -> None:
+    good = np.array([1.0, 2.0], np.float32)
+    path = file_of(tmp_path / "x", {"good": entry(), "bad": bad}, good.tobytes() * 2)
+    found = read(path, LONGEST)
+    assert list(found.arrays) == ["good"]
+    assert found.arrays["good"].tolist() == [1.0, 2.0]
+    assert why in found.problems["bad"]
+
+
+@pytest.mark.parametrize("name", ["../a", "a//b", "", "a\nb", "x" * 2000])
+def test_a_name_that_means_a_folder_or_cannot_be_printed_is_refused(tmp_path: Path, name: str) -> None:
+    found = read(file_of(tmp_path / "x", {name: entry()}, bytes(8)), LONGEST)
+    assert not found.arrays
+    assert "a tensor's name" in found.problems[name]
