@@ -1,21 +1,25 @@
 """Run ``conform``: write the suite to disk, run an implementation on it, and judge its results.
 
-Exit status of ``run`` and ``judge``: 0 if every case is right; 1 if a case is not; 2 for bad input; 3 if the suite is
-broken, or this machine cannot judge it.
+Exit status of ``run`` and ``judge``: 0 if every verdict is as expected; 1 if one is not, an unexpected pass included; 2
+for bad input; 3 if the suite is broken, or this machine cannot judge it.
 """
 
 from __future__ import annotations
 
+import datetime
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from reference.cli.options import BadInput, Parser
+from reference.cli.options import BadInput, Parser, check_writable
 from reference.conform.catalogue import CATALOGUE, chosen
-from reference.conform.judge import RIGHT, Judged, judge_suite
+from reference.conform.expectations import BadExpectations, compare_expectations, read_expectations, updated
+from reference.conform.judge import Judged, judge_suite
+from reference.conform.report import FORMATS, badge
 from reference.conform.run_suite import NoResults, Settings, run_suite
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase, open_suite
+from reference.system.atomic_file import whole
 from reference.system.printable import one_line
 
 BROKEN = 3
@@ -23,7 +27,12 @@ BROKEN = 3
 
 def conform(arguments: Sequence[str]) -> int:
     """Run one of the commands below ``conform``."""
-    commands: dict[str, Callable[[Sequence[str]], int]] = {"export": _export, "run": _run, "judge": _judge}
+    commands: dict[str, Callable[[Sequence[str]], int]] = {
+        "export": _export,
+        "run": _run,
+        "judge": _judge,
+        "selftest": _selftest,
+    }
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_USAGE)
         return 0
@@ -34,20 +43,23 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except NoResults as error:
+    except (NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
 _USAGE = """\
 usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
-       python -m reference conform judge DIR OUT
+       python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
+       python -m reference conform selftest
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
   judge   judge the results of an earlier run
+  selftest  judge broken implementations, which must get their verdicts and explanations
 
-Exit status 0: every case is right; 1: a case is not; 2: bad input; 3: the suite is broken or cannot be judged here."""
+Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
+input; 3: the suite is broken or cannot be judged here."""
 
 
 def _export(arguments: Sequence[str]) -> int:
@@ -77,11 +89,13 @@ def _run(arguments: Sequence[str]) -> int:
     parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
     parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
     parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
+    _judging(parser)
     parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
     before, dashes, command = _split(arguments)
     if not dashes or not command:
         raise BadInput("wanted -- and a command, such as: -- python my_program.py")
     options = parser.parse_args([*before, "--", *command])
+    _check_judging(options)
     suite = open_suite(Path(options.folder))
     cases = _matching(suite, options.cases)
     settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
@@ -89,15 +103,37 @@ def _run(arguments: Sequence[str]) -> int:
         run_suite(suite, cases, Path(options.out), settings, _told)
     except (FileNotFoundError, PermissionError) as error:
         raise BadInput(f"{options.command[0]}: {error.strerror}") from error
-    return _report(judge_suite(suite, Path(options.out)))
+    return _report(judge_suite(suite, Path(options.out)), options)
 
 
 def _judge(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
     parser.add_argument("folder", metavar="DIR", help="the suite")
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    _judging(parser)
     options = parser.parse_args(arguments)
-    return _report(judge_suite(open_suite(Path(options.folder)), Path(options.out)))
+    _check_judging(options)
+    return _report(judge_suite(open_suite(Path(options.folder)), Path(options.out)), options)
+
+
+def _selftest(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference conform selftest", description="Judge broken implementations.")
+    parser.parse_args(arguments)
+    from reference.conform.selftest.selftest import selftest
+
+    tested = 0
+    failed = 0
+    for each in selftest():
+        tested += 1
+        if not each.holds:
+            failed += 1
+            print(
+                one_line(f"{each.name}: got {each.got.verdict}, {each.got.text}; wanted {each.verdict}, {each.told!r}")
+            )
+            for line in each.got.details:
+                print(one_line(f"    {line}"))
+    print(f"{tested} implementations judged, {failed} not as expected")
+    return BROKEN if failed else 0
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]]:
@@ -121,15 +157,44 @@ def _told(case: str) -> None:
         print(case, file=sys.stderr)
 
 
-def _report(judged: Sequence[Judged]) -> int:
-    width = max(len(each.id) for each in judged)
-    for each in judged:
-        print(one_line(f"{each.id:<{width}}  {each.verdict:<12}  {each.text}"))
-        for line in each.details:
-            print(one_line(f"{'':<{width}}  {line}"))
-    counts = Counter(each.verdict for each in judged)
-    print(f"{len(judged)} cases: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}")
-    return 0 if all(each.verdict in RIGHT for each in judged) else 1
+def _report(judged: Sequence[Judged], options: Any) -> int:
+    """Write the judgements in the chosen format, and return the exit status."""
+    expected = read_expectations(Path(options.expect)) if options.expect and Path(options.expect).exists() else []
+    if options.badge:
+        _write(options.badge, badge(judged))
+    print(FORMATS[options.format](judged), end="")
+    if options.update:
+        _write(options.expect, updated(judged, expected))
+        return 0
+    compared = compare_expectations(judged, expected, datetime.datetime.now(datetime.UTC).date())
+    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
+        print(one_line(f"unexpected: {line}"), file=sys.stderr)
+    return 0 if compared.holds else 1
+
+
+def _write(path: str, text: str) -> None:
+    with whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def _judging(parser: Parser) -> None:
+    """Add the options of both commands that judge."""
+    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
+    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
+    parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
+
+
+def _check_judging(options: Any) -> None:
+    """Refuse, before anything runs, options that do not fit together."""
+    if options.update and not options.expect:
+        raise BadInput("--update wants --expect FILE, which it writes")
+    if options.expect and not options.update and not Path(options.expect).exists():
+        raise BadInput(f"{options.expect}: no such file")
+    if options.expect and Path(options.expect).exists():
+        read_expectations(Path(options.expect))
+    for path in filter(None, (options.badge, options.expect if options.update else None)):
+        check_writable(path)
 
 
 def _count(text: str) -> int:

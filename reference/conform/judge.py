@@ -11,7 +11,7 @@ from reference.conform.commitment import commitment
 from reference.conform.run_suite import Ran, folder_of, last_line, results
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, dtype_name
-from reference.system.printable import shown
+from reference.explain.structure import structure
 
 VERDICTS = (
     "equal",
@@ -99,17 +99,15 @@ def judge_answer(case: SuiteCase, answer: Answer, commitments: Mapping[str, str]
 
 
 def misfits(case: SuiteCase, answer: Answer) -> list[str]:
-    """One line for each tensor that is missing, unreadable, of another shape or dtype, or not wanted."""
+    """One line for each tensor that cannot be read or has another shape or dtype; names are told by step and kind."""
     found, wanted = answer.tensors, case.outputs
     lines = [f"{name}: {problem}" for name, problem in found.problems.items()]
-    lines += [f"{name} is missing" for name in wanted if name not in found.arrays and name not in found.problems]
+    lines += structure([*found.arrays, *found.problems], [*wanted])
     for name, array in found.arrays.items():
-        if name not in wanted:
-            lines.append(f"{shown(name)} is not wanted")
-            continue
-        dtype, shape = wanted[name]
+        dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape:
-            lines.append(f"{name}: shape {array.shape}, wanted {shape}")
+            hint = ": transposed? A weight is (out, in)" if array.shape == shape[::-1] else ""
+            lines.append(f"{name}: shape {array.shape}, wanted {shape}{hint}")
         if dtype_name(array) != dtype:
             lines.append(f"{name}: dtype {dtype_name(array)}, wanted {dtype}")
     return lines

@@ -32,9 +32,9 @@ def hypotheses(view: View) -> Iterator[Hypothesis]:
         yield from _named_factors(view)
         yield from _other_parts(view)
         yield from _other_data(view)
-        yield from _precision(view)
     else:
         yield from _named_factors(view)
+    yield from _precision(view)
     yield from _swapped(view)
 
 

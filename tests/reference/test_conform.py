@@ -103,8 +103,8 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
     assert {first, *rest} == {
         f"{loss}: shape (1,), wanted ()",
         "0001/loss/context0: dtype F32, wanted F64",
-        "0002/loss/context0 is missing",
-        "'more' is not wanted",
+        "yours lacks 0002/loss/context0",
+        "yours has, and the reference does not, more",
     }
 
 

@@ -1,0 +1,1 @@
+"""Broken implementations, and the verdict and explanation that each must get: the judge's own test."""

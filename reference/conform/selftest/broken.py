@@ -1,0 +1,89 @@
+"""A broken implementation: the twin with a mistake in it, or the twin's tensors changed afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from reference import load
+from reference.conform.case_file import Prepared
+from reference.conform.inputs import replay_of
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """``cause``: the explainer's id of the mistake; ``told``: words of the explanation. ``case``: the case's id."""
+
+    name: str
+    case: str
+    cause: str
+    told: str
+    patch: Callable[[], AbstractContextManager[Any]] = nullcontext
+    change: Callable[[Tensors], Tensors] = dict
+    verdict: str = "differs"
+
+    def tensors(self, healthy: Prepared) -> Tensors:
+        """Train with the mistake; returns the tensors of the whole trace."""
+        with self.patch():
+            found = load(healthy.entry.tutorial).train_locally(healthy.case, replay_of(healthy.case))
+        return self.change(dict(found.tensors))
+
+
+def replaced(target: Any, name: str, value: Any) -> Callable[[], AbstractContextManager[Any]]:
+    """A patch: ``target`` has another attribute within the block."""
+
+    @contextmanager
+    def patch() -> Iterator[None]:
+        before = getattr(target, name)
+        setattr(target, name, value)
+        try:
+            yield
+        finally:
+            setattr(target, name, before)
+
+    return patch
+
+
+def at(
+    step: int, stage: str, change: Callable[[torch.Tensor], torch.Tensor], end: str = ""
+) -> Callable[[Tensors], Tensors]:
+    """Change the tensors of one stage from ``step`` on whose names have this end."""
+
+    def changed(tensors: Tensors) -> Tensors:
+        def wanted(name: str) -> bool:
+            return name[:4].isdigit() and int(name[:4]) >= step and f"/{stage}/" in name and name.endswith(end)
+
+        return {name: change(tensor) if wanted(name) else tensor for name, tensor in tensors.items()}
+
+    return changed
+
+
+def renumbered(tensors: Tensors) -> Tensors:
+    """Count steps from 1."""
+    return {f"{int(n[:4]) + 1:04d}{n[4:]}" if n[:4].isdigit() else n: tensor for n, tensor in tensors.items()}
+
+
+def without(stage: str) -> Callable[[Tensors], Tensors]:
+    """Leave a stage out."""
+    return lambda tensors: {name: tensor for name, tensor in tensors.items() if f"/{stage}/" not in name}
+
+
+def early(tensors: Tensors) -> Tensors:
+    """Record every step's parameters before its update."""
+    found = dict(tensors)
+    for name in tensors:
+        if "/parameter/" in name:
+            step, own = int(name[:4]), name.split("/", 2)[2]
+            found[name] = tensors[f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}"]
+    return found
+
+
+def swapped(first: str, second: str) -> Callable[[Tensors], Tensors]:
+    """Exchange two tensors."""
+    return lambda tensors: {**tensors, first: tensors[second], second: tensors[first]}
