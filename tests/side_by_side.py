@@ -19,6 +19,7 @@ from functools import partial
 from typing import IO
 
 NICER = 10
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(commands: Sequence[str]) -> int:
@@ -27,8 +28,10 @@ def main(commands: Sequence[str]) -> int:
     first, *others = commands
     with ExitStack() as open_files:
         outputs = [open_files.enter_context(tempfile.TemporaryFile()) for _ in others]
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)  # until all are started, so that each can be ended
         started = [_start(first), *map(_start, others, outputs)]
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
             statuses = [process.wait() for process in started]
         except KeyboardInterrupt:
             _end(started)
@@ -53,8 +56,13 @@ def _start(command: str, output: IO[bytes] | None = None) -> subprocess.Popen[by
     """Start a command, with this process's Python as ``python``. With ``output`` for its output it has low priority."""
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
     if output is None:
-        return subprocess.Popen(words)
-    return subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, preexec_fn=partial(os.nice, NICER))
+        return subprocess.Popen(words, preexec_fn=partial(_begin, 0))
+    return subprocess.Popen(words, stdout=output, stderr=subprocess.STDOUT, preexec_fn=partial(_begin, NICER))
+
+
+def _begin(nicer: int) -> None:
+    os.nice(nicer)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
 
 if __name__ == "__main__":
