@@ -35,6 +35,18 @@ class Episode:
         return {"affine1.weight": first, "affine1.bias": first_bias, "affine2.weight": weight, "affine2.bias": bias}
 
 
+def begin(case: dict[str, Any], given: dict[str, Array]) -> tuple[dict[str, Array], list[str]]:
+    """The initial parameters, and the observers in their order."""
+    p = {name.removeprefix("initial/"): array for name, array in given.items() if name.startswith("initial/")}
+    return p, [f"observer{number}" for number in range(1, case["observers"] + 1)]
+
+
+def recorded(p: dict[str, Array], given: dict[str, Array], place: str) -> Episode:
+    """The recorded episode of an observer; ``place`` is OBSERVER/EPISODE."""
+    uniforms, mask = given[f"draws/{place}/uniforms"], given.get(f"draws/{place}/dropout")
+    return Episode(p, given[f"data/{place}/states"], uniforms, mask)
+
+
 class Adam:
     """Adam with the usual numbers: 0.9, 0.999, 1e-8."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from convnet import convnet
-from layers import linear, linear_backward, relu_backward
+from layers import linear, linear_backward, loss_of, relu_backward
 from tensors import Arrays, main
 
 
@@ -39,14 +39,6 @@ def train(case: dict[str, Any], given: Arrays) -> Arrays:
             state[name] = (total / case["trainers"]).astype(total.dtype)
             found[f"{step:04d}/buffer/{name}"] = state[name]
     return found
-
-
-def loss_of(case: dict[str, Any], scores: Any, labels: Any) -> tuple[Any, Any]:
-    """The mean square error over all scores; in exact arithmetic Σ score × (label + 1)."""
-    if case["arithmetic"] == "exact":
-        return (scores * (labels + 1)).sum(), labels + 1
-    away = scores - labels
-    return (away * away).mean(), 2 * away / away.dtype.type(away.size)
 
 
 def mlp(p: Arrays, x: Any) -> tuple[Any, Any, Arrays]:

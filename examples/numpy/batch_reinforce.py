@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from agent import Adam, Episode, added, discounted
+from agent import Adam, added, begin, discounted, recorded
 from tensors import Arrays, main
 
 
 def train(case: dict[str, Any], given: Arrays) -> Arrays:
-    p = {name.removeprefix("initial/"): array for name, array in given.items() if name.startswith("initial/")}
+    p, names = begin(case, given)
     adam, dtype, running = Adam(case["lr"]), p["affine1.bias"].dtype, 0.0
-    names = [f"observer{number}" for number in range(1, case["observers"] + 1)]
     found: Arrays = {}
     for episode in range(case["steps"]):
         played, returns, first = [], [], []
         for name in names:
             place = f"{name}/{episode:04d}"
-            uniforms, mask = given[f"draws/{place}/uniforms"], given.get(f"draws/{place}/dropout")
-            played.append(Episode(p, given[f"data/{place}/states"], uniforms, mask))
+            played.append(recorded(p, given, place))
             ends = given[f"data/{place}/ends"]
             returns.append(by_start(given[f"data/{place}/rewards"], ends, case["gamma"]).astype(dtype))
             first.append(int(ends.argmax()) + 1)

@@ -37,3 +37,11 @@ def cross_entropy(scores: Array, classes: Array) -> tuple[Array, Array]:
     g = p.copy()
     g[rows, classes] -= 1
     return -logs[rows, classes].mean(), g / len(classes)
+
+
+def loss_of(case: dict[str, Any], scores: Any, labels: Any) -> tuple[Any, Any]:
+    """The mean square error over the whole batch; in exact arithmetic Σ score × (label + 1)."""
+    if case["arithmetic"] == "exact":
+        return (scores * (labels + 1)).sum(), labels + 1
+    away = scores - labels
+    return (away * away).mean(), 2 * away / away.dtype.type(away.size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from layers import linear, linear_backward, relu_backward
+from layers import linear, linear_backward, loss_of, relu_backward
 from tensors import Arrays, main
 
 
@@ -53,14 +53,6 @@ def backward(p: Arrays, names: list[str], activations: list[Any], g: Any) -> Arr
         g, found[f"{name}.weight"], found[f"{name}.bias"] = linear_backward(x, p[f"{name}.weight"], g)
         g = relu_backward(x, g) if place else g
     return found
-
-
-def loss_of(case: dict[str, Any], scores: Any, labels: Any) -> tuple[Any, Any]:
-    """The mean square error over the whole batch; in exact arithmetic Σ score × (label + 1)."""
-    if case["arithmetic"] == "exact":
-        return (scores * (labels + 1)).sum(), labels + 1
-    away = scores - labels
-    return (away * away).mean(), 2 * away / away.dtype.type(away.size)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def replay_of(case: Any) -> Trace | None:
 
 
 def _by_step(role: str, names: tuple[str, ...], batches: Iterable[tuple[Any, ...]]) -> Tensors:
-    """Name a role's batches by step; the last batches of an endless source are not drawn."""
+    """Name a role's batches by step."""
     return {
         f"data/{role}/{step:04d}/{name}": tensor
         for step, batch in enumerate(batches)

@@ -91,11 +91,13 @@ def judge_answer(case: SuiteCase, answer: Answer, commitments: Mapping[str, str]
         return answer.state, answer.reason, ()
     if problems := misfits(case, answer):
         return "malformed", problems[0], tuple(problems[1:])
-    if commitments is not None:
-        differing = [name for name, array in answer.tensors.arrays.items() if commitment(array) != commitments[name]]
-        if not differing:
-            return "equal", f"all numbers of {len(commitments)} tensors are the reference's", ()
-    return _with_torch(case, answer.tensors.arrays, commitments)
+    arrays = answer.tensors.arrays
+    if commitments is None:
+        return _with_torch(case, arrays)
+    differing = [name for name, array in arrays.items() if commitment(array) != commitments[name]]
+    if not differing:
+        return "equal", f"all numbers of {len(commitments)} tensors are the reference's", ()
+    return _with_torch(case, arrays, differing)
 
 
 def misfits(case: SuiteCase, answer: Answer) -> list[str]:
@@ -106,21 +108,20 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     for name, array in found.arrays.items():
         dtype, shape = wanted.get(name, (dtype_name(array), array.shape))
         if array.shape != shape:
-            hint = ": transposed? A weight is (out, in)" if array.shape == shape[::-1] else ""
+            hint = ", transposed: layouts are (out, in)?" if array.shape == shape[::-1] else ""
             lines.append(f"{name}: shape {array.shape}, wanted {shape}{hint}")
         if dtype_name(array) != dtype:
             lines.append(f"{name}: dtype {dtype_name(array)}, wanted {dtype}")
     return lines
 
 
-def _with_torch(case: SuiteCase, arrays: Mapping[str, Array], commitments: Mapping[str, str] | None) -> Found:
-    """Compare with the twin, which needs torch. Without torch an exact case still has its verdict."""
+def _with_torch(case: SuiteCase, arrays: Mapping[str, Array], differing: Sequence[str] = ()) -> Found:
+    """Compare with the twin, which needs torch. Without torch an exact case has its verdict: ``differing`` tells."""
     try:
         from reference.conform.twin_judge import judge_with_twin
     except ImportError as error:
-        if commitments is None:
+        if not differing:
             raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
-        differing = [name for name, array in arrays.items() if commitment(array) != commitments[name]]
         return "differs", f"{len(differing)} of {len(arrays)} tensors differ, the first is {min(differing)}", ()
     return judge_with_twin(case, arrays)
 

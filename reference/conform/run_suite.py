@@ -77,7 +77,7 @@ def _run_once(folder: Path, settings: Settings, case: SuiteCase) -> Ran:
         command = [*settings.command, str(given), str(answers)]
         ended = run_command(command, answers, settings.seconds, largest(case))
         outside = _changed(case, given)
-        answers.replace(folder / "out") if _same_disk(answers, folder) else _move(answers, folder / "out")
+        shutil.move(answers, folder / "out")
     _keep(folder, ended)
     return Ran(ended.status, round(ended.seconds, 3), outside)
 
@@ -101,14 +101,6 @@ def _changed(case: SuiteCase, given: Path) -> str:
     if files != wanted or any((given / name).read_bytes() != (case.folder / name).read_bytes() for name in wanted):
         return "it changed the folder of the case"
     return ""
-
-
-def _same_disk(a: Path, b: Path) -> bool:
-    return a.stat().st_dev == b.stat().st_dev
-
-
-def _move(answers: Path, to: Path) -> None:
-    shutil.copytree(answers, to, symlinks=True)
 
 
 def _keep(folder: Path, ended: Ended) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from reference.conform.catalogue import PROTOCOL
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
@@ -53,14 +56,7 @@ class SuiteCase:
     @property
     def bytes(self) -> int:
         """How many bytes the wanted tensors have together."""
-        sizes = {"F64": 8, "I64": 8, "F32": 4, "I32": 4}
-        total = 0
-        for dtype, shape in self.outputs.values():
-            size = sizes.get(dtype, 1)
-            for each in shape:
-                size *= each
-            total += size
-        return total
+        return sum(np.dtype(DTYPES[dtype]).itemsize * math.prod(shape) for dtype, shape in self.outputs.values())
 
 
 @dataclass(frozen=True)

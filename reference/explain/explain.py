@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,12 +11,10 @@ from reference.explain.causal_order import causal_key, place_of
 from reference.explain.closeness import close, difference_of, same_bits
 from reference.explain.hypotheses import Hypothesis, hypotheses
 from reference.explain.scenes import scene_of
-from reference.explain.structure import structure
+from reference.explain.structure import counted_from_one, structure
 from reference.explain.view import View
-from reference.trace.trace import Trace
+from reference.trace.trace import Named, Trace
 from reference.trace.ulp import ulps
-
-Named = Mapping[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,14 @@ class Explanation:
 def explain(yours: Named, twin: Trace) -> Explanation:
     """Explain how ``yours`` differs from the twin's trace. Of names that one side lacks, it says so and goes on."""
     lines = [*structure(yours, twin.tensors), *_misshapen(yours, twin.tensors)]
+    if counted_from_one(yours, twin.tensors):  # equal names are other steps
+        return Explanation("structure", lines)
     common = {name: _shaped(tensor, twin.tensors[name]) for name, tensor in yours.items() if name in twin.tensors}
     names = sorted((name for name, tensor in common.items() if tensor is not None), key=causal_key)
     both = {name: tensor for name in names if (tensor := common[name]) is not None}
     if name := next((n for n in names if _has_nan(both[n]) and not _has_nan(twin.tensors[n])), None):
         return Explanation("nan", [*lines, *_nan(name, names, both, twin)])
-    differing = [name for name in names if not same_bits(_plain(both[name]), _plain(twin.tensors[name]))]
+    differing = [name for name in names if not same_bits(both[name], twin.tensors[name])]
     if not differing:
         return Explanation("structure" if lines else "", lines)
     first = next((n for n in differing if twin.case.is_exact or not close(both[n], twin.tensors[n])), None)
@@ -77,7 +77,7 @@ def _where(first: str, differing: Sequence[str], names: Sequence[str], yours: Na
     return [
         f"First difference: {where}. The {before} tensors before it are {_equal(names[:before], differing)}; "
         f"{len(differing)} of {len(names)} differ.",
-        *([str(difference_of(first, _plain(mine), _plain(reference), distance))] if alike else []),
+        *([str(difference_of(first, mine, reference, distance))] if alike else []),
     ]
 
 
@@ -118,10 +118,6 @@ def _shaped(mine: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor | None:
     if [n for n in mine.shape if n != 1] == [n for n in wanted.shape if n != 1]:
         return mine.reshape(wanted.shape)
     return mine if mine.dim() == wanted.dim() == 2 and mine.shape == wanted.t().shape else None
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().cpu()
 
 
 def _has_nan(tensor: torch.Tensor) -> bool:

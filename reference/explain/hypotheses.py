@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import permutations
 from typing import Any
 
 import torch
 
 from reference.explain.causal_order import own_name
+from reference.explain.named_numbers import named_numbers
 from reference.explain.optimizer_mistakes import optimizer_mistakes
-from reference.explain.view import Candidate, View
+from reference.explain.scene import Part
+from reference.explain.view import Candidate, View, total
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,10 @@ def hypotheses(view: View) -> Iterator[Hypothesis]:
     yield from _other_tensors(view)
     if view.stage == "parameter":
         yield from (Hypothesis(*each) for each in optimizer_mistakes(view))
+    yield from _named_factors(view)
     if view.scene is not None and view.stage in ("loss", "gradient"):
-        yield from _named_factors(view)
         yield from _other_parts(view)
         yield from _other_data(view)
-    else:
-        yield from _named_factors(view)
     yield from _precision(view)
     yield from _swapped(view)
 
@@ -46,10 +47,8 @@ def _other_tensors(view: View) -> Iterator[Hypothesis]:
         return lambda name: reference.get(f"{step:04d}/{view.stage}/{own_name(name)}")
 
     if view.stage == "parameter":
-        before = at(view.step - 1) if view.step else (lambda name: reference.get(f"initial/{own_name(name)}"))
-        yield Hypothesis(
-            "not-updated", "the parameters before the update: recorded too early, or never updated?", before
-        )
+        text = "the parameters before the update: recorded too early, or never updated?"
+        yield Hypothesis("not-updated", text, lambda name: view.before(own_name(name), view.step))
     for step in (view.step - 1, view.step + 1, *range(view.step - 1)):
         if step >= 0 and not (view.stage == "parameter" and step == view.step - 1):
             yield Hypothesis("other-step", f"the reference's of step {step:04d}", at(step))
@@ -100,36 +99,6 @@ def _guess(view: View, what: str, factor: float) -> str:
     return "a sum instead of a mean?" if factor > 1 else "a mean instead of a sum?"
 
 
-def named_numbers(case: Any) -> list[tuple[int, str]]:
-    """The whole numbers of a case, from 2, by which a program may multiply or divide by mistake."""
-    fields = (
-        ("trainers", "trainers"),
-        ("workers", "workers"),
-        ("observers", "observers"),
-        ("num_split", "micro-batches"),
-        ("contexts", "passes"),
-        ("batch_size", "rows of a batch"),
-        ("sequence", "tokens of a sequence"),
-        ("num_classes", "classes"),
-        ("outputs", "outputs"),
-        ("batches", "batches of an epoch"),
-        ("bag", "rows of a bag"),
-        ("n_steps", "steps of an episode"),
-    )
-    found = {name: (getattr(case, name), what) for name, what in fields if getattr(case, name, 0) > 1}
-    products = (
-        ("batch_size", "num_classes"),
-        ("batch_size", "outputs"),
-        ("batch_size", "sequence"),
-        ("batch_size", "trainers"),
-    )
-    for left, right in products:
-        if left in found and right in found:
-            number, what = found[left][0] * found[right][0], f"{found[left][1]} * {found[right][1]}"
-            found[f"{left}*{right}"] = (number, what)
-    return list(found.values())
-
-
 def _other_parts(view: View) -> Iterator[Hypothesis]:
     """One part missing or twice, a mean over the wrong number, another order of the same sum."""
     if not view.scene or not view.scene.summed or view.stage != "gradient" or len(view.parts) < 2:
@@ -139,23 +108,16 @@ def _other_parts(view: View) -> Iterator[Hypothesis]:
         others = {key: part for key, part in parts.items() if key != name}
         yield Hypothesis("missing", f"without {name}", view.from_parts(view.usual, others))
         if divisor > 1:
-            fewer = view.from_parts(lambda found: _sum(found) / (divisor - 1), others)
+            fewer = view.from_parts(lambda found: total(found) / (divisor - 1), others)
             yield Hypothesis("missing", f"without {name}, and averaged over the other {word}s", fewer)
         twice = view.from_parts(view.usual, {**parts, f"{name} again": parts[name]})
         yield Hypothesis("twice", f"{name} counted twice", twice)
-        alone = view.from_parts(_sum, {name: parts[name]})
+        alone = view.from_parts(total, {name: parts[name]})
         yield Hypothesis("alone", f"that of {name} alone: nothing is added?", alone)
     if len(parts) <= 5:
         for order in permutations(parts):
             mine = view.from_parts(view.usual, {name: parts[name] for name in order})
             yield Hypothesis("order", f"the same sum in the order {', '.join(order)}", mine)
-
-
-def _sum(tensors: list[torch.Tensor]) -> torch.Tensor:
-    total = tensors[0]
-    for each in tensors[1:]:
-        total = total + each
-    return total
 
 
 def _other_data(view: View) -> Iterator[Hypothesis]:
@@ -165,19 +127,15 @@ def _other_data(view: View) -> Iterator[Hypothesis]:
     for step, what in ((view.step + 1, "next"), (view.step - 1, "last"), (0, "first")):
         if step == view.step:
             continue
-        yield _with_batches(view, "other-batch", f"of the {what} step's batch", lambda n, s=step: scene.batch(n, s))
+        yield _with_batches(view, "other-batch", f"of the {what} step's batch", partial(scene.batch, step=step))
         yield _with_batches(
-            view, "other-labels", f"with the labels of the {what} step", lambda n, s=step: _mixed(view, n, s)
+            view, "other-labels", f"with the labels of the {what} step", partial(_mixed, view, step=step)
         )
         yield _at_parameters(view, "stale", f"at the parameters before step {step:04d}", step)
     if len(names) > 1 and scene.word == "trainer":
         for other in names:
-            yield _with_batches(
-                view,
-                "one-batch",
-                f"of {other}'s batch for every {scene.word}",
-                lambda _, o=other: scene.batch(o, view.step),
-            )
+            mine = dict.fromkeys(names, scene.batch(other, view.step))
+            yield _with_batches(view, "one-batch", f"of {other}'s batch for every {scene.word}", mine.__getitem__)
 
 
 def _mixed(view: View, name: str, step: int) -> Any:
@@ -189,31 +147,29 @@ def _mixed(view: View, name: str, step: int) -> Any:
     return mine[0], other[1]
 
 
-def _with_batches(view: View, id: str, text: str, batch_of: Any) -> Hypothesis:
-    made: dict[str, Any] = {}
+def _with_batches(view: View, id: str, text: str, batch_of: Callable[[str], Any]) -> Hypothesis:
+    def part_of(name: str) -> Part | None:
+        batch = batch_of(name)
+        return None if batch is None else view.part(name, batch=batch)
 
-    def candidate(name: str) -> torch.Tensor | None:
-        assert view.scene is not None
-        if not made:
-            for part in view.scene.names(view.step):
-                batch = batch_of(part)
-                if batch is None:
-                    return None
-                made[part] = view.part(part, batch=batch)
-        return view.from_parts(view.usual, made)(name)
-
-    return Hypothesis(id, text, candidate)
+    return _with_parts(view, id, text, part_of)
 
 
 def _at_parameters(view: View, id: str, text: str, step: int) -> Hypothesis:
-    def candidate(name: str) -> torch.Tensor | None:
-        assert view.scene is not None
-        made = {part: view.part(part, parameters=step) for part in view.scene.names(view.step)}
-        if any(each is None for each in made.values()):
-            return None
-        return view.from_parts(view.usual, {key: each for key, each in made.items() if each is not None})(name)
+    return _with_parts(view, id, text, lambda name: view.part(name, parameters=step))
 
-    return Hypothesis(id, text, candidate)
+
+def _with_parts(view: View, id: str, text: str, part_of: Callable[[str], Part | None]) -> Hypothesis:
+    """All parts of the step made by ``part_of``, once, and combined as usual; says nothing if one cannot be made."""
+
+    @cache
+    def made() -> Candidate | None:
+        assert view.scene is not None
+        found = {name: part_of(name) for name in view.scene.names(view.step)}
+        parts = {name: part for name, part in found.items() if part is not None}
+        return view.from_parts(view.usual, parts) if len(parts) == len(found) else None
+
+    return Hypothesis(id, text, lambda name: None if (candidate := made()) is None else candidate(name))
 
 
 def _precision(view: View) -> Iterator[Hypothesis]:

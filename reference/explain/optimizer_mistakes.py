@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from reference.explain.causal_order import own_name
+from reference.explain.named_numbers import named_numbers
 from reference.explain.view import Candidate, View
 
 # Rates and decays that programs have by default.
@@ -25,10 +26,12 @@ def optimizer_mistakes(view: View) -> Iterator[Mistake]:
     momentum, lr = float(getattr(case, "momentum", 0.0)), float(case.lr)
     yield "added", "the update with the wrong sign", _step(view, lr=-lr, momentum=momentum)
     if momentum:
-        yield "no-momentum", "without momentum", _step(view, lr=lr, momentum=0.0)
+        if view.step == 1:  # the first step in which momentum counts
+            yield "no-momentum", "without momentum", _step(view, lr=lr, momentum=0.0)
         yield "dampening", f"with dampening {momentum:g}", _step(view, lr=lr, momentum=momentum, dampening=momentum)
         yield "nesterov", "with Nesterov's momentum", _step(view, lr=lr, momentum=momentum, nesterov=True)
-        yield "momentum-lost", "with momentum that begins anew at this step", _fresh(view, lr)
+        if view.step > 1:
+            yield "momentum-lost", "with momentum that begins anew at this step", _step(view, lr=lr, momentum=0.0)
     for decay in DECAYS:
         text = f"with weight decay {decay:g}"
         yield "weight-decay", text, _step(view, lr=lr, momentum=momentum, decay=decay)
@@ -41,8 +44,6 @@ def optimizer_mistakes(view: View) -> Iterator[Mistake]:
 
 
 def _numbers(view: View) -> list[float]:
-    from reference.explain.hypotheses import named_numbers
-
     numbers = [float(number) for number, _ in named_numbers(view.case)]
     return [*numbers, *(1 / number for number in numbers), 2.0, 0.5, 10.0, 0.1]
 
@@ -53,10 +54,6 @@ def _gradients(view: View, own: str) -> list[torch.Tensor] | None:
     return None if any(each is None for each in found) else [each for each in found if each is not None]
 
 
-def _before(view: View, own: str) -> torch.Tensor | None:
-    return view.reference.get(f"{view.step - 1:04d}/parameter/{own}" if view.step else f"initial/{own}")
-
-
 def _step(
     view: View, *, lr: float, momentum: float, dampening: float = 0.0, nesterov: bool = False, decay: float = 0.0
 ) -> Candidate:
@@ -64,27 +61,16 @@ def _step(
 
     def candidate(name: str) -> torch.Tensor | None:
         own = own_name(name)
-        gradients, before = _gradients(view, own), _before(view, own)
+        gradients, before = _gradients(view, own), view.before(own, view.step)
         if gradients is None or before is None:
             return None
         held: Any = None
         for step, gradient in enumerate(gradients):
-            at = view.reference.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}")
+            at = view.before(own, step)
             assert at is not None
             decayed = gradient + decay * at if decay else gradient
             held = decayed if held is None else momentum * held + (1 - dampening) * decayed
         update = decayed + momentum * held if nesterov else held if momentum else decayed
         return before - lr * update
-
-    return candidate
-
-
-def _fresh(view: View, lr: float) -> Candidate:
-    """The first update of a new optimizer, at a later step."""
-
-    def candidate(name: str) -> torch.Tensor | None:
-        own = own_name(name)
-        gradients, before = _gradients(view, own), _before(view, own)
-        return None if gradients is None or before is None or view.step == 0 else before - lr * gradients[-1]
 
     return candidate

@@ -7,16 +7,15 @@ A part is what one trainer, worker, pass or micro-batch computes. The reference'
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
 from reference.explain.causal_order import own_name
-from reference.trace.trace import Trace
+from reference.trace.trace import Named, Trace
 
-Named = Mapping[str, torch.Tensor]
 Batch = tuple[torch.Tensor, ...]
 # Loss and gradients by the model's own names.
 Part = tuple[torch.Tensor, dict[str, torch.Tensor]]

@@ -10,11 +10,27 @@ import torch
 from torch import nn
 
 from reference import load
-from reference.explain.scene import Batch, Named, Part, Scene, functional, gradients
-from reference.trace.trace import Trace
+from reference.explain.scene import Batch, Part, Scene, functional, gradients
+from reference.trace.trace import Named, Trace
 
 
-class ServerScene(Scene):
+class TrainersScene(Scene):
+    """The mean over trainers, each of which has a batch of its own at every step."""
+
+    batches: dict[str, list[Batch]]
+
+    @property
+    def divisor(self) -> int:
+        return int(self.case.trainers)
+
+    def names(self, step: int) -> Sequence[str]:
+        return list(self.batches)
+
+    def batch(self, name: str, step: int) -> Batch | None:
+        return self.batches[name][step] if 0 <= step < len(self.batches[name]) else None
+
+
+class ServerScene(TrainersScene):
     """``batch_parameter_server`` and ``sharded_parameter_server``: the mean over trainers."""
 
     def __init__(self, case: Any, twin: Trace) -> None:
@@ -23,16 +39,6 @@ class ServerScene(Scene):
         self.model = self.module.initial_model(case)
         self.trainers = {name: self.module.Trainer(case, name) for name in self.module.trainer_names(case)}
         self.batches = {name: list(trainer.get_next_batch()) for name, trainer in self.trainers.items()}
-
-    @property
-    def divisor(self) -> int:
-        return int(self.case.trainers)
-
-    def names(self, step: int) -> Sequence[str]:
-        return list(self.trainers)
-
-    def batch(self, name: str, step: int) -> Batch | None:
-        return self.batches[name][step] if 0 <= step < len(self.batches[name]) else None
 
     def part(self, name: str, parameters: Named, batch: Batch) -> Part:
         # Buffers that the trace does not have yet are the model's own.
@@ -112,7 +118,7 @@ class PassScene(Scene):
         return part, rest
 
 
-class HybridScene(Scene):
+class HybridScene(TrainersScene):
     """``hybrid_ddp``: the mean over trainers; each trainer's replica has the same names after its own."""
 
     def __init__(self, case: Any, twin: Trace) -> None:
@@ -120,16 +126,6 @@ class HybridScene(Scene):
         self.module = load("hybrid_ddp")
         self.trainers = self.module.trainer_names(case)
         self.batches = {name: list(self.module.get_next_batch(case, name)) for name in self.trainers}
-
-    @property
-    def divisor(self) -> int:
-        return int(self.case.trainers)
-
-    def names(self, step: int) -> Sequence[str]:
-        return list(self.trainers)
-
-    def batch(self, name: str, step: int) -> Batch | None:
-        return self.batches[name][step] if 0 <= step < len(self.batches[name]) else None
 
     def parameters(self, step: int, name: str) -> dict[str, torch.Tensor] | None:
         found = super().parameters(step, name)

@@ -12,13 +12,13 @@ def structure(yours: Collection[str], reference: Collection[str]) -> list[str]:
     missing, extra = set(reference) - set(yours), set(yours) - set(reference)
     if not missing and not extra:
         return []
-    if line := _counted_from_one(yours, reference):
+    if line := counted_from_one(yours, reference):
         return [line]
     lines = _by_kind("yours lacks", missing, reference)
     return lines + _by_kind("yours has, and the reference does not,", extra, extra)
 
 
-def _counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:
+def counted_from_one(yours: Collection[str], reference: Collection[str]) -> str:
     """The line for a trace whose every step has the number of the next one; empty if it is no such trace."""
     steps = sorted({place_of(name)[0] for name in reference} - {-1})
     if not steps or {_renumbered(name, -1) for name in yours} != set(reference):

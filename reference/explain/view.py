@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,8 @@ import torch
 from reference.explain.causal_order import own_name, place_of
 from reference.explain.closeness import close, same_bits
 from reference.explain.scene import Part, Scene
-from reference.trace.trace import Trace
+from reference.trace.trace import Named, Trace
 
-Named = Mapping[str, torch.Tensor]
 # The value that a mistake gives a tensor of this name; None if the mistake says nothing about that tensor.
 Candidate = Callable[[str], torch.Tensor | None]
 
@@ -61,7 +60,8 @@ class View:
         It must speak of the first difference, and not give the reference's value there.
         """
         wanted = candidate(self.first)
-        if wanted is None or self._alike(wanted, self.reference[self.first]):
+        right = self.reference[self.first]
+        if wanted is None or same_bits(wanted, right) or close(wanted, right):
             return ""
         found = "bits"
         for name in self.names:
@@ -71,13 +71,14 @@ class View:
             mine = self.yours[name]
             if same_bits(value, mine):
                 continue
-            if value.shape != mine.shape or not close(value, mine):
+            if not close(value, mine):
                 return ""
             found = "rounding"
         return found
 
-    def _alike(self, a: torch.Tensor, b: torch.Tensor) -> bool:
-        return same_bits(a, b) or (a.shape == b.shape and close(a, b))
+    def before(self, own: str, step: int) -> torch.Tensor | None:
+        """The reference's parameter of this name before a step."""
+        return self.reference.get(f"{step - 1:04d}/parameter/{own}" if step else f"initial/{own}")
 
     @cached_property
     def parts(self) -> dict[str, Part]:
@@ -115,7 +116,10 @@ class View:
     def usual(self, tensors: list[torch.Tensor]) -> torch.Tensor:
         """Combine the parts of a gradient as the reference does."""
         assert self.scene is not None
-        total = tensors[0]
-        for each in tensors[1:]:
-            total = total + each
-        return total / self.scene.divisor if self.scene.divisor > 1 else total
+        found = total(tensors)
+        return found / self.scene.divisor if self.scene.divisor > 1 else found
+
+
+def total(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """Add tensors in their order."""
+    return sum(tensors[1:], start=tensors[0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -37,17 +38,7 @@ class Broken:
 
 def replaced(target: Any, name: str, value: Any) -> Callable[[], AbstractContextManager[Any]]:
     """A patch: ``target`` has another attribute within the block."""
-
-    @contextmanager
-    def patch() -> Iterator[None]:
-        before = getattr(target, name)
-        setattr(target, name, value)
-        try:
-            yield
-        finally:
-            setattr(target, name, before)
-
-    return patch
+    return lambda: mock.patch.object(target, name, value)
 
 
 def at(

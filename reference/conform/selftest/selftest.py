@@ -6,11 +6,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from reference.conform.answer import read_answer
-from reference.conform.case_file import Prepared
 from reference.conform.catalogue import chosen
 from reference.conform.export import export
 from reference.conform.judge import Judged, judge_answer, judge_suite
@@ -68,7 +66,7 @@ def healthy(suite: Suite, name: str, folder: Path) -> Tested:
 def judged(suite: Suite, broken: Broken, folder: Path) -> Tested:
     """Judge one mistake."""
     folder.mkdir()
-    reference = _reference(broken.case)
+    reference = prepared(broken.case)
     given = set(reference.twin.tensors) - set(reference.outputs)
     tensors = {
         name: t.detach().contiguous().numpy() for name, t in broken.tensors(reference).items() if name not in given
@@ -77,11 +75,6 @@ def judged(suite: Suite, broken: Broken, folder: Path) -> Tested:
     case = suite.cases[broken.case]
     found = judge_answer(case, read_answer(case, folder), suite.commitments.get(case.id))
     return Tested(broken.name, Judged(case.id, *found), broken.verdict, broken.told)
-
-
-@lru_cache
-def _reference(name: str) -> Prepared:
-    return prepared(name)
 
 
 def run(suite: Suite, hostile: Hostile, out: Path) -> Tested:

@@ -120,7 +120,7 @@ SERVER_MISTAKES = (
         "transposed",
         SERVER,
         "transposed",
-        "transposed? A weight is (out, in)",
+        "transposed: layouts are (out, in)?",
         change=at(0, "gradient", lambda t: t.t() if t.dim() == 2 else t),
         verdict="malformed",
     ),
