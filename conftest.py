@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,11 @@ from faults.testing.report_header import lines
 from reference.world import launch
 from tests.support.roles_plain import name
 from tests.support.xdist_order import place, spreading
+
+# In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
+# processes than cores, and spinning took a tenth of the processors' time.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+gc.disable()  # until all tests are collected: what they import stays, and collections in between find nothing
 
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]
@@ -52,7 +58,9 @@ def forkserver() -> None:
 
 def pytest_collection_finish() -> None:
     """Exempt what is imported by now from garbage collections, which many tests ask for."""
+    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> list[str]:

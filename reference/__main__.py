@@ -6,9 +6,10 @@ import os
 import sys
 
 from reference.cli.command import status_of
+from reference.cli.commands import modules_of
 from reference.system import interrupts
 
 if __name__ == "__main__":
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
-    sys.exit(status_of("reference.cli.main", failed=1))
+    sys.exit(status_of(*modules_of(sys.argv[1:]), failed=1))

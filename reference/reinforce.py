@@ -207,12 +207,14 @@ def run_agent(case: Case) -> Trace:
 
 
 def record_episode(recorder: Recorder, episode: int, records: Mapping[str, Record]) -> None:
-    """Put each observer's actions and rewards into the trace."""
+    """Put each observer's actions, log-probabilities and rewards into the trace."""
     # Recorded in "ends", too: runs with different actions are not two roundings of one result.
     recorder.put(f"{episode:04d}/actions", {name: torch.tensor(each.actions) for name, each in records.items()})
     if recorder.every:
         given = {name: torch.tensor(each.rewards, dtype=torch.float64) for name, each in records.items()}
         recorder.put(f"{episode:04d}/rewards", given)
+        chosen = {name: torch.cat(each.log_probs) for name, each in records.items()}
+        recorder.put(f"{episode:04d}/log_probs", chosen)
 
 
 def roles(case: Case) -> Roles:

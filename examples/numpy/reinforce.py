@@ -22,6 +22,7 @@ def train(case: dict[str, Any], given: Arrays) -> Arrays:
             returns.append(discounted(rewards, case["gamma"]))
             sums.append(sum(rewards))
             found[f"{episode:04d}/actions/{name}"] = played[-1].actions
+            found[f"{episode:04d}/log_probs/{name}"] = played[-1].log_probs
         advantages = normalized(returns, dtype)
         losses = [(-each.log_probs * a).sum() for each, a in zip(played, advantages, strict=True)]
         gradients = added([each.gradients(-a) for each, a in zip(played, advantages, strict=True)])

@@ -16,6 +16,7 @@ from reference.cli.options import BadInput, Parser, check_writable
 from reference.conform.catalogue import CATALOGUE, chosen
 from reference.conform.expectations import BadExpectations, compare_expectations, read_expectations, updated
 from reference.conform.judge import Judged, judge_suite
+from reference.conform.judgement_diff import BadReport, read_report, report_changes
 from reference.conform.report import FORMATS, badge
 from reference.conform.run_suite import NoResults, Settings, run_suite
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase, open_suite
@@ -31,6 +32,7 @@ def conform(arguments: Sequence[str]) -> int:
         "export": _export,
         "run": _run,
         "judge": _judge,
+        "diff": _diff,
         "selftest": _selftest,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -43,7 +45,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoResults, BadExpectations) as error:
+    except (NoResults, BadExpectations, BadReport) as error:
         raise BadInput(str(error)) from error
 
 
@@ -51,11 +53,13 @@ _USAGE = """\
 usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
        python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
+       python -m reference conform diff REPORT REPORT
        python -m reference conform selftest
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
   judge   judge the results of an earlier run
+  diff    which verdicts differ between two reports that --format json wrote; exit status 1 if any does
   selftest  judge broken implementations, which must get their verdicts and explanations
 
 Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
@@ -114,6 +118,17 @@ def _judge(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     _check_judging(options)
     return _report(judge_suite(open_suite(Path(options.folder)), Path(options.out)), options)
+
+
+def _diff(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference conform diff", description="Compare two reports of --format json.")
+    parser.add_argument("before", metavar="REPORT", help="the first report")
+    parser.add_argument("after", metavar="REPORT", help="the second report")
+    options = parser.parse_args(arguments)
+    before, after = read_report(Path(options.before)), read_report(Path(options.after))
+    lines = report_changes(before, after)
+    print("\n".join(lines) if lines else f"equal verdicts: {len(before)} cases")
+    return 1 if lines else 0
 
 
 def _selftest(arguments: Sequence[str]) -> int:

@@ -6,15 +6,12 @@ Exit status 0: success; 1: a run failed or differs from its twin; 2: bad input; 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from reference import TUTORIALS
-from reference.cli.compare_command import run_compare
-from reference.cli.conform_command import conform
+from reference.cli.commands import COMMANDS
 from reference.cli.options import BadInput, Parser
-from reference.cli.run_command import run
-from reference.cli.timing import TimingError
-from reference.cli.verify_command import run_verify
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
 from reference.trace.case import CaseError
@@ -23,17 +20,16 @@ from reference.trace.case import CaseError
 def main(arguments: Sequence[str]) -> int:
     """Run a command and return its exit status. Bad input starts no process."""
     escape_output()
-    commands = {"list": show_list, "run": run, "verify": run_verify, "compare": run_compare, "conform": conform}
     parser = Parser(prog="python -m reference", description=__doc__, add_help=False)
-    parser.add_argument("command", choices=commands, nargs="?")
+    parser.add_argument("command", choices=COMMANDS, nargs="?")
     parser.add_argument("-h", "--help", action="store_true")
     try:
         head = [arguments[0]] if arguments and arguments[0] not in ("-h", "--help") else ["--help"]
         chosen = parser.parse_args(head)
         if chosen.command is None:
             return show_help()
-        return commands[chosen.command](arguments[1:])
-    except (BadInput, CaseError, TimingError, WorldError) as error:
+        return function_of(chosen.command)(arguments[1:])
+    except (BadInput, CaseError, WorldError) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:
@@ -42,6 +38,13 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+def function_of(command: str) -> Callable[[Sequence[str]], int]:
+    """Import a command's module and return its function, which returns the exit status."""
+    module, name = COMMANDS[command]
+    function: Callable[[Sequence[str]], int] = getattr(import_module(module), name)
+    return function
 
 
 def show_help() -> int:

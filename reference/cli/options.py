@@ -9,8 +9,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
-import torch
-
 from reference import TUTORIALS
 from reference.system.atomic_file import place_of
 from reference.system.printable import OneLine, is_file_name, shown
@@ -73,6 +71,8 @@ def known(name: str) -> str:
 
 def check_device(case: Case) -> None:
     """Refuse a device that this machine lacks, without initialising it."""
+    import torch  # here, so that the commands that need none start without it
+
     if getattr(case, "device", "cpu") == "cuda" and not torch.cuda.is_available():
         raise BadInput("device 'cuda' is not available on this machine, wanted 'cpu'")
 

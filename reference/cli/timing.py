@@ -15,6 +15,7 @@ from typing import Any
 from rich.table import Table
 
 from reference import load
+from reference.cli.options import BadInput
 from reference.cli.picture import draw
 from reference.outcome import Outcome, Returned
 from reference.trace.case import Case
@@ -25,7 +26,7 @@ from reference.world.role_handle import Progress
 Values = Mapping[str, Any]
 
 
-class TimingError(ValueError):
+class TimingError(BadInput):
     """Two options contradict each other. One line."""
 
 

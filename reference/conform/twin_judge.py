@@ -21,7 +21,7 @@ from reference.verify.verify import judge
 _WORDS = {"equal": "equal", "within bound": "within bound", "wrong": "differs", "unknown": "unknown"}
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def prepared(case_id: str) -> Prepared:
     """Run the twin of a case of this version's catalogue. Raises KeyError: there is no such case."""
     return prepare(next(entry for entry in CATALOGUE if entry.id == case_id))

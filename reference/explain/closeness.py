@@ -22,8 +22,11 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and a.dtype == b.dtype and bool((a == b).all())
 
 
-def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None) -> bool:
-    """Whether the tensors differ by rounding at most: ROUNDINGS of the larger of their largest elements."""
+def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None, terms: float = 0.0) -> bool:
+    """Whether the tensors differ by rounding at most: ROUNDINGS of the larger of their largest elements.
+
+    ``terms``: the size of the terms that cancel in a sum, if that is larger.
+    """
     if a.shape != b.shape:
         return False
     if a.numel() == 0:
@@ -31,7 +34,7 @@ def close(a: torch.Tensor, b: torch.Tensor, eps: float | None = None) -> bool:
     left, right = a.double(), b.double()
     if not (left.isfinite().all() and right.isfinite().all()):
         return False
-    scale = max(float(left.abs().max()), float(right.abs().max()))
+    scale = max(float(left.abs().max()), float(right.abs().max()), terms)
     allowed = ROUNDINGS * (eps_of(a, b) if eps is None else eps) * scale
     return float((left - right).abs().max()) <= allowed
 

@@ -9,7 +9,8 @@ import torch
 
 from reference.explain.causal_order import causal_key, place_of
 from reference.explain.closeness import close, difference_of, same_bits
-from reference.explain.hypotheses import Hypothesis, hypotheses
+from reference.explain.hypotheses import hypotheses
+from reference.explain.hypothesis import Hypothesis
 from reference.explain.scenes import scene_of
 from reference.explain.structure import counted_from_one, structure
 from reference.explain.view import View
@@ -52,7 +53,7 @@ def _cause(view: View) -> tuple[str, list[str]]:
     """Try every hypothesis; bits count more than a value within rounding."""
     found: dict[str, list[Hypothesis]] = {"bits": [], "rounding": []}
     for each in hypotheses(view):
-        how = view.holds(each.candidate)
+        how = view.holds(each.candidate, each.terms)
         if how and each.id not in [other.id for other in found[how]]:
             found[how].append(each)
     if found["bits"]:

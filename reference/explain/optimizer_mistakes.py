@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 
 from reference.explain.causal_order import own_name
+from reference.explain.hypothesis import Hypothesis
 from reference.explain.named_numbers import named_numbers
 from reference.explain.view import Candidate, View
 
@@ -15,32 +17,40 @@ from reference.explain.view import Candidate, View
 RATES = (0.001, 0.01, 0.1, 0.05, 1.0)
 DECAYS = (1e-4, 5e-4, 1e-3, 1e-2)
 
-Mistake = tuple[str, str, Candidate]
 
-
-def optimizer_mistakes(view: View) -> Iterator[Mistake]:
-    """Yield id, text and candidate of each; nothing for Adam, whose state is not in the trace."""
+def optimizer_mistakes(view: View) -> Iterator[Hypothesis]:
+    """Yield wrong updates; nothing for Adam, whose state is not in the trace."""
     case = view.case
     if case.tutorial() in ("reinforce", "batch_reinforce", "dist_autograd", "hybrid_ddp"):
         return
     momentum, lr = float(getattr(case, "momentum", 0.0)), float(case.lr)
-    yield "added", "the update with the wrong sign", _step(view, lr=-lr, momentum=momentum)
+    step = partial(_step, view)
+    yield Hypothesis("added", "the update with the wrong sign", step(lr=-lr, momentum=momentum))
     if momentum:
-        if view.step == 1:  # the first step in which momentum counts
-            yield "no-momentum", "without momentum", _step(view, lr=lr, momentum=0.0)
-        yield "dampening", f"with dampening {momentum:g}", _step(view, lr=lr, momentum=momentum, dampening=momentum)
-        yield "nesterov", "with Nesterov's momentum", _step(view, lr=lr, momentum=momentum, nesterov=True)
-        if view.step > 1:
-            yield "momentum-lost", "with momentum that begins anew at this step", _step(view, lr=lr, momentum=0.0)
+        yield from _momenta(view, lr, momentum)
     for decay in DECAYS:
-        text = f"with weight decay {decay:g}"
-        yield "weight-decay", text, _step(view, lr=lr, momentum=momentum, decay=decay)
+        mine = step(lr=lr, momentum=momentum, decay=decay)
+        yield Hypothesis("weight-decay", f"with weight decay {decay:g}", mine)
     for rate in RATES:
         if rate != lr:
-            yield "rate", f"with the rate {rate:g} instead of {lr:g}", _step(view, lr=rate, momentum=momentum)
+            mine = step(lr=rate, momentum=momentum)
+            yield Hypothesis("rate", f"with the rate {rate:g} instead of {lr:g}", mine)
     for factor in _numbers(view):
         text = f"with the rate {lr * factor:g}, {factor:g} times the case's"
-        yield "rate", text, _step(view, lr=lr * factor, momentum=momentum)
+        yield Hypothesis("rate", text, step(lr=lr * factor, momentum=momentum))
+
+
+def _momenta(view: View, lr: float, momentum: float) -> Iterator[Hypothesis]:
+    """Other rules for the momentum, which counts from the second step on."""
+    plain = _step(view, lr=lr, momentum=0.0)
+    if view.step == 1:
+        yield Hypothesis("no-momentum", "without momentum", plain)
+    dampened = _step(view, lr=lr, momentum=momentum, dampening=momentum)
+    yield Hypothesis("dampening", f"with dampening {momentum:g}", dampened)
+    nesterov = _step(view, lr=lr, momentum=momentum, nesterov=True)
+    yield Hypothesis("nesterov", "with Nesterov's momentum", nesterov)
+    if view.step > 1:
+        yield Hypothesis("momentum-lost", "with momentum that begins anew at this step", plain)
 
 
 def _numbers(view: View) -> list[float]:

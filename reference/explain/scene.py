@@ -7,7 +7,7 @@ A part is what one trainer, worker, pass or micro-batch computes. The reference'
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +19,8 @@ from reference.trace.trace import Named, Trace
 Batch = tuple[torch.Tensor, ...]
 # Loss and gradients by the model's own names.
 Part = tuple[torch.Tensor, dict[str, torch.Tensor]]
+# A mistake's id, what it is, and the part that a program with it computes.
+Variant = tuple[str, str, Callable[[str], Part | None]]
 
 
 class Scene(ABC):
@@ -45,8 +47,16 @@ class Scene(ABC):
         """What ``name`` computes of at ``step``; None if there is no such batch."""
 
     @abstractmethod
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
-        """Compute one part at these parameters, which have the model's own names."""
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
+        """Compute one part of ``step`` at these parameters, which have the model's own names."""
+
+    def variants(self, step: int) -> Iterator[Variant]:
+        """Yield mistakes that only this tutorial has."""
+        yield from ()
+
+    def taken_at(self, step: int) -> int:
+        """Before which step the parameters are those at which this step's gradients are taken."""
+        return step
 
     def parameters(self, step: int, name: str) -> dict[str, torch.Tensor] | None:
         """The reference's parameters and buffers before ``step``, as ``name`` has them; None if there are none."""

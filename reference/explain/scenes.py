@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from reference import load
+from reference.explain.rnn_scene import RnnScene
 from reference.explain.scene import Batch, Part, Scene, functional, gradients
 from reference.trace.trace import Named, Trace
 
@@ -40,7 +41,7 @@ class ServerScene(TrainersScene):
         self.trainers = {name: self.module.Trainer(case, name) for name in self.module.trainer_names(case)}
         self.batches = {name: list(trainer.get_next_batch()) for name, trainer in self.trainers.items()}
 
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
         # Buffers that the trace does not have yet are the model's own.
         outputs, leaves = functional(self.model, {**dict(self.model.named_buffers()), **parameters}, batch[0])
         loss = self.trainers[name].loss_fn(outputs, batch[1])
@@ -85,12 +86,10 @@ class WorkerScene(Scene):
         found: Batch = self.batches[name][self.updates[step][1]]
         return found
 
-    def parameters(self, step: int, name: str) -> dict[str, torch.Tensor] | None:
-        if 0 <= step < len(self.updates):
-            return super().parameters(self.updates[step][2], name)
-        return super().parameters(step, name)
+    def taken_at(self, step: int) -> int:
+        return self.updates[step][2]
 
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
         model = self.module.build_model(self.case)
         model.load_state_dict(dict(parameters))
         loss, found = self.module.gradients_of(self.case, model, *batch)
@@ -108,7 +107,7 @@ class PassScene(Scene):
     def batch(self, name: str, step: int) -> Batch | None:
         return () if 0 <= step < self.case.steps else None
 
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
         leaves = {key: tensor.detach().clone().requires_grad_() for key, tensor in parameters.items()}
         loss = load("dist_autograd").loss_of(int(name.removeprefix("context")), leaves["worker1"], leaves["worker2"])
         return loss.detach(), gradients(loss, leaves)
@@ -131,7 +130,7 @@ class HybridScene(TrainersScene):
         found = super().parameters(step, name)
         return None if found is None else {key: t for key, t in found.items() if key.startswith((f"{name}/", "ps/"))}
 
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
         sparse, dense = self.module.sparse_part(self.case), self.module.dense_part(self.case)
         rows, table = functional(sparse, {"weight": parameters["ps/weight"]}, batch[0])
         mine = {key.removeprefix(f"{name}/"): t for key, t in parameters.items() if key.startswith(f"{name}/")}
@@ -161,7 +160,7 @@ class MicroBatchScene(Scene):
     def batch(self, name: str, step: int) -> Batch | None:
         return self.batches[step] if 0 <= step < len(self.batches) else None
 
-    def part(self, name: str, parameters: Named, batch: Batch) -> Part:
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
         shards = [self.module.make_shard(self.case, half) for half in (1, 2)]
         model = nn.ModuleDict({"shard1": shards[0], "shard2": shards[1]})
         with torch.no_grad():
@@ -180,6 +179,7 @@ SCENES: dict[str, type[Scene]] = {
     "batch_parameter_server": ServerScene,
     "sharded_parameter_server": ServerScene,
     "hybrid_ddp": HybridScene,
+    "rnn": RnnScene,
     "pipeline": MicroBatchScene,
 }
 

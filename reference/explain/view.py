@@ -54,14 +54,14 @@ class View:
             and self.yours[name].numel() == tensor.numel()
         ]
 
-    def holds(self, candidate: Candidate) -> str:
+    def holds(self, candidate: Candidate, terms: float = 0.0) -> str:
         """``bits`` or ``rounding`` if the candidate gives yours for every tensor it speaks of, and empty otherwise.
 
-        It must speak of the first difference, and not give the reference's value there.
+        It must speak of the first difference, and not give the reference's value there. ``terms``: as for `close`.
         """
         wanted = candidate(self.first)
         right = self.reference[self.first]
-        if wanted is None or same_bits(wanted, right) or close(wanted, right):
+        if wanted is None or same_bits(wanted, right) or close(wanted, right, terms=terms):
             return ""
         found = "bits"
         for name in self.names:
@@ -71,7 +71,7 @@ class View:
             mine = self.yours[name]
             if same_bits(value, mine):
                 continue
-            if not close(value, mine):
+            if not close(value, mine, terms=terms):
                 return ""
             found = "rounding"
         return found
@@ -90,8 +90,9 @@ class View:
         """One part, of another batch or at the parameters before another step; None if there are none."""
         assert self.scene is not None
         found = self.scene.batch(name, self.step) if batch is None else batch
-        at = self.scene.parameters(self.step, name) if parameters is None else self.scene.parameters(parameters, name)
-        return None if found is None or not at else self.scene.part(name, at, found)
+        step = self.scene.taken_at(self.step) if parameters is None else parameters
+        at = self.scene.parameters(step, name)
+        return None if found is None or not at else self.scene.part(name, at, found, self.step)
 
     def from_parts(
         self, combine: Callable[[list[torch.Tensor]], torch.Tensor | None], parts: dict[str, Part]

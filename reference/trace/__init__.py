@@ -1,6 +1,20 @@
-"""Cases and traces: a run's input and output as plain data."""
+"""Cases and traces: a run's input and output as plain data. A trace loads torch; a case does without."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from reference.trace.case import Case, CaseError
-from reference.trace.trace import Comparison, Recorder, Trace, TraceError, check_comparable, compare
+
+if TYPE_CHECKING:
+    from reference.trace.trace import Comparison, Recorder, Trace, TraceError, check_comparable, compare
 
 __all__ = ["Case", "CaseError", "Comparison", "Recorder", "Trace", "TraceError", "check_comparable", "compare"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs torch when it is first asked for. Raises AttributeError: this room offers no such name."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("reference.trace.trace"), name)

@@ -46,8 +46,9 @@ def trace(case: Any) -> Tensors:
         found[f"{episode:04d}/loss/policy"] = torch.stack([each.detach() for each in losses]).sum()
         found[f"{episode:04d}/reward/episode"] = torch.tensor(worst, dtype=torch.float64)
         found[f"{episode:04d}/reward/running"] = torch.tensor(running, dtype=torch.float64)
-        for number, (actions, rewards, _) in enumerate(played, start=1):
+        for number, (actions, rewards, logs) in enumerate(played, start=1):
             found[f"{episode:04d}/actions/observer{number}"] = torch.tensor(actions)
+            found[f"{episode:04d}/log_probs/observer{number}"] = torch.stack(logs).detach()
             found[f"{episode:04d}/rewards/observer{number}"] = torch.tensor(rewards, dtype=torch.float64)
     return kept(found, case.steps, case.record, ("loss", "reward", "actions"))
 

@@ -19,6 +19,9 @@ from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, trie
 # Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
+# And two for the mutants whose killers wait for a deadline of 10 to 30 s.
+WAITING = 2
+
 
 class Unhealthy(RuntimeError):
     """Some killers are missing or fail on the healthy code, so planting bugs would prove nothing."""
@@ -53,13 +56,17 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
 
 
 def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """Try all mutants, several at a time, and yield results as they end, those that hang first. Raises Unhealthy."""
-    ordered = sorted(mutants, key=lambda each: not each.hangs)
-    killers = dict.fromkeys(test for each in ordered for test in each.killers)
-    with _threads(workers) as (pool, idle), _collected(idle, root, list(killers)) as original:
-        running: dict[Future[Trial], Mutant] = {
-            pool.submit(_on_copy, idle, original, each.killers, each): each for each in ordered
-        }
+    """Try all mutants, several at a time, and yield results as they end. Raises Unhealthy."""
+    killers = dict.fromkeys(test for each in mutants for test in each.killers)
+    with (
+        _threads(workers) as (pool, idle),
+        _threads(WAITING) as (waiting_pool, waiting_idle),
+        _collected(idle, root, list(killers)) as original,
+    ):
+        running: dict[Future[Trial], Mutant] = {}
+        for each in mutants:
+            taken, pytests = (waiting_pool, waiting_idle) if each.hangs or each.waits else (pool, idle)
+            running[taken.submit(_on_copy, pytests, original, each.killers, each)] = each
         for future in as_completed(running):
             yield Result(running[future], future.result())
 

@@ -23,7 +23,8 @@ def _program(text: str) -> str:
 @dataclass(frozen=True)
 class Mutant:
     """``old`` occurs in ``file`` exactly once. ``killers``: node ids, few and fast; ``models``: the mistake;
-    ``hangs``: its killer is expected to wait in vain until the time limit of every test ends it.
+    ``hangs``: its killer is expected to wait in vain until the time limit of every test ends it. ``waits``: its killer
+    ends by itself, but waits for many seconds, in which other mutants are tried.
 
     ``also``: further places of the same bug, each ``(file, old, new)``: a mistake that a tutorial and its twin share.
     """
@@ -35,6 +36,7 @@ class Mutant:
     killers: tuple[str, ...]
     models: str
     hangs: bool = False
+    waits: bool = False
     also: tuple[tuple[str, str, str], ...] = field(default=())
 
     @property

@@ -67,6 +67,7 @@ MUTANTS = (
         "                self.running[name] = None",
         ("tests/project/test_promises.py::test_a_loss_ends_everybody_soon[observer]",),
         "a failed participant is waited for until it was silent for too long",
+        waits=True,
     ),
     Mutant(
         "all-are-named",
@@ -209,6 +210,7 @@ MUTANTS = (
         "            self._future.set_result(self.failure)\n        return self.failure",
         (f"{_OF_BARRIER}::TestFailure::test_a_failure_may_be_told_under_a_lock_that_the_waiting_take",),
         "replies are made under the lock of the thread that reports a failure",
+        waits=True,
     ),
     Mutant(
         "result-after-failure",

@@ -145,8 +145,8 @@ _OF_STATUSES = (
     Mutant(
         "verify-is-status-0",
         "reference/__main__.py",
-        '    sys.exit(status_of("reference.cli.main", failed=1))',
-        '    status_of("reference.cli.main", failed=1)\n    sys.exit(0)',
+        "    sys.exit(status_of(*modules_of(sys.argv[1:]), failed=1))",
+        "    status_of(*modules_of(sys.argv[1:]), failed=1)\n    sys.exit(0)",
         (f"{_STATUSES}::test_python_m_reference_gives_the_status_of_its_command",),
         "`python -m reference` drops what `main` returns",
     ),
@@ -528,6 +528,7 @@ _OF_FOLDERS = (
         "env=_environment(place)",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
         "a launcher that is killed leaves its script running",
+        waits=True,
     ),
     Mutant(
         "watcher-dies-with-the-terminal",

@@ -68,6 +68,7 @@ MUTANTS = (
         "            process.kill()",
         (f"{_OF_PROCESS}::test_a_process_that_outlives_its_command_is_ended",),
         "what an implementation leaves running slows the next case",
+        waits=True,
     ),
     Mutant(
         "wrong-before-unstable",
@@ -96,7 +97,7 @@ MUTANTS = (
     Mutant(
         "any-hypothesis-holds",
         "reference/explain/view.py",
-        "            if not close(value, mine):",
+        "            if not close(value, mine, terms=terms):",
         "            if value.shape != mine.shape:",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[shifted]",),
         "the first hypothesis is told, whatever the numbers are",

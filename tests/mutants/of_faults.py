@@ -397,6 +397,7 @@ MUTANTS = (
         "        for orphans in [set[int]()]:\n",
         ("tests/faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",),
         "processes that a run leaves go on running",
+        waits=True,
     ),
     Mutant(
         "wrong-role-hurt",

@@ -5,7 +5,11 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _PLANS = "tests/faults/test_plugin_plans.py"
-_TABLE = (f"{_PLANS}::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test",)
+_TABLE = f"{_PLANS}::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test"
+_UNUSED = (f"{_TABLE}[unused-12-said2]",)
+_NOT_FIRED = (f"{_TABLE}[not fired-5-said1]",)
+_OTHERS = (f"{_TABLE}[others-9-said4]",)
+_OPTION = (f"{_TABLE}[option-5-said3]",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
 _STARTUP = "tests/faults/test_startup.py"
 _PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_tally.py"
@@ -16,7 +20,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _PLUGIN,
         """names is not None and "_faults_plan" not in names:""",
         """names is not None and "plan" in names:""",
-        _TABLE,
+        _UNUSED,
         "a mark does nothing in a test that does not name the fixture",
     ),
     Mutant(
@@ -24,7 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/plan_check.py",
         "    if running.plan is None or not (running.plan.imposed or running.plan.worked()):",
         "    if running.plan is None:",
-        _TABLE,
+        _UNUSED,
         "a test whose plan no world was given passes",
     ),
     Mutant(
@@ -32,7 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/plan_check.py",
         """    return "" if marks_of(item) == running.marks else""",
         """    return "" if running.marks else""",
-        _TABLE,
+        _UNUSED,
         "a mark that comes after the set-up does nothing",
     ),
     Mutant(
@@ -64,7 +68,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _WANTED,
         "    return Plan(tuple(fault for plan in plans for",
         "    return Plan(tuple(fault for plan in plans[-1:] for",
-        _TABLE,
+        _NOT_FIRED,
         "several texts are read, and one is put to work",
     ),
     Mutant(
@@ -136,7 +140,7 @@ MUTANTS: tuple[Mutant, ...] = (
         _TALLY,
         """        if account.get("worked"):""",
         """        if account:""",
-        _TABLE,
+        _UNUSED,
         "a test counts as run under a plan that no world was given",
     ),
     Mutant(
@@ -144,7 +148,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/active_plan.py",
         "        self._stack.callback(_everywhere, world, _deactivate)",
         "        self._stack.callback(_everywhere, world, list)",
-        _TABLE,
+        _OTHERS,
         "a plan goes on in an idle world after its test",
     ),
     Mutant(
@@ -157,7 +161,7 @@ MUTANTS: tuple[Mutant, ...] = (
     finally:
         if not request.node.stash[RUNNING_TEST].failed:
             active.close()""",
-        _TABLE,
+        _OTHERS,
         "a plan goes on in an idle world after a test that has failed",
     ),
     Mutant(
@@ -165,7 +169,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/leak_account.py",
         "        tempfile.tempdir = before",
         "        tempfile.tempdir = before if left else tempfile.tempdir",
-        _TABLE,
+        _OPTION,
         "temporary files go to the plugin's folder after the last test",
     ),
     Mutant(
@@ -201,7 +205,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/plan_check.py",
         "    if text := _not_fired(item):",
         "    if (text := _not_fired(item)) and not item.get_closest_marker('xfail'):",
-        _TABLE,
+        _NOT_FIRED,
         "a test that is expected to fail is right though its fault never fired",
     ),
     Mutant(
@@ -209,7 +213,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/testing/active_plan.py",
         "        return {number: self._unseen and silent for number, silent in found.items()}",
         "        return dict.fromkeys(found, self._unseen)",
-        _TABLE,
+        _NOT_FIRED,
         "a test answers for a message of which a call would have told",
     ),
     Mutant(

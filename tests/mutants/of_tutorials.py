@@ -229,6 +229,7 @@ MUTANTS = (
         "                self._changed.wait()",
         ("tests/project/test_promises.py::test_a_silent_worker_is_given_up_only_after_the_cases_timeout",),
         "a server that waits for a dead worker without a limit",
+        waits=True,
     ),
     Mutant(
         "asks-too-early",
@@ -318,6 +319,7 @@ MUTANTS = (
         "                del error",
         ("tests/reference/test_ordered_executor.py::test_a_failure_is_the_callers_own_and_ends_the_later_ones",),
         "after a failure the later ones wait for a turn that never comes",
+        waits=True,
     ),
     Mutant(
         "undiscounted",

@@ -123,6 +123,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "process_of(str(fault.role), self.folder)",
         ("tests/faults/test_processes.py::test_a_role_hits_the_role_of_its_own_world",),
         "of two worlds at once, the plan hurts the one that has started last, whichever has come to its moment",
+        waits=True,
     ),
     Mutant(
         "one-planned-death-excuses-all",

@@ -37,6 +37,7 @@ MUTANTS = (
         "        times = [self.due]",
         (f"{_WORLD}::TestCalls::test_a_call_that_misses_its_deadline_ends_its_role",),
         "a call's own deadline is forgotten",
+        waits=True,
     ),
     Mutant(
         "leaves-processes",
@@ -45,6 +46,7 @@ MUTANTS = (
         "            pass",
         (f"{_WORLD}::TestNothingIsLeft::test_nothing_is_left_of_what_a_role_had_started",),
         "processes that a role has started outlive it",
+        waits=True,
     ),
     Mutant(
         "deaf-to-deaths",
@@ -117,6 +119,7 @@ MUTANTS = (
         "prctl(_PR_SET_PDEATHSIG, 0)",
         (f"{_WORLD}::TestNothingIsLeft::test_no_stopped_role_is_left_when_the_launching_process_is_killed",),
         "a stopped role goes on when its launcher is gone",
+        waits=True,
     ),
     Mutant(
         "one-seed-for-all",
@@ -173,6 +176,7 @@ MUTANTS = (
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_does_not_hear_of_a_loss",),
         "a role that is stuck inside torch's start keeps its world open until the deadline, even after a loss",
+        waits=True,
     ),
     Mutant(
         "all-stuck-have-until-the-deadline",
@@ -181,6 +185,7 @@ MUTANTS = (
         '        return ""',
         (f"{_OF_GRACE}::test_a_role_that_is_stuck_in_torchs_start_is_ended_and_says_where",),
         "roles that are all stuck inside torch's start hold their world to the deadline",
+        waits=True,
     ),
     Mutant(
         "who-waits-for-a-slow-start-is-stuck",
@@ -205,6 +210,7 @@ MUTANTS = (
         "    stopped = False if",
         (f"{_OF_GRACE}::test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait",),
         "a stopped role keeps its world open until the deadline when all others have ended",
+        waits=True,
     ),
     Mutant(
         "every-stopped-role-is-given-up",
@@ -213,6 +219,7 @@ MUTANTS = (
         "        hopeless = True or all(",
         (f"{_OF_GRACE}::test_a_stopped_role_is_left_alone_while_others_may_go_on",),
         "a stopped role is ended although another role still plays",
+        waits=True,
     ),
     Mutant(
         "who-answers-has-until-the-deadline",
@@ -221,6 +228,7 @@ MUTANTS = (
         "        if not roles:",
         (f"{_OF_GRACE}::test_a_start_in_which_all_roles_wait_for_each_other_ends_although_they_answer",),
         "roles that all wait for each other in torch's start, and answer, hold their world to the deadline",
+        waits=True,
     ),
     Mutant(
         "frozen-with-its-launcher-is-stuck",

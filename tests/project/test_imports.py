@@ -26,6 +26,7 @@ ANY_MODULE = {
         "reference/__init__.py",
         "reference/roles.py",
         "reference/cli/command.py",
+        "reference/cli/main.py",
         "faults/run/runs.py",
         "faults/script/autostart.py",
     )

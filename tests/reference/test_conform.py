@@ -13,7 +13,7 @@ import pytest
 import reference
 from reference.cli.main import main
 from reference.conform.answer import read_answer
-from reference.conform.catalogue import CATALOGUE, chosen
+from reference.conform.catalogue import chosen
 from reference.conform.commitment import commitment
 from reference.conform.export import export
 from reference.conform.judge import judge_answer
@@ -22,13 +22,6 @@ from reference.conform.tensor_file import Array, read, write
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
-
-
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    folder = tmp_path_factory.mktemp("conform") / "suite"
-    export(folder, chosen("core"))
-    return open_suite(folder)
 
 
 def answers(suite: Suite, name: str) -> dict[str, Array]:
@@ -42,12 +35,6 @@ def judged(suite: Suite, name: str, arrays: dict[str, Array], folder: Path) -> t
     write(folder / "trace.safetensors", arrays)
     case = suite.cases[name]
     return judge_answer(case, read_answer(case, folder), suite.commitments.get(name))[:2]
-
-
-def test_ids_are_used_once_and_begin_with_their_tutorial() -> None:
-    ids = [entry.id for entry in CATALOGUE]
-    assert len(set(ids)) == len(ids)
-    assert {entry.tutorial for entry in chosen("core")} == set(reference.TUTORIALS)
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in chosen("core")])
@@ -106,6 +93,13 @@ def test_all_misfits_are_told_at_once(suite: Suite, tmp_path: Path) -> None:
         "yours lacks 0002/loss/context0",
         "yours has, and the reference does not, more",
     }
+
+
+def test_an_answer_to_another_case_is_named(suite: Suite, tmp_path: Path) -> None:
+    write(tmp_path / "trace.safetensors", answers(suite, "pipeline-001"))
+    case = suite.cases["pipeline-002"]
+    verdict, text, _ = judge_answer(case, read_answer(case, tmp_path), None)
+    assert (verdict, text) == ("malformed", "it is the answer to pipeline-001")
 
 
 def test_the_input_returned_is_no_answer(suite: Suite, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_equals_its_twin(observers: int, dtype: str) -> None:
     for _ in range(2):
         trace = run(case)
         assert against_twin(trace).equal
-    assert len(trace.tensors) == 4 + 3 * (3 + 2 * observers + 8)
+    assert len(trace.tensors) == 4 + 3 * (3 + 3 * observers + 8)
 
 
 def returns_within(rewards: Sequence[Sequence[float]]) -> list[list[float]]:
@@ -223,7 +223,7 @@ def test_a_long_run_that_misses_its_goal_does_not_hold() -> None:
     assert row.verdict == "missed"
     assert not row.holds
     assert re.fullmatch(
-        r"bits equal in 30 tensors; running reward at most [\d.]+ in 2 episodes, wanted 475.0", row.difference
+        r"bits equal in 32 tensors; running reward at most [\d.]+ in 2 episodes, wanted 475.0", row.difference
     )
     assert verify(replace(SMALL, steps=2)).holds
     assert [case.observers for case in long_cases(["reinforce", "rpc_basics"])] == [2]

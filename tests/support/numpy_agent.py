@@ -117,6 +117,12 @@ def gradients(p: Parameters, states: Array, factors: Array, actions: Array, weig
     return loss, found | {f"{name}.bias": out.sum(0) for name, out, _ in of_layers}
 
 
+def chosen_logs(p: Parameters, states: Array, factors: Array, actions: list[int]) -> Array:
+    """The log-probability of each action (n,)."""
+    _, probs = forward(p, states, factors)
+    return np.log(probs[np.arange(len(actions)), actions])
+
+
 def train(
     case: Case,
     add: Sum = loop,
@@ -134,6 +140,7 @@ def train(
         weights = normalized(np.concatenate(returns), add)
         together = np.concatenate(states), np.concatenate(factors), np.concatenate(actions)
         loss, slopes = gradients(values, *together, weights)
+        logs = [chosen_logs(values, *each[:3]) for each in played]
         adam.step += 1
         values = {name: adam.updated(name, value, slopes[name]) for name, value in values.items()}
         worst = min(float(each.sum()) for each in rewards)
@@ -142,8 +149,11 @@ def train(
         notes.put(f"{episode:04d}/gradient", slopes)
         notes.put(f"{episode:04d}/parameter", values)
         notes.put(f"{episode:04d}/reward", {"episode": np.float64(worst), "running": np.float64(running)})
-        for kind, of_all in (("actions", actions), ("rewards", rewards)):
-            dtype = np.int64 if kind == "actions" else np.float64
+        for kind, of_all, dtype in (
+            ("actions", actions, np.int64),
+            ("rewards", rewards, np.float64),
+            ("log_probs", logs, case.dtype),
+        ):
             named = {f"observer{index}": np.array(each, dtype) for index, each in enumerate(of_all, start=1)}
             notes.put(f"{episode:04d}/{kind}", named)
     return notes.trace(case)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
 
@@ -19,7 +19,10 @@ Tensors = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class Broken:
-    """``cause``: the explainer's id of the mistake; ``told``: words of the explanation. ``case``: the case's id."""
+    """``cause``: the explainer's id of the mistake; ``told``: words of the explanation. ``case``: the case's id.
+
+    ``fields``: other numbers of the case, for a program that takes no notice of the case's own.
+    """
 
     name: str
     case: str
@@ -28,11 +31,13 @@ class Broken:
     patch: Callable[[], AbstractContextManager[Any]] = nullcontext
     change: Callable[[Tensors], Tensors] = dict
     verdict: str = "differs"
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
     def tensors(self, healthy: Prepared) -> Tensors:
         """Train with the mistake; returns the tensors of the whole trace."""
+        case = replace(healthy.case, **self.fields)
         with self.patch():
-            found = load(healthy.entry.tutorial).train_locally(healthy.case, replay_of(healthy.case))
+            found = load(healthy.entry.tutorial).train_locally(case, replay_of(case))
         return self.change(dict(found.tensors))
 
 

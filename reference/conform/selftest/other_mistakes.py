@@ -11,7 +11,7 @@ from torch import nn, optim
 from reference import load
 from reference.conform.selftest.broken import Broken, Tensors, at, replaced
 
-WORKERS, ONE_WORKER = "parameter_server-003", "parameter_server-004"
+WORKERS, ONE_WORKER, PULLING = "parameter_server-003", "parameter_server-004", "parameter_server-001"
 PIPELINE, PIPELINE_EXACT, HYBRID, HYBRID_EXACT = "pipeline-002", "pipeline-001", "hybrid_ddp-002", "hybrid_ddp-001"
 PASSES, EXACT_PASSES = "dist_autograd-002", "dist_autograd-001"
 RNN, AGENT, BATCH_AGENT = "rnn-001", "reinforce-001", "batch_reinforce-001"
@@ -86,6 +86,43 @@ def _criterion(function: Any) -> Any:
     return replaced(_rnn, "criterion", criterion)
 
 
+def _next_labels() -> Any:
+    own = _rnn.batches
+
+    def batches(case: Any, corpus: Any) -> Iterator[Any]:
+        found = list(own(case, corpus))
+        targets = [target for _, _, target in found]
+        for (step, data, _), target in zip(found, [*targets[1:], targets[0]], strict=True):
+            yield step, data, target
+
+    return replaced(_rnn, "batches", batches)
+
+
+class _Forgetful(nn.LSTM):
+    """Begins each batch with zeros."""
+
+    def forward(self, input: torch.Tensor, hx: Any = None) -> Any:  # type: ignore[override]
+        return super().forward(input, None)
+
+
+class _Remembering(nn.LSTM):
+    """Goes on with its last hidden state at the start of an epoch."""
+
+    last: Any = None
+
+    def forward(self, input: torch.Tensor, hx: Any = None) -> Any:  # type: ignore[override]
+        found = super().forward(input, self.last or hx)
+        self.last = tuple(each.detach() for each in found[1])
+        return found
+
+
+def _lstm(kind: type[nn.LSTM]) -> Any:
+    def lstm(ninp: int, nhid: int, nlayers: int, dropout: float) -> nn.LSTM:
+        return kind(ninp, nhid, nlayers, dropout=dropout)
+
+    return replaced(_rnn, "lstm", lstm)
+
+
 def _sum_of_tokens(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return nn.functional.cross_entropy(scores, target, reduction="sum")
 
@@ -116,6 +153,13 @@ OTHER_MISTAKES = (
         "factor",
         "exactly 0.5 * the reference's",
         _worker_loss(lambda a, b: ((a - b) ** 2).mean() / 2),
+    ),
+    Broken(
+        "a worker that waits",
+        PULLING,
+        "newer",
+        "at the parameters before step 0001, wanted those before step 0000",
+        fields={"staleness": 0},
     ),
     Broken("worker's decay", WORKERS, "weight-decay", "with weight decay 0.01", replaced(_workers, "optim", _Optim)),
     Broken("last micro-batch dropped", PIPELINE, "missing", "without micro-batch 4", _micro_batches(_detached_last)),
@@ -168,8 +212,19 @@ OTHER_MISTAKES = (
         "float32 in between",
         RNN,
         "float32",
-        "rounded to float32",
+        "stored in float32?",
         change=at(0, "gradient", lambda t: t.float().double()),
+    ),
+    Broken("next batch's labels", RNN, "other-labels", "with the labels of the next step", _next_labels()),
+    Broken("hidden state lost", RNN, "hidden-lost", "with a hidden state of zeros", _lstm(_Forgetful)),
+    Broken("hidden state kept", RNN, "hidden-kept", "with the last epoch's hidden state", _lstm(_Remembering)),
+    Broken(
+        "computed in float32",
+        RNN,
+        "float32",
+        "computed or stored in float32?",
+        fields={"dtype": "float32"},
+        change=lambda tensors: {name: t.double() if t.is_floating_point() else t for name, t in tensors.items()},
     ),
     Broken("another loss", AGENT, "unexplained", "Unexplained", change=at(0, "loss", lambda t: t * 1.7)),
     Broken(

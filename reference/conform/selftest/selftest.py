@@ -13,6 +13,7 @@ from reference.conform.catalogue import chosen
 from reference.conform.export import export
 from reference.conform.judge import Judged, judge_answer, judge_suite
 from reference.conform.run_suite import Settings, run_suite
+from reference.conform.selftest.agent_mistakes import AGENT_MISTAKES
 from reference.conform.selftest.broken import Broken
 from reference.conform.selftest.hostile import HOSTILE, Hostile
 from reference.conform.selftest.other_mistakes import OTHER_MISTAKES
@@ -21,7 +22,7 @@ from reference.conform.suite import Suite, open_suite
 from reference.conform.tensor_file import write
 from reference.conform.twin_judge import prepared
 
-MISTAKES = (*SERVER_MISTAKES, *OTHER_MISTAKES)
+MISTAKES = (*SERVER_MISTAKES, *OTHER_MISTAKES, *AGENT_MISTAKES)
 # The case that hostile programs get, and how long one may run (seconds).
 CASE, SECONDS = "dist_autograd-001", 15.0
 

@@ -81,6 +81,11 @@ def _resumed() -> Any:
     )
 
 
+def _halved_at_zero(x: torch.Tensor, inplace: bool = False) -> torch.Tensor:
+    """ReLU with the gradient 1/2 at 0, as ``torch.maximum`` and JAX's ``maximum`` have it."""
+    return torch.where(x > 0, x, torch.where(x == 0, x * 0.5, 0 * x))
+
+
 SERVER_MISTAKES = (
     Broken("summed", SERVER, "factor", "3 = trainers: summed, not averaged", _averaged(1)),
     Broken("averaged twice", EXACT, "factor", "1/4 * the reference's, 4 = trainers", _averaged(16)),
@@ -97,6 +102,29 @@ SERVER_MISTAKES = (
     Broken("next batch", SERVER, "other-batch", "of the next step's batch", _batches(lambda b: [*b[1:], b[0]])),
     Broken(
         "one batch for ever", SERVER, "other-batch", "of the last step's batch", _batches(lambda b: [b[0]] * len(b))
+    ),
+    Broken(
+        "labels not raised by 1",
+        EXACT,
+        "plain-labels",
+        "with the labels, wanted label + 1",
+        replaced(_module, "weighted_sum", lambda outputs, labels: (outputs * labels).sum()),
+    ),
+    Broken(
+        "a maximum for ReLU",
+        EXACT,
+        "relu-at-zero",
+        "a gradient of ReLU at 0 of 1/2",
+        replaced(
+            nn.functional, "relu", lambda x, inplace=False: torch.where(x > 0, x, torch.where(x == 0, x * 0.5, 0 * x))
+        ),
+    ),
+    Broken(
+        "a clamp for ReLU",
+        EXACT,
+        "relu-at-zero",
+        "a gradient of ReLU at 0 of 1,",
+        replaced(nn.functional, "relu", lambda x, inplace=False: torch.where(x >= 0, x, torch.zeros_like(x))),
     ),
     Broken(
         "labels of a later batch, exact",
