@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Until all tests are collected: torch and the tests stay, so collections in between find nothing, and they take a third
+# of the time of torch's import.
+gc.disable()
+
 from faults.testing.report_header import lines
 from reference.world import launch
 from tests.support.roles_plain import name
@@ -20,7 +24,6 @@ from tests.support.xdist_order import place, spreading
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
 # processes than cores, and spinning took a tenth of the processors' time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-gc.disable()  # until all tests are collected: what they import stays, and collections in between find nothing
 
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
 pytest_plugins = ["faults.pytest_plugin", "pytester"]
@@ -36,6 +39,11 @@ settings.load_profile("default")
 # A shell starts background commands with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it handled.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "run tests/properties/implementation.py against this command (CMD CASE_DIR OUT_DIR) or module:function"
+    parser.addoption("--implementation", metavar="CMD", help=text)
 
 
 @pytest.fixture(scope="session", autouse=True)

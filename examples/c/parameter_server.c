@@ -100,11 +100,23 @@ static void write_trace(const char *folder) {
 
 /* --- The arithmetic ------------------------------------------------------------------------------------------------ */
 
+/* The answer to a case of another tutorial. */
+static int skip(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/result.json", folder);
+    FILE *file = fopen(path, "wb");
+    if (!file) fail("cannot write", path);
+    fputs("{\"status\": \"skipped\", \"reason\": \"only parameter_server\"}\n", file);
+    return fclose(file) ? 1 : 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) fail("usage", "parameter_server CASE_DIR OUT_DIR");
     size_t size;
     uint64_t length;
-    cJSON *numbers = cJSON_GetObjectItem(cJSON_Parse(content_of(argv[1], "case.json", &size)), "case");
+    cJSON *described = cJSON_Parse(content_of(argv[1], "case.json", &size));
+    if (strcmp(cJSON_GetObjectItem(described, "tutorial")->valuestring, "parameter_server")) return skip(argv[2]);
+    cJSON *numbers = cJSON_GetObjectItem(described, "case");
     const char *input = content_of(argv[1], "input.safetensors", &size);
     memcpy(&length, input, 8);
     header = cJSON_ParseWithLength(input + 8, (size_t)length);

@@ -12,6 +12,7 @@ from rich.text import Text
 from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser, known
 from reference.cli.progress_bar import watch
+from reference.system.printable import one_line
 from reference.trace.case import Case
 from reference.verify.verify import CASES_LONG, cases, changes, long_cases, verify
 
@@ -36,12 +37,17 @@ def run_verify(arguments: Sequence[str]) -> int:
             column, justify="right" if column in ("roles", "steps", "seconds") else "left", overflow="fold"
         )
     held = True
+    explanations: list[str] = []
     for case, judged_by in wanted:
         with watch(f"{case.tutorial()} {changes(case)}".strip()) as progress:
             row = verify(case, progress, **judged_by)
         held = held and row.holds
         numbers = (str(row.roles), str(case.steps), f"{row.seconds:.1f}")
         texts = (case.tutorial(), changes(case) or "defaults", *numbers, row.difference, row.verdict)
+        if row.explanation:
+            explanations += [f"{case.tutorial()} {changes(case)}".strip(), *(f"  {line}" for line in row.explanation)]
         table.add_row(*map(Text, texts))  # as `Text`, because the brackets of an error are not markup
     Console(width=None if sys.stdout.isatty() else 140).print(table)
+    for line in explanations:
+        print(one_line(line))
     return 0 if held else 1

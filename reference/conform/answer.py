@@ -55,7 +55,7 @@ def read_answer(case: SuiteCase, folder: Path) -> Answer:
 
 
 def largest(case: SuiteCase) -> int:
-    """The most bytes of a file that an implementation may write for this case."""
+    """The most bytes that an implementation may write into its folder for this case."""
     return 2 * case.bytes + 2**25
 
 

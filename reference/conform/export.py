@@ -28,14 +28,15 @@ def export(folder: Path, entries: Sequence[Entry]) -> None:
     committed = {}
     for entry in entries:
         prepared = prepare(entry)
-        _write_case(folder / "cases" / entry.id, prepared)
+        write_case(folder / "cases" / entry.id, prepared)
         if prepared.case.is_exact:
             committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
     _write_json(folder / "commitments.json", committed)
     _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
 
 
-def _write_case(folder: Path, prepared: Prepared) -> None:
+def write_case(folder: Path, prepared: Prepared) -> None:
+    """Write ``case.json`` and ``input.safetensors`` into a new folder. Raises OSError: it cannot be made."""
     folder.mkdir(parents=True)
     _write_json(folder / "case.json", prepared.describe())
     write(folder / "input.safetensors", prepared.inputs)

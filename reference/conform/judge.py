@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reference.conform.answer import Answer, read_answer
 from reference.conform.commitment import commitment
@@ -12,6 +13,9 @@ from reference.conform.run_suite import Ran, folder_of, last_line, results
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, dtype_name
 from reference.explain.structure import structure
+
+if TYPE_CHECKING:
+    from reference.conform.case_file import Prepared  # with torch
 
 VERDICTS = (
     "equal",
@@ -73,18 +77,24 @@ Found = tuple[str, str, Sequence[str]]
 def _without_answer(out: Path, case: SuiteCase, number: int, ran: Ran) -> Found | None:
     """The judgement of a run that did not end well; None if it ended well."""
     said = last_line(out, case, number)
-    if ran.status is None:
-        return "timed out", f"it ran for {ran.seconds:.1f} s, and was ended", (said,) if said else ()
     if ran.outside:
         return "malformed", ran.outside, ()
+    if ran.status is None:
+        return "timed out", f"it ran for {ran.seconds:.1f} s, and was ended", (said,) if said else ()
     if ran.status != 0:
         how = f"signal {-ran.status}" if ran.status < 0 else f"exit status {ran.status}"
         return "errored", f"{how}{': ' if said else ''}{said}", ()
     return None
 
 
-def judge_answer(case: SuiteCase, answer: Answer, commitments: Mapping[str, str] | None) -> Found:
-    """Judge what one run left. ``commitments``: those of an exact case."""
+def judge_answer(
+    case: SuiteCase, answer: Answer, commitments: Mapping[str, str] | None, reference: Prepared | None = None
+) -> Found:
+    """Judge what one run left. ``commitments``: those of an exact case; ``reference``: of a case not in the catalogue.
+
+    Raises:
+        SuiteBroken: this machine does not give the numbers of the suite, or a natural case cannot be judged here.
+    """
     if answer.problems:
         return "malformed", answer.problems[0], tuple(answer.problems[1:])
     if answer.state != "done":
@@ -94,11 +104,11 @@ def judge_answer(case: SuiteCase, answer: Answer, commitments: Mapping[str, str]
         problems = [*_of_another_case(case, arrays), *problems]
         return "malformed", problems[0], tuple(problems[1:])
     if commitments is None:
-        return _with_torch(case, arrays)
+        return _with_torch(case, arrays, reference)
     differing = [name for name, array in arrays.items() if commitment(array) != commitments[name]]
     if not differing:
         return "equal", f"all numbers of {len(commitments)} tensors are the reference's", ()
-    return _with_torch(case, arrays, differing)
+    return _with_torch(case, arrays, reference, differing)
 
 
 def misfits(case: SuiteCase, answer: Answer) -> list[str]:
@@ -116,7 +126,9 @@ def misfits(case: SuiteCase, answer: Answer) -> list[str]:
     return lines
 
 
-def _with_torch(case: SuiteCase, arrays: Mapping[str, Array], differing: Sequence[str] = ()) -> Found:
+def _with_torch(
+    case: SuiteCase, arrays: Mapping[str, Array], reference: Prepared | None, differing: Sequence[str] = ()
+) -> Found:
     """Compare with the twin, which needs torch. Without torch an exact case has its verdict: ``differing`` tells."""
     try:
         from reference.conform.twin_judge import judge_with_twin
@@ -124,7 +136,7 @@ def _with_torch(case: SuiteCase, arrays: Mapping[str, Array], differing: Sequenc
         if not differing:
             raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
         return "differs", f"{len(differing)} of {len(arrays)} tensors differ, the first is {min(differing)}", ()
-    return judge_with_twin(case, arrays)
+    return judge_with_twin(case, arrays, reference)
 
 
 def _of_another_case(case: SuiteCase, arrays: Mapping[str, Array]) -> list[str]:

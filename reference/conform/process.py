@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,22 +16,30 @@ from typing import IO
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
 KEPT = 2**16
+# How often the size of its folder is looked at (seconds).
+LOOK = 0.1
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. ``status``: its exit status, negative for a signal; None: it took too long."""
+    """How a command ended. ``status``: its exit status, negative for a signal; None: it was ended.
+
+    ``outgrown``: its folder holds more than it may; otherwise a command without a status took too long.
+    """
 
     status: int | None
     seconds: float
     stdout: bytes
     stderr: bytes
+    outgrown: bool = False
 
 
 def run_command(command: Sequence[str], folder: Path, seconds: float, largest: int) -> Ended:
-    """Run ``command`` in ``folder``. ``seconds``: its time limit; ``largest``: bytes of the largest file it may write.
+    """Run ``command``. ``seconds``: its time limit; ``largest``: the bytes that ``folder``, where it writes, may hold.
 
-    When it ends, or its time is over, every process of its group is killed.
+    When it ends, its time is over or its folder holds too much, every process of its group is killed. It runs in the
+    current folder, so that relative paths in the command are the user's. Files elsewhere are not limited: Ray's store
+    of objects, for instance, is one file of gigabytes.
 
     Raises:
         OSError: the command cannot be started.
@@ -40,31 +47,41 @@ def run_command(command: Sequence[str], folder: Path, seconds: float, largest: i
     begun = time.monotonic()
     process = subprocess.Popen(
         command,
-        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest)),
     )
     readers = [_Reader(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
     try:
-        status: int | None = _wait(process, seconds)
+        status = _wait(process, begun + seconds, lambda: bytes_in(folder) > largest)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for reader in readers:
             reader.end()
-    return Ended(status, time.monotonic() - begun, *(reader.text() for reader in readers))
+    stdout, stderr = (reader.text() for reader in readers)
+    return Ended(status, time.monotonic() - begun, stdout, stderr, bytes_in(folder) > largest)
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+def bytes_in(folder: Path) -> int:
+    """The bytes of all files in a folder that may change meanwhile; links are not followed."""
+    found = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found += Path(place, name).lstat().st_size
+    return found
+
+
+def _wait(process: subprocess.Popen[bytes], until: float, outgrown: Callable[[], bool]) -> int | None:
     """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
     handle = os.pidfd_open(process.pid)
     try:
-        if not select.select([handle], [], [], seconds)[0]:
-            return None
+        while not select.select([handle], [], [], min(LOOK, max(0.0, until - time.monotonic())))[0]:
+            if time.monotonic() >= until or outgrown():
+                return None
         found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
     finally:
         os.close(handle)

@@ -26,7 +26,7 @@ class NoResults(OneLine, ValueError):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run of one case. ``status`` as in `Ended`; ``outside``: what it wrote where it must not, if anything."""
+    """One run of one case. ``status`` as in `Ended`; ``outside``: what it must not have written, if anything."""
 
     status: int | None
     seconds: float
@@ -77,6 +77,10 @@ def _run_once(folder: Path, settings: Settings, case: SuiteCase) -> Ran:
         command = [*settings.command, str(given), str(answers)]
         ended = run_command(command, answers, settings.seconds, largest(case))
         outside = _changed(case, given)
+        if ended.outgrown:
+            outside = f"it wrote more than {largest(case)} bytes"
+            shutil.rmtree(answers)
+            answers.mkdir()
         shutil.move(answers, folder / "out")
     _keep(folder, ended)
     return Ran(ended.status, round(ended.seconds, 3), outside)

@@ -27,13 +27,17 @@ def prepared(case_id: str) -> Prepared:
     return prepare(next(entry for entry in CATALOGUE if entry.id == case_id))
 
 
-def judge_with_twin(case: SuiteCase, arrays: Mapping[str, Array]) -> tuple[str, str, Sequence[str]]:
+def judge_with_twin(
+    case: SuiteCase, arrays: Mapping[str, Array], reference: Prepared | None = None
+) -> tuple[str, str, Sequence[str]]:
     """Return verdict, reason and details for tensors that have the wanted names, shapes and dtypes.
+
+    ``reference``: the twin's; without it, that of the catalogue's case.
 
     Raises:
         SuiteBroken: this machine draws other inputs than the suite has, so its twin says nothing.
     """
-    reference = prepared(case.id)
+    reference = reference or prepared(case.id)
     check_inputs(case, reference)
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from reference import load
 from reference.exact.exactness import NotExact
+from reference.explain.explain import explain
 from reference.outcome import Outcome, Raised, Returned
 from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
@@ -65,13 +66,14 @@ DEADLINE = 600.0
 
 @dataclass(frozen=True)
 class Row:
-    """One line of `verify`'s table."""
+    """One line of `verify`'s table. ``explanation``: of a run that is wrong, what may be the mistake."""
 
     case: Case
     roles: int
     seconds: float
     difference: str
     verdict: str
+    explanation: Sequence[str] = ()
 
     @property
     def holds(self) -> bool:
@@ -210,8 +212,19 @@ def verify(case: Case, on_progress: Progress | None = None, *, goal: bool = Fals
         return Row(case, len(roles), seconds, "; ".join(f"{n} {o}" for n, o in culprits(outcomes).items()), "failed")
     if not run.case.same_result_as(case):
         return Row(case, len(roles), seconds, f"the trace is of another case: {run.case}", "wrong")
-    judged = judge(run, module.train_locally)
-    return Row(case, len(roles), seconds, *(_with_goal(run, judged) if goal else judged))
+    difference, verdict = judge(run, module.train_locally)
+    explanation = explained(run, module.train_locally) if verdict == "wrong" else ()
+    if goal:
+        difference, verdict = _with_goal(run, (difference, verdict))
+    return Row(case, len(roles), seconds, difference, verdict, explanation)
+
+
+def explained(run: Trace, train_locally: Callable[..., Trace]) -> Sequence[str]:
+    """Explain how a run differs from its twin, one line each; nothing if the twin cannot replay it."""
+    try:
+        return explain(run.tensors, train_locally(run.case, run)).lines
+    except TraceError:
+        return ()
 
 
 def cases(names: list[str]) -> list[Case]:

@@ -13,13 +13,17 @@ from faults.plan.fields import SHAPES
 from faults.run.runs import run
 from faults.run.subject import of_tutorial
 from faults.verdict.checks import Judgement
-from reference import TUTORIALS
+from reference import TUTORIALS, load
 from reference.verify import quick
 from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES, plan_of
 from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require
+
+# Imported now: a forkserver that another test's world starts first would not have them, and then roles need a second.
+for _name in TUTORIALS:
+    load(_name)
 
 # Seconds: far beyond what any cell takes, even on a busy machine.
 DEADLINE = 150.0

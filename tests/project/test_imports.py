@@ -27,6 +27,7 @@ ANY_MODULE = {
         "reference/roles.py",
         "reference/cli/command.py",
         "reference/cli/main.py",
+        "reference/conform/single_case.py",
         "faults/run/runs.py",
         "faults/script/autostart.py",
     )
@@ -51,7 +52,7 @@ ROOMS: dict[str, set[str]] = {
     "tutorials": {*_LESSON, "tutorials"},
     "reference.world": {"reference.system", "reference.outcome", "reference.roles", "reference.training"},
     "reference.rounding": {"reference.system", "reference.trace", "reference.training"},
-    "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world"},
+    "reference.verify": {*_PLAIN, "reference.exact", "reference.rounding", "reference.world", "reference.explain"},
     "reference.explain": {*_PLAIN, "reference.training"},
     "reference.conform": {*_PLAIN, "reference.roles", "reference.training", "reference.verify", "reference.explain"},
     "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world", *_KIT},

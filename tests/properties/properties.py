@@ -20,12 +20,13 @@ from faults.ledger import Timeline, read
 from faults.plan import Plan
 from faults.run.launch_scope import prepared
 from reference import load
-from reference.trace import Case, Trace, TraceError
+from reference.trace import Case, Trace, TraceError, compare
 from reference.verify import judge
+from reference.verify.verify import explained
 from reference.world import World, launch
 from tests.properties import cases
 from tests.support import roles_idle
-from tests.support.runs import against_twin, run_in
+from tests.support.runs import run_in, twin
 
 # The promised number of examples, by test.
 PROMISED: Counter[str] = Counter()
@@ -132,7 +133,7 @@ def assert_equal(world: World, case: Case) -> Trace:
     """Run it there; bits must be the twin's."""
     trace = run_in(world, case)
     verdict, difference = judged(trace)
-    assert verdict == "equal", difference
+    assert verdict == "equal", "\n".join((difference, *explained(trace, load(case.tutorial()).train_locally)))
     return trace
 
 
@@ -164,7 +165,7 @@ def differs(world: World) -> Callable[[Case], bool]:
 
 def _same_bits(trace: Trace) -> bool:
     try:
-        return against_twin(trace).equal
+        return compare(trace, twin(trace.case, trace)).equal  # without an explanation of each difference
     except TraceError:
         return False
 

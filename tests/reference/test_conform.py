@@ -174,6 +174,16 @@ def test_programs_in_numpy_import_nothing_else(path: Path) -> None:
     assert {name.partition(".")[0] for name in found} <= {*own, *sys.stdlib_module_names, "numpy"}
 
 
+def test_a_relative_command_is_the_users(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").write_text(f'#!/bin/sh\nexec {sys.executable} {NUMPY} "$@"\n')
+    (tmp_path / "mine").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert main(["conform", "run", str(suite.folder), "--out", "out", "--cases", "dist*", "--", "./mine"]) == 0
+    assert "2 cases: 1 equal, 1 within bound" in capfd.readouterr().out
+
+
 def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, str(NUMPY / "dist_autograd.py")]
     out = str(tmp_path / "out")

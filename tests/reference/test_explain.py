@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from reference.conform.catalogue import CATALOGUE
 from reference.conform.selftest.broken import Broken
 from reference.conform.selftest.other_mistakes import EXACT_PASSES as PASSES
-from reference.conform.selftest.selftest import MISTAKES
+from reference.conform.selftest.selftest import MISTAKES, judged
+from reference.conform.suite import Suite
 from reference.conform.twin_judge import prepared
 from reference.explain.causal_order import causal_key
 from reference.explain.explain import explain
@@ -17,10 +19,14 @@ from reference.explain.structure import structure
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
-def test_each_mistake_is_named(mistake: Broken) -> None:
+def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) -> None:
+    """By the explainer, and by the judge of the kit, as the self-test has it."""
     healthy = prepared(mistake.case)
-    found = explain(mistake.tensors(healthy), healthy.twin)
+    tensors = mistake.tensors(healthy)
+    found = explain(tensors, healthy.twin)
     assert (found.cause, mistake.told in str(found)) == (mistake.cause, True), found
+    tested = judged(suite, mistake, tensors, tmp_path / "answer")
+    assert tested.holds, tested
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in CATALOGUE if entry.core])

@@ -14,7 +14,9 @@ LARGEST = 2**20
 
 
 def ran(program: str, folder: Path, seconds: float = 60.0) -> Ended:
-    return run_command([sys.executable, "-c", program], folder, seconds, LARGEST)
+    """Run a program that begins in ``folder``."""
+    begin = f"import os; os.chdir({str(folder)!r})\n"
+    return run_command([sys.executable, "-c", begin + program], folder, seconds, LARGEST)
 
 
 def test_a_command_has_its_status_and_its_output(tmp_path: Path) -> None:
@@ -72,7 +74,21 @@ def test_begin_and_end_of_long_output_are_kept(tmp_path: Path) -> None:
     assert f"{10**6 + 1 - 2 * KEPT} bytes left out".encode() in found.stdout
 
 
-def test_no_file_becomes_larger_than_the_limit(tmp_path: Path) -> None:
-    found = ran(f"open('x', 'wb').write(bytes({2 * LARGEST}))", tmp_path)
-    assert found.status != 0
-    assert (tmp_path / "x").stat().st_size <= LARGEST
+def test_a_command_whose_folder_holds_too_much_is_ended(tmp_path: Path) -> None:
+    found = ran(f"import time; open('x', 'wb').write(bytes({2 * LARGEST})); time.sleep(600)", tmp_path)
+    assert (found.status, found.outgrown) == (None, True)
+    assert found.seconds < 30.0
+
+
+def test_too_much_is_seen_of_a_command_that_has_ended(tmp_path: Path) -> None:
+    found = ran(f"import os; os.mkdir('a'); open('a/x', 'wb').write(bytes({LARGEST + 1}))", tmp_path)
+    assert (found.status, found.outgrown) == (0, True)
+    (tmp_path / "a" / "x").unlink()
+    assert ran(f"open('x', 'wb').write(bytes({LARGEST}))", tmp_path).outgrown is False
+
+
+def test_files_elsewhere_are_not_limited(tmp_path: Path) -> None:
+    """Ray's store of objects is a file of gigabytes."""
+    (tmp_path / "out").mkdir()
+    found = ran(f"open('../store', 'wb').truncate({2**30})", tmp_path / "out")
+    assert (found.status, found.outgrown) == (0, False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from reference import load
+from reference.explain.explain import explain
 from reference.outcome import Outcome
 from reference.rounding.bound import NaturalBound, rounding_bound
 from reference.trace import Case, Comparison, Trace, compare
@@ -47,7 +49,12 @@ def twin(case: Case, replay: Trace | None = None) -> Trace:
 
 
 def against_twin(trace: Trace) -> Comparison:
-    return compare(trace, twin(trace.case, trace))
+    """Compare a run with its twin. Of a difference, the explanation is printed: pytest shows it with the failure."""
+    right = twin(trace.case, trace)
+    found = compare(trace, right)
+    if not found.equal:
+        sys.stdout.write(f"{explain(trace.tensors, right)}\n")
+    return found
 
 
 def bound_of(run: Trace, case: Case | None = None) -> NaturalBound:

@@ -15,6 +15,9 @@ def answer(header, body=bytes(16), length=None):
     (out / "trace.safetensors").write_bytes(struct.pack("<Q", length) + text + body)
 """
 
+# Many files, of which none is large.
+_ENDLESS = "n = 0\nwhile True:\n    (out / str(n)).write_bytes(bytes(2**22))\n    n += 1"
+
 
 @dataclass(frozen=True)
 class Hostile:
@@ -78,7 +81,8 @@ HOSTILE = (
         "malformed",
         "skipped without a reason",
     ),
-    Hostile("a gigabyte of tensors", "answer({'a': entry}, bytes(2**30))", "errored", "File too large"),
+    Hostile("a gigabyte of tensors", "answer({'a': entry}, bytes(2**30))", "malformed", "it wrote more than"),
+    Hostile("files without end", _ENDLESS, "malformed", "it wrote more than"),
     Hostile(
         "a gigabyte of output",
         "for _ in range(2**10): print('x' * 2**20)",

@@ -226,6 +226,13 @@ OTHER_MISTAKES = (
         fields={"dtype": "float32"},
         change=lambda tensors: {name: t.double() if t.is_floating_point() else t for name, t in tensors.items()},
     ),
+    Broken(
+        "rounded to whole numbers",
+        RNN,
+        "unexplained",
+        "Unexplained",
+        change=at(0, "gradient", lambda t: (9 * t).round()),
+    ),
     Broken("another loss", AGENT, "unexplained", "Unexplained", change=at(0, "loss", lambda t: t * 1.7)),
     Broken(
         "averaged over observers twice",

@@ -14,7 +14,7 @@ from reference.conform.export import export
 from reference.conform.judge import Judged, judge_answer, judge_suite
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.selftest.agent_mistakes import AGENT_MISTAKES
-from reference.conform.selftest.broken import Broken
+from reference.conform.selftest.broken import Broken, Tensors
 from reference.conform.selftest.hostile import HOSTILE, Hostile
 from reference.conform.selftest.other_mistakes import OTHER_MISTAKES
 from reference.conform.selftest.server_mistakes import SERVER_MISTAKES
@@ -50,7 +50,8 @@ def selftest() -> Iterator[Tested]:
         for entry in chosen("core"):
             yield healthy(suite, entry.id, Path(place, "healthy", entry.id))
         for number, broken in enumerate(MISTAKES):
-            yield judged(suite, broken, Path(place, f"broken{number}"))
+            tensors = broken.tensors(prepared(broken.case))
+            yield judged(suite, broken, tensors, Path(place, f"broken{number}"))
         for number, each in enumerate(HOSTILE):
             yield run(suite, each, Path(place, f"hostile{number}"))
 
@@ -64,15 +65,13 @@ def healthy(suite: Suite, name: str, folder: Path) -> Tested:
     return Tested(f"the twin of {name}", Judged(name, *found), "equal", "")
 
 
-def judged(suite: Suite, broken: Broken, folder: Path) -> Tested:
-    """Judge one mistake."""
+def judged(suite: Suite, broken: Broken, tensors: Tensors, folder: Path) -> Tested:
+    """Judge one mistake; ``tensors``: its whole trace."""
     folder.mkdir()
     reference = prepared(broken.case)
     given = set(reference.twin.tensors) - set(reference.outputs)
-    tensors = {
-        name: t.detach().contiguous().numpy() for name, t in broken.tensors(reference).items() if name not in given
-    }
-    write(folder / "trace.safetensors", tensors)
+    arrays = {name: t.detach().contiguous().numpy() for name, t in tensors.items() if name not in given}
+    write(folder / "trace.safetensors", arrays)
     case = suite.cases[broken.case]
     found = judge_answer(case, read_answer(case, folder), suite.commitments.get(case.id))
     return Tested(broken.name, Judged(case.id, *found), broken.verdict, broken.told)

@@ -1,0 +1,88 @@
+"""Run all example implementations on the core suite, and write the page of their verdicts.
+
+``python benchmarks/conformance.py [--page FILE]``. It wants a C compiler, cJSON and Ray for some programs.
+Without a compiler there is no column of C, and without Ray its cases are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SIGNS = {"equal": "=", "within bound": "≈", "skipped": ""}
+Verdicts = Mapping[str, str]
+
+
+def commands(folder: Path) -> dict[str, list[str]]:
+    """Each implementation's name and command; the one in C is compiled into ``folder``."""
+    python = sys.executable
+    found = {
+        "NumPy": [python, str(EXAMPLES / "numpy")],
+        "DDP (gloo)": [python, str(EXAMPLES / "torch" / "ddp.py")],
+        "pipelining, GPipe": [python, str(EXAMPLES / "torch" / "pipelining.py"), "gpipe"],
+        "pipelining, 1F1B": [python, str(EXAMPLES / "torch" / "pipelining.py"), "1f1b"],
+        "Ray": [python, str(EXAMPLES / "ray" / "parameter_servers.py")],
+    }
+    compiler = shutil.which("cc")
+    if compiler:
+        program, source = folder / "parameter_server", EXAMPLES / "c" / "parameter_server.c"
+        subprocess.run([compiler, "-O2", "-o", program, source, "-lcjson", "-lm"], check=True)
+        found["C"] = [str(program)]
+    return found
+
+
+def verdicts(command: list[str], suite: Path, out: Path) -> Verdicts:
+    """Run one implementation on every case; returns the verdicts by id."""
+    conform = [sys.executable, "-m", "reference", "conform"]
+    done = subprocess.run(
+        [*conform, "run", str(suite), "--out", str(out), "-j", "2", "--format", "json", "--", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return {each["id"]: each["verdict"] for each in json.loads(done.stdout)["cases"]}
+
+
+def page(found: Mapping[str, Verdicts]) -> str:
+    """The table of implementations and cases, in Markdown."""
+    names = list(found)
+    lines = [f"| case | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for case in sorted({case for each in found.values() for case in each}):
+        cells = [SIGNS.get(found[name].get(case, ""), found[name].get(case, "")) for name in names]
+        lines.append(f"| `{case}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+HEAD = """\
+# The examples' verdicts
+
+`=` equal, `≈` within the bound of a natural case, empty: not offered. Written by `python benchmarks/conformance.py`.
+
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", metavar="FILE", help="write the page there, instead of printing it")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        suite = folder / "suite"
+        subprocess.run([sys.executable, "-m", "reference", "conform", "export", str(suite)], check=True)
+        found = {name: verdicts(command, suite, folder / name) for name, command in commands(folder).items()}
+    text = f"{HEAD}{page(found)}\n"
+    if options.page:
+        Path(options.page).write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()

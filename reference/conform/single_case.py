@@ -1,0 +1,99 @@
+"""Give a case of any numbers to an implementation, and judge its answer: what the gradient properties do."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reference.conform.answer import largest, read_answer
+from reference.conform.case_file import prepare
+from reference.conform.catalogue import Entry
+from reference.conform.export import write_case
+from reference.conform.judge import Found, judge_answer
+from reference.conform.process import run_command
+from reference.conform.suite import SuiteCase
+from reference.conform.tensor_file import read, write
+from reference.system.printable import OneLine
+from reference.trace.case import Case
+
+# An implementation in Python: the content of ``case.json`` and the inputs in, the outputs out; None: not offered.
+Function = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any] | None]
+
+
+class NoImplementation(OneLine, ValueError):
+    """A text names no command and no function that can be imported."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """Somebody's program: a command that gets ``CASE_DIR OUT_DIR``, or a function. ``seconds``: a run's limit."""
+
+    command: tuple[str, ...] = ()
+    function: Function | None = None
+    seconds: float = 60.0
+
+    @classmethod
+    def of(cls, text: str) -> Implementation:
+        """Make it of ``module:function``, or of a command as a shell splits it.
+
+        Raises:
+            NoImplementation: there is no such module or function, or the command is empty.
+        """
+        module, colon, name = text.partition(":")
+        if colon and module.replace(".", "_").isidentifier() and name.isidentifier():
+            return cls(function=_imported(module, name))
+        try:
+            command = tuple(shlex.split(text))
+        except ValueError as error:
+            raise NoImplementation(f"{text!r}: {error}") from error
+        if not command:
+            raise NoImplementation(f"wanted a command or module:function, got {text!r}")
+        return cls(command)
+
+    def judged(self, case: Case, folder: Path) -> Found:
+        """Run it on ``case`` in a new ``folder``, and judge what it leaves.
+
+        Raises:
+            OSError: the command cannot be started.
+        """
+        tutorial = case.tutorial()
+        reference = prepare(Entry(f"{tutorial}-000", json.loads(case.to_json())))
+        given, out = folder / reference.entry.id, folder / "out"
+        write_case(given, reference)
+        out.mkdir()
+        asked = SuiteCase(given, reference.describe())
+        failed = self._run(asked, out)
+        return failed or judge_answer(asked, read_answer(asked, out), None, reference)
+
+    def _run(self, asked: SuiteCase, out: Path) -> Found | None:
+        """Let it answer; returns its judgement if there is no answer to judge."""
+        if self.function is None:
+            ended = run_command([*self.command, str(asked.folder), str(out)], out, self.seconds, largest(asked))
+            said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            if ended.outgrown:
+                return "malformed", f"it wrote more than {largest(asked)} bytes", ()
+            if ended.status is None:
+                return "timed out", f"it ran for {ended.seconds:.1f} s", ()
+            return ("errored", f"exit status {ended.status}: {said}", ()) if ended.status else None
+        found = self.function(asked.described, dict(read(asked.folder / "input.safetensors", 2**30).arrays))
+        if found is None:
+            return "skipped", "the function returned None", ()
+        write(out / "trace.safetensors", found)
+        return None
+
+
+def _imported(module: str, name: str) -> Function:
+    sys.path.insert(0, "")
+    try:
+        found: Function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise NoImplementation(f"{module}:{name}: {error}") from error
+    finally:
+        sys.path.remove("")
+    return found

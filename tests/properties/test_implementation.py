@@ -1,0 +1,86 @@
+"""The option --implementation: right programs pass, wrong ones fail, and what is not offered is told as that."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reference.conform.single_case import Implementation, NoImplementation
+from reference.dist_autograd import Case
+
+ROOT = Path(__file__).parents[2]
+NUMPY = ROOT / "examples" / "numpy"
+COMMAND = f"{sys.executable} {NUMPY / 'dist_autograd.py'}"
+
+# What a user's module may hold. `offered` answers one tutorial, by the program in NumPy.
+MODULE = """\
+import sys
+sys.path.insert(0, {numpy!r})
+import dist_autograd
+
+def offered(described, given):
+    if described["tutorial"] != "dist_autograd":
+        return None
+    return dist_autograd.train(described["case"], given)
+
+def wrong(described, given):
+    found = offered(described, given)
+    return found and {{name: array * 2 for name, array in found.items()}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(MODULE.format(numpy=str(NUMPY)))
+    return tmp_path
+
+
+def pytest_of(place: Path, implementation: str, *arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
+    file = str(ROOT / "tests" / "properties" / "implementation.py")
+    options = ["-c", str(ROOT / "pyproject.toml"), "--implementation", implementation, *arguments]
+    done = subprocess.run(
+        [*command, file, *options], cwd=place, capture_output=True, text=True, timeout=150, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.long
+def test_what_a_function_offers_passes_and_the_rest_is_not_offered(place: Path) -> None:
+    status, said = pytest_of(place, "mine:offered", "-k", "dist_autograd or pipeline")
+    assert status == 0, said
+    assert "not offered: the function returned None" in said
+    assert re.search(r"^1 passed, 2 skipped, \d+ deselected", said, re.MULTILINE), said
+
+
+@pytest.mark.long
+def test_a_wrong_function_fails_with_the_explanation(place: Path) -> None:
+    status, said = pytest_of(place, "mine:wrong", "-k", "dist_autograd")
+    assert status == 1
+    assert "exactly 2 * the reference's" in said
+
+
+def test_a_command_is_judged_on_a_case_of_any_numbers(tmp_path: Path) -> None:
+    verdict, text, _ = Implementation.of(COMMAND).judged(Case(steps=2, contexts=2, seed=5), tmp_path)
+    assert verdict in ("equal", "within bound"), text
+
+
+def test_a_function_that_returns_none_offers_nothing(tmp_path: Path) -> None:
+    nothing = Implementation(function=lambda described, given: None)
+    assert nothing.judged(Case(steps=1), tmp_path)[:2] == ("skipped", "the function returned None")
+
+
+def test_a_command_that_fails_is_errored_with_its_last_line(tmp_path: Path) -> None:
+    program = Implementation.of(f"{sys.executable} -c 'raise SystemExit(\"no GPU\")'")
+    assert program.judged(Case(steps=1), tmp_path)[:2] == ("errored", "exit status 1: no GPU")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "no_such_module_here:train", "json:no_such_function", "'unclosed"])
+def test_what_is_no_implementation_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(NoImplementation) as caught:
+        Implementation.of(text)
+    assert "\n" not in str(caught.value)

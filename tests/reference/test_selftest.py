@@ -1,0 +1,45 @@
+"""The kit's self-test: hostile programs get their verdicts, and the command fails if one implementation does not.
+
+The broken implementations of the self-test are those of test_explain.py, and the healthy ones those of test_conform.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reference.cli.main import main
+from reference.conform.selftest import selftest
+from reference.conform.selftest.hostile import HOSTILE, Hostile
+from reference.conform.selftest.selftest import MISTAKES
+from reference.conform.suite import Suite
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.name)
+def test_each_hostile_program_gets_its_verdict(hostile: Hostile, suite: Suite, tmp_path: Path) -> None:
+    tested = selftest.run(suite, hostile, tmp_path / "out")
+    assert tested.holds, tested
+
+
+def test_there_are_enough_broken_implementations() -> None:
+    assert len(MISTAKES) + len(HOSTILE) >= 40
+    names = [each.name for each in (*MISTAKES, *HOSTILE)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entries = selftest.chosen("core", "dist_autograd-001")
+    monkeypatch.setattr(selftest, "chosen", lambda suite: entries)
+    (broken,) = [each for each in MISTAKES if each.name == "shifted, exact"]
+    monkeypatch.setattr(selftest, "MISTAKES", (broken,))
+    monkeypatch.setattr(selftest, "HOSTILE", HOSTILE[:1])
+    assert main(["conform", "selftest"]) == 0
+    assert capfd.readouterr().out == "3 implementations judged, 0 not as expected\n"
+    for change in ({"verdict": "equal"}, {"told": "without momentum"}):
+        monkeypatch.setattr(selftest, "MISTAKES", (replace(broken, **change),))
+        assert main(["conform", "selftest"]) == 3
+        assert "3 implementations judged, 1 not as expected" in capfd.readouterr().out
