@@ -361,7 +361,8 @@ _SHOWN: dict[str, tuple[str, ...]] = {
 
 _KIT = "reference/test_conform.py"
 _CONFORMANCE: dict[str, tuple[str, ...]] = {
-    "It runs in `OUT_DIR`, in a process group that is ended with it": (
+    "It runs in the folder where you started `conform run`, in a process group that is ended with it": (
+        f"{_KIT}::test_a_relative_command_is_the_users",
         "reference/test_process.py::test_the_time_limit_ends_the_whole_group",
         "reference/test_process.py::test_a_process_that_outlives_its_command_is_ended",
     ),
@@ -377,6 +378,20 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
     "has a program for each in NumPy, which imports nothing of this package": (
         f"{_KIT}::test_each_program_in_numpy_passes",
         f"{_KIT}::test_programs_in_numpy_import_nothing_else",
+    ),
+    "a file that is written there, or a change of the case, makes the answer `malformed`": (
+        f"{_KIT}::test_a_program_that_writes_beside_its_folder_is_refused",
+        "reference/test_selftest.py::test_each_hostile_program_gets_its_verdict",
+    ),
+    "That is skipped as `not offered`, as is what a command skips in `result.json`": (
+        "properties/test_implementation.py::test_what_a_function_offers_passes_and_the_rest_is_not_offered",
+    ),
+    "`conform diff BEFORE AFTER` compares two reports of `--format json`": (
+        "reference/test_report.py::test_a_diff_names_changed_verdicts_and_cases_of_one_report_only",
+    ),
+    "fails unless each gets its verdict and its explanation": (
+        "reference/test_explain.py::test_each_mistake_is_named",
+        "reference/test_selftest.py::test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones",
     ),
     "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
 }
