@@ -155,7 +155,7 @@ MUTANTS = (
         "reference/explain/rnn_scene.py",
         "        return self._after(step - 1)",
         "        return self._after(step - 1) if step < 0 else self.module.first_hidden(self.case)",
-        (f"{_OF_EXPLAIN}::test_each_mistake_is_named[hidden state lost]",),
-        "the reference's own hidden state is taken for a mistake",
+        (f"{_OF_EXPLAIN}::test_each_mistake_is_named[next batch's labels]",),
+        "a mistake after the first step of an epoch stays unexplained",
     ),
 )

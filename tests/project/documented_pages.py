@@ -393,6 +393,7 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
         "reference/test_explain.py::test_each_mistake_is_named",
         "reference/test_selftest.py::test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones",
     ),
+    "exact cases can be judged without torch": (f"{_KIT}::test_exact_cases_are_run_and_judged_without_torch",),
     "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
 }
 

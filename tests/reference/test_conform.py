@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -194,6 +195,20 @@ def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest
     assert "dist_autograd-002  within bound" in printed
     assert main(["conform", "judge", str(suite.folder), out]) == 0
     assert capfd.readouterr().out == printed
+
+
+def test_exact_cases_are_run_and_judged_without_torch(suite: Suite, tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None; from reference.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    for case, status, said in (
+        ("dist_autograd-001", 0, "1 cases: 1 equal"),
+        ("dist_autograd-002", 3, "dist_autograd-002 is no exact case: its judgement needs torch"),
+    ):
+        run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / case), "--cases", case]
+        command = [sys.executable, "-c", program, *run, "--", sys.executable, str(NUMPY)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert (done.returncode, said in done.stdout + done.stderr) == (status, True), done
 
 
 def test_a_program_that_writes_beside_its_folder_is_refused(

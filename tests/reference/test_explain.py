@@ -13,9 +13,12 @@ from reference.conform.selftest.other_mistakes import EXACT_PASSES as PASSES
 from reference.conform.selftest.selftest import MISTAKES, judged
 from reference.conform.suite import Suite
 from reference.conform.twin_judge import prepared
-from reference.explain.causal_order import causal_key
+from reference.explain.causal_order import causal_key, place_of
 from reference.explain.explain import explain
+from reference.explain.hypotheses import hypotheses
+from reference.explain.scenes import scene_of
 from reference.explain.structure import structure
+from reference.explain.view import View
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
@@ -27,6 +30,18 @@ def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) ->
     assert (found.cause, mistake.told in str(found)) == (mistake.cause, True), found
     tested = judged(suite, mistake, tensors, tmp_path / "answer")
     assert tested.holds, tested
+
+
+def test_each_hypothesis_has_a_broken_implementation_that_it_names() -> None:
+    tried = set()
+    for entry in (each for each in CATALOGUE if each.core):
+        twin = prepared(entry.id).twin
+        for name in twin.tensors:
+            step, stage = place_of(name)
+            if step >= 0 and name == min(n for n in twin.tensors if place_of(n) == (step, stage)):
+                tried |= {each.id for each in hypotheses(View(twin.tensors, twin, name, scene_of(twin)))}
+    assert len(tried) > 25
+    assert tried <= {each.cause for each in MISTAKES}
 
 
 @pytest.mark.parametrize("name", [entry.id for entry in CATALOGUE if entry.core])

@@ -80,6 +80,20 @@ def early(tensors: Tensors) -> Tensors:
     return found
 
 
+def late(stage: str) -> Callable[[Tensors], Tensors]:
+    """Record every step's tensors of one stage a step late."""
+
+    def changed(tensors: Tensors) -> Tensors:
+        found = dict(tensors)
+        for name in tensors:
+            before = f"{int(name[:4]) - 1:04d}{name[4:]}" if name[:4].isdigit() else ""
+            if f"/{stage}/" in name and before in tensors:
+                found[name] = tensors[before]
+        return found
+
+    return changed
+
+
 def swapped(first: str, second: str) -> Callable[[Tensors], Tensors]:
     """Exchange two tensors."""
     return lambda tensors: {**tensors, first: tensors[second], second: tensors[first]}

@@ -44,6 +44,11 @@ def _averaged(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
     return [each / count + each.detach() * (1 - 1 / count) for each in outputs]
 
 
+def _last(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """The last gradient that came has overwritten the others."""
+    return tensors[-1]
+
+
 def _mean_of(divisor: float) -> Any:
     def mean(tensors: list[torch.Tensor]) -> torch.Tensor:
         total = tensors[0]
@@ -87,13 +92,13 @@ def _criterion(function: Any) -> Any:
 
 
 def _next_labels() -> Any:
+    """From the third step on the targets are those of the next batch; by then the hidden state counts."""
     own = _rnn.batches
 
     def batches(case: Any, corpus: Any) -> Iterator[Any]:
         found = list(own(case, corpus))
-        targets = [target for _, _, target in found]
-        for (step, data, _), target in zip(found, [*targets[1:], targets[0]], strict=True):
-            yield step, data, target
+        for step, data, target in found:
+            yield step, data, found[(step + 1) % len(found)][2] if step >= 2 else target
 
     return replaced(_rnn, "batches", batches)
 
@@ -155,6 +160,9 @@ OTHER_MISTAKES = (
         _worker_loss(lambda a, b: ((a - b) ** 2).mean() / 2),
     ),
     Broken(
+        "a worker that does not wait", WORKERS, "stale", "at the parameters before step 0000", fields={"staleness": 1}
+    ),
+    Broken(
         "a worker that waits",
         PULLING,
         "newer",
@@ -188,6 +196,7 @@ OTHER_MISTAKES = (
         "pipeline's decay", PIPELINE, "weight-decay", "with weight decay 0.01", replaced(_pipeline, "optim", _Optim)
     ),
     Broken("hybrid summed", HYBRID, "factor", "3 = trainers: summed, not averaged", _mean_of(1)),
+    Broken("hybrid's last gradient", HYBRID, "alone", "that of trainer3 alone", replaced(_hybrid, "mean", _last)),
     Broken("hybrid by one more", HYBRID, "unexplained", "Unexplained", _mean_of(3.3)),
     Broken(
         "one sampler for all",

@@ -9,7 +9,7 @@ import torch
 from torch import nn, optim
 
 from reference import load
-from reference.conform.selftest.broken import Broken, at, early, renumbered, replaced, swapped, without
+from reference.conform.selftest.broken import Broken, at, early, late, renumbered, replaced, swapped, without
 from reference.training import gradients
 
 SERVER, EXACT, CONVNET = "batch_parameter_server-002", "batch_parameter_server-001", "batch_parameter_server-003"
@@ -95,6 +95,7 @@ SERVER_MISTAKES = (
     Broken("no momentum, exact", EXACT, "no-momentum", "without momentum", _sgd(momentum=0.0)),
     Broken("dampening", SERVER, "dampening", "with dampening 0.9", _sgd(dampening=0.9)),
     Broken("nesterov", SERVER, "nesterov", "with Nesterov's momentum", _sgd(nesterov=True)),
+    Broken("ascent", SERVER, "added", "the update with the wrong sign", _sgd(maximize=True)),
     Broken("weight decay", SERVER, "weight-decay", "with weight decay 0.0005", _sgd(weight_decay=5e-4)),
     Broken("another rate", SERVER, "rate", "with the rate 0.1 instead of 0.05", _sgd(lr=0.1)),
     Broken("rate times trainers", SERVER, "rate", "3 times the case's", _sgd(lr=0.05 * 3)),
@@ -143,6 +144,7 @@ SERVER_MISTAKES = (
         "exactly 0.5 * the reference's",
         _loss(lambda a, b: ((a - b) ** 2).mean() / 2),
     ),
+    Broken("gradients recorded late", SERVER, "other-step", "the reference's of step 0000", change=late("gradient")),
     Broken("recorded early", SERVER, "not-updated", "the parameters before the update", change=early),
     Broken(
         "transposed",
