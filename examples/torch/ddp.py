@@ -64,7 +64,8 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as folder:
             arguments = (case, given, answers, f"file://{folder}/store")
-            multiprocessing.spawn(train, arguments, nprocs=case["trainers"])
+            # Forked, so that torch is imported once.
+            multiprocessing.start_processes(train, arguments, nprocs=case["trainers"], start_method="fork")
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ def main() -> None:
         skip(answers, "torch.distributed.pipelining wants micro-batches of one size, and 1F1B as many as stages")
     else:
         with tempfile.TemporaryDirectory() as folder:
-            multiprocessing.spawn(train, (schedule, case, given, folder), nprocs=2)
+            # Forked, so that torch is imported once.
+            multiprocessing.start_processes(train, (schedule, case, given, folder), nprocs=2, start_method="fork")
             answer(answers, load_file(f"{folder}/0.safetensors") | load_file(f"{folder}/1.safetensors"))
 
 
