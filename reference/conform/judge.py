@@ -76,7 +76,11 @@ Found = tuple[str, str, Sequence[str]]
 
 def _without_answer(out: Path, case: SuiteCase, number: int, ran: Ran) -> Found | None:
     """The judgement of a run that did not end well; None if it ended well."""
-    said = last_line(out, case, number)
+    return ended_badly(ran, last_line(out, case, number))
+
+
+def ended_badly(ran: Ran, said: str) -> Found | None:
+    """Judge how a command ended; None if it ended well. ``said``: the last line that it wrote to stderr."""
     if ran.outside:
         return "malformed", ran.outside, ()
     if ran.status is None:

@@ -76,14 +76,18 @@ def _run_once(folder: Path, settings: Settings, case: SuiteCase) -> Ran:
         answers.mkdir()
         command = [*settings.command, str(given), str(answers)]
         ended = run_command(command, answers, settings.seconds, largest(case))
-        outside = _changed(case, given)
+        outside = too_much(case, ended) or _changed(case, given)
         if ended.outgrown:
-            outside = f"it wrote more than {largest(case)} bytes"
             shutil.rmtree(answers)
             answers.mkdir()
         shutil.move(answers, folder / "out")
     _keep(folder, ended)
     return Ran(ended.status, round(ended.seconds, 3), outside)
+
+
+def too_much(case: SuiteCase, ended: Ended) -> str:
+    """Say that a command wrote more into its folder than it may; empty if it did not."""
+    return f"it wrote more than {largest(case)} bytes" if ended.outgrown else ""
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from reference.conform.answer import largest, read_answer
 from reference.conform.case_file import prepare
 from reference.conform.catalogue import Entry
 from reference.conform.export import write_case
-from reference.conform.judge import Found, judge_answer
+from reference.conform.judge import Found, ended_badly, judge_answer
 from reference.conform.process import run_command
+from reference.conform.run_suite import Ran, too_much
 from reference.conform.suite import SuiteCase
 from reference.conform.tensor_file import read, write
 from reference.system.printable import OneLine
@@ -76,11 +77,7 @@ class Implementation:
         if self.function is None:
             ended = run_command([*self.command, str(asked.folder), str(out)], out, self.seconds, largest(asked))
             said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            if ended.outgrown:
-                return "malformed", f"it wrote more than {largest(asked)} bytes", ()
-            if ended.status is None:
-                return "timed out", f"it ran for {ended.seconds:.1f} s", ()
-            return ("errored", f"exit status {ended.status}: {said}", ()) if ended.status else None
+            return ended_badly(Ran(ended.status, ended.seconds, too_much(asked, ended)), said)
         found = self.function(asked.described, dict(read(asked.folder / "input.safetensors", 2**30).arrays))
         if found is None:
             return "skipped", "the function returned None", ()

@@ -9,7 +9,7 @@ from reference.explain.view import View, total
 
 
 def part_mistakes(view: View) -> Iterator[Hypothesis]:
-    """One part missing or twice, a mean over the wrong number, another order of the same sum."""
+    """Yield sums with one part missing or twice, means over fewer parts, and one part alone."""
     if not view.scene or not view.scene.summed or view.stage != "gradient" or len(view.parts) < 2:
         return
     parts, divisor, word = view.parts, view.scene.divisor, view.scene.word
