@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import tempfile
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Until all tests are collected: torch and the tests stay, so collections in between find nothing, and they take a third
-# of the time of torch's import.
-gc.disable()
+from tests.support.without_collections import pytest_collection_finish  # noqa: F401 (before anything imports torch)
 
+# isort: split
 from faults.testing.report_header import lines
 from reference.world import launch
 from tests.support.roles_plain import name
@@ -62,13 +60,6 @@ def forkserver() -> None:
     """Start the forkserver, for tests with short deadlines: it takes seconds to import torch."""
     with launch(["first"], deadline=120) as world:
         world.call("first", name)
-
-
-def pytest_collection_finish() -> None:
-    """Exempt what is imported by now from garbage collections, which many tests ask for."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
 
 
 def pytest_report_header() -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.mutants.checkout import copied, copied_again, folder_of_copies
 from tests.mutants.mutant import Mutant, Stale
-from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, tried
+from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, preforked, tried
 
 # Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
@@ -45,7 +45,11 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     tests = list(dict.fromkeys(killers))
     # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
-    with _threads(workers) as (pool, idle), _collected(idle, root, tests) as original:
+    with (
+        preforked(workers, PRELOADED) as made,
+        _threads(made) as (pool, idle),
+        _collected(idle, root, tests) as original,
+    ):
         for trial in pool.map(partial(_on_copy, idle, original), shares):
             if trial.verdict != "survived":
                 why = ", ".join(trial.failed) or trial.said[-3000:]
@@ -59,8 +63,9 @@ def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Ite
     """Try all mutants, several at a time, and yield results as they end. Raises Unhealthy."""
     killers = dict.fromkeys(test for each in mutants for test in each.killers)
     with (
-        _threads(workers) as (pool, idle),
-        _threads(WAITING) as (waiting_pool, waiting_idle),
+        preforked(workers + WAITING, PRELOADED) as made,
+        _threads(made[:workers]) as (pool, idle),
+        _threads(made[workers:]) as (waiting_pool, waiting_idle),
         _collected(idle, root, list(killers)) as original,
     ):
         running: dict[Future[Trial], Mutant] = {}
@@ -75,19 +80,16 @@ PreforkedPytests = queue.SimpleQueue[PreforkedPytest]
 
 
 @contextmanager
-def _threads(workers: int) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytests]]:
-    """Threads, and as many preforked pytests, of which each thread takes one at a time."""
-    made = [PreforkedPytest(PRELOADED) for _ in range(workers)]
+def _threads(made: Sequence[PreforkedPytest]) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytests]]:
+    """As many threads as preforked pytests, of which each thread takes one at a time."""
     free: PreforkedPytests = queue.SimpleQueue()
-    for preforked in made:
-        free.put(preforked)
-    pool = ThreadPoolExecutor(workers)
+    for each in made:
+        free.put(each)
+    pool = ThreadPoolExecutor(len(made))
     try:
         yield pool, free
     finally:
         pool.shutdown(cancel_futures=True)
-        for preforked in made:
-            preforked.close()
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 It imports nothing of this project, only the modules that its arguments name: what it forks reads the project from the
 copy in which it runs. Arguments that end with .py are run, for what they import: torchvision beside any build of torch.
-Reads jobs from its standard input, a JSON line each: ``place``, ``arguments`` for pytest, ``environment``, ``log``.
-Says the id of the process that does it, and then its exit status, negative for a signal.
+The first argument is a list of sockets. For each, a forked process serves jobs, one at a time: it reads a JSON line
+with ``place``, ``arguments`` for pytest, ``environment``, ``log``, and answers with the id of the process that does the
+job, and then with its exit status, negative for a signal.
 """
 
 from __future__ import annotations
@@ -25,9 +26,33 @@ _kept: list[object] = []
 
 
 def main() -> None:
-    _kept.extend(_preloaded(name) for name in sys.argv[1:])
+    gc.disable()  # collections would find nothing in what is imported
+    _kept.extend(_preloaded(name) for name in sys.argv[2:])
     gc.collect()
     gc.freeze()  # what is imported stays: collections in the forked processes need not look at it again
+    gc.enable()
+    sockets = [int(number) for number in sys.argv[1].split(",")]
+    servers = [_forked_server(each, sockets) for each in sockets]
+    for each in sockets:
+        os.close(each)  # so that the other end notices a server's end
+    for pid in servers:
+        os.waitpid(pid, 0)
+
+
+def _forked_server(connection: int, sockets: list[int]) -> int:
+    """Fork a process that serves the jobs of one socket, until its other end is closed."""
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(connection, 0)
+        os.dup2(connection, 1)
+        for each in sockets:
+            os.close(each)
+        _serve()
+        os._exit(0)
+    return pid
+
+
+def _serve() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         pid = os.fork()

@@ -7,11 +7,12 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -70,48 +71,61 @@ PRELOADED = (
 class PreforkedPytest:
     """Starts the processes of one worker, one after the other. See preforked_pytest.py."""
 
-    def __init__(self, preloaded: Sequence[str] = PRELOADED) -> None:
-        unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # copies share the bytecode of what they import
-        self._environment = {name: value for name, value in os.environ.items() if name not in unwanted}
-        self.process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("preforked_pytest.py")), *preloaded],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=self._environment | ONE_THREAD,
-            bufsize=0,
-            start_new_session=True,
-        )
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answers = connection.makefile("rb", buffering=0)
 
     def run(self, place: Path, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
         """Pytest's exit status in the copy at ``place``, None if it took longer (seconds); and what it printed."""
-        assert self.process.stdin is not None
         log, due = place.parent / "log", time.monotonic() + limit
-        job = {"place": str(place), "arguments": list(arguments), "environment": self._environment, "log": str(log)}
-        self.process.stdin.write(json.dumps(job).encode() + b"\n")
+        job = {"place": str(place), "arguments": list(arguments), "environment": _environment(), "log": str(log)}
+        self._connection.sendall(json.dumps(job).encode() + b"\n")
         pid = self._number(due + 60)
         status = self._number(due)
-        if pid is None or (status is None and self.process.poll() is not None):
-            raise RuntimeError("the process that starts pytest has ended")
-        if status is None:
+        if pid is not None and status is None:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
             self._number(time.monotonic() + 60)
         return status, log.read_text(errors="replace") if log.exists() else ""
 
     def _number(self, due: float) -> int | None:
-        """The next that it says; None if that takes longer, or it has ended."""
-        assert self.process.stdout is not None
-        ready = select.select([self.process.stdout], [], [], max(0.0, due - time.monotonic()))[0]
-        said = self.process.stdout.readline() if ready else b""
-        return int(said) if said else None
+        """The next answer; None if that takes longer. Raises RuntimeError if none can come."""
+        if not select.select([self._connection], [], [], max(0.0, due - time.monotonic()))[0]:
+            return None
+        said = self._answers.readline()
+        if not said:
+            raise RuntimeError("the process that starts pytest has ended")
+        return int(said)
 
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
+
+@contextmanager
+def preforked(count: int, preloaded: Sequence[str] = PRELOADED) -> Iterator[list[PreforkedPytest]]:
+    """Start one process that imports what takes long, and forks ``count`` others, each of which serves one worker."""
+    with ExitStack() as stack:
+        pairs = [socket.socketpair() for _ in range(count)]
+        for each in (end for pair in pairs for end in pair):
+            stack.enter_context(each)
+        numbers = [theirs.fileno() for _, theirs in pairs]
+        script = str(Path(__file__).with_name("preforked_pytest.py"))
+        process = subprocess.Popen(
+            [sys.executable, script, ",".join(map(str, numbers)), *preloaded],
+            stdin=subprocess.DEVNULL,
+            env=_environment() | ONE_THREAD,
+            pass_fds=numbers,
+            start_new_session=True,
+        )
+        try:
+            for _, theirs in pairs:
+                theirs.close()
+            yield [PreforkedPytest(ours) for ours, _ in pairs]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # it has not been waited for, so the group is still there
+            process.wait()
+
+
+def _environment() -> dict[str, str]:
+    unwanted = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")  # copies share the bytecode of what they import
+    return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
 _COMMON = (

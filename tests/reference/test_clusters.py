@@ -76,7 +76,7 @@ def torchrun(hosts: tuple[Host, Host], case: Case, *options: str, **variables: s
         place = ["--nnodes", "2", "--node-rank", str(rank), "--nproc-per-node", str(count)]
         master = ["--master-addr", hosts[0].address, "--master-port", port]
         run = ["-m", "reference", "run", case.tutorial(), *words(case), *options]
-        command = [sys.executable, "-m", "torch.distributed.run", *place, *master, *run]
+        command = [sys.executable, "-m", "tests.support.torchrun", *place, *master, *run]
         output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         started.append(host.start(*command, env=environment(**variables), **output))
     return started

@@ -23,7 +23,8 @@ def suites(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def start(suite: str, *arguments: str, plugin: str = "faults.pytest_plugin") -> pytest.RunResult:
         pytester.makepyfile(**{f"test_{suite}": (SUITES / f"{suite}.py").read_text()})
-        options = ("-p", plugin, "-p", "no:cacheprovider", f"test_{suite}.py", *arguments)
+        plugins = ("-p", "tests.support.without_collections", "-p", plugin, "-p", "no:cacheprovider")
+        options = (*plugins, f"test_{suite}.py", *arguments)
         return pytester.runpytest_subprocess(*options, timeout=100)
 
     return start
