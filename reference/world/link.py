@@ -10,11 +10,13 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from multiprocessing import connection
 from typing import Any
 
 from reference.outcome import PeerLost, Raised
 from reference.world import wire
+from reference.world.frames import first_frame
 from reference.world.phase import Phase
 
 _PR_SET_PDEATHSIG = 1
@@ -72,11 +74,12 @@ class Link:
     def listen(self) -> None:
         threading.Thread(target=self._listen, name="launcher", daemon=True).start()
 
-    def send(self, kind: str, *content: object) -> None:
+    def send(self, kind: str, *content: object, attached: Sequence[bytes | memoryview] = ()) -> None:
         """Report to the launcher. Content that cannot be pickled raises an error, and nothing is sent."""
-        message = wire.dumps((kind, *content))
+        first = first_frame(kind, *content, attached=len(attached))
         with self._lock:
-            self._pipe.send_bytes(message)
+            for frame in (first, *attached):
+                self._pipe.send_bytes(frame)
 
     def enter(self, phase: Phase) -> None:
         """Move on to ``phase`` and tell the launcher. Raises PeerLost if a peer is known to be gone."""

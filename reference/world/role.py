@@ -117,7 +117,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
             _serve(link)
         else:
             value = _found("its function", config.function)()
-        link.send("value", wire.dumps(Returned(value)))
+        link.send("value", attached=wire.parts(Returned(value)))
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
             rpc.shutdown()  # without a timeout: the launcher ends it when a peer is lost, and at the deadline
@@ -164,10 +164,10 @@ def _serve(link: Link) -> None:
         number, work = content
         outcome = _work(work)
         try:
-            answer = wire.dumps(outcome)
+            answer = wire.parts(outcome)
         except Exception as error:
-            answer = wire.dumps(raised(error))
-        link.send("answer", number, answer)
+            answer = wire.parts(raised(error))
+        link.send("answer", number, attached=answer)
 
 
 def _work(work: bytes) -> Outcome:

@@ -17,7 +17,7 @@ from typing import Any
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
 from reference.system.process_status import state_of
 from reference.world import wire
-from reference.world.frames import Frames
+from reference.world.frames import Messages
 from reference.world.link import raised
 from reference.world.phase import Phase
 from reference.world.role import STACKS_SIGNAL
@@ -55,7 +55,7 @@ class RoleHandle:
         self._has_begun = False
         self._report: Outcome | None = None
         self._value: Outcome = Returned()
-        self._frames = Frames()
+        self._messages = Messages()
         self._asked: float | None = None
         self._why = ""
         self._kernel_state = ""
@@ -81,18 +81,18 @@ class RoleHandle:
         except OSError:
             return False
         self.heard, self._has_begun = time.monotonic(), self._has_begun or bool(chunk)
-        for frame in self._frames.add(chunk):
-            self._take(on_progress, *wire.loads(frame))
+        for content, attached in self._messages.add(chunk):
+            self._take(on_progress, *content, attached=attached)
         return bool(chunk)
 
-    def _take(self, on_progress: Progress | None, kind: str, *content: Any) -> None:
+    def _take(self, on_progress: Progress | None, kind: str, *content: Any, attached: list[bytearray]) -> None:
         if kind == "progress":
             if on_progress is not None:
                 on_progress(self.name, content[0])
         elif kind == "answer":
-            self.calls.pop(content[0])[0].set_result(_opened(content[1]))
+            self.calls.pop(content[0])[0].set_result(_opened(attached))
         elif kind == "value":
-            self._value = _opened(content[0])
+            self._value = _opened(attached)
         elif kind == "ended":
             self._report = self._value if isinstance(content[0], Returned) else content[0]
         elif kind != "here":
@@ -159,10 +159,10 @@ class RoleHandle:
         return stacks
 
 
-def _opened(value: bytes) -> Outcome:
+def _opened(value: list[bytearray]) -> Outcome:
     """Unpickle an outcome; if that fails here, the outcome is the exception."""
     try:
-        outcome: Outcome = wire.loads(value)
+        outcome: Outcome = wire.joined(value)
     except Exception as error:  # its class cannot be imported here, or cannot be made from its arguments
         return raised(error)
     return outcome

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-from reference.world import wire
+from reference.world.frames import first_frame
 from reference.world.link import raised
 
 _begun: list[bool] = []
@@ -40,5 +40,5 @@ def _report(
     if inherited and len(inherited) == 1 and not _begun:
         with suppress(Exception):
             pipe = Connection(inherited[0])
-            pipe.send_bytes(wire.dumps(("ended", raised(error))))
+            pipe.send_bytes(first_frame("ended", raised(error)))
     hook(kind, error, trace)

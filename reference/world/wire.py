@@ -9,11 +9,14 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+
+# An array of at least as many bytes is a part of its own.
+LARGE = 1 << 16
 
 _INTEGERS = {1: torch.int8, 2: torch.int16}
 
@@ -45,3 +48,22 @@ def dumps(value: object, pickler: type[Pickler] = Pickler) -> bytes:
 
 
 loads = pickle.loads
+
+
+def parts(value: object) -> list[bytes | memoryview]:
+    """Pickle ``value`` without its large arrays, which follow, each the sender's own memory instead of a copy."""
+    buffer, large = io.BytesIO(), list[memoryview]()
+
+    def stays(array: pickle.PickleBuffer) -> bool:
+        raw = array.raw()
+        if raw.nbytes >= LARGE:
+            large.append(raw)
+        return raw.nbytes < LARGE
+
+    Pickler(buffer, pickle.HIGHEST_PROTOCOL, buffer_callback=stays).dump(value)
+    return [buffer.getvalue(), *large]
+
+
+def joined(received: Sequence[bytearray]) -> Any:
+    """Make the value from its parts. Its large arrays are these parts' memory."""
+    return pickle.loads(received[0], buffers=received[1:])

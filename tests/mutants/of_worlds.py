@@ -122,6 +122,22 @@ MUTANTS = (
         waits=True,
     ),
     Mutant(
+        "large-arrays-are-copied",
+        "reference/world/wire.py",
+        "        return raw.nbytes < LARGE",
+        "        return True",
+        ("tests/reference/test_wire.py::test_large_arrays_are_parts_that_are_not_copied",),
+        "large arrays are sent twice: in the pickle, and as parts",
+    ),
+    Mutant(
+        "attached-frames-of-all-messages",
+        "reference/world/frames.py",
+        "                self._attached = []\n            if",
+        "            if",
+        ("tests/reference/test_frames.py::test_messages_arrive_in_any_pieces",),
+        "a message comes with the attached frames of those before it, too",
+    ),
+    Mutant(
         "one-seed-for-all",
         _ROLE,
         "    seed = seed_for(0, name)",

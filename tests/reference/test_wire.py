@@ -107,6 +107,42 @@ def test_containers_round_trip(value: object) -> None:
     assert same(wire.loads(wire.dumps(value)), value)
 
 
+def arrived_in_parts(value: object) -> Any:
+    """The value after it was sent in parts, as a launcher receives them."""
+    return wire.joined([bytearray(part) for part in wire.parts(value)])
+
+
+@settings(unhurried, max_examples=40)
+@given(nested, st.sampled_from([1, 8, wire.LARGE]))
+def test_containers_round_trip_in_parts(value: object, large: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "LARGE", large)
+        assert same(arrived_in_parts(value), value)
+
+
+def test_large_arrays_are_parts_that_are_not_copied() -> None:
+    tensor, small = torch.arange(wire.LARGE // 4, dtype=torch.float32), torch.ones(2)
+    rest, *large = wire.parts([small, tensor, np.arange(wire.LARGE, dtype=np.int8)])
+    assert [len(each) for each in large] == [wire.LARGE, wire.LARGE]
+    assert len(rest) < 1000
+    assert np.shares_memory(np.asarray(large[0]), tensor.numpy())
+
+
+def test_a_large_array_that_arrives_is_the_part_and_writable() -> None:
+    received = [bytearray(part) for part in wire.parts(torch.zeros(wire.LARGE, dtype=torch.int8))]
+    arrived = wire.joined(received)
+    arrived[1] = 7
+    assert received[1][:3] == b"\0\7\0"
+
+
+def test_arrays_that_cannot_be_written_stay_so_in_parts() -> None:
+    array = np.arange(wire.LARGE, dtype=np.int8).reshape(2, -1).T
+    array.flags.writeable = False
+    arrived = arrived_in_parts(array)
+    assert (arrived.flags.writeable, arrived.flags.f_contiguous) == (False, True)
+    assert np.array_equal(arrived, array)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
 def test_every_dtype_round_trips_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
