@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 # Within a step: what is chosen and earned, then the loss, then gradients, then what the optimizer made of them.
 _STAGES = ("actions", "log_probs", "steps", "result", "sum", "rewards", "loss", "gradient", "parameter", "buffer")
 
-Key = tuple[int, int, str]
+# Layers whose names come before those of layers that they follow.
+_LAST_LAYERS = ("decoder", "fc")
 
 
-def causal_key(name: str) -> Key:
-    """A tensor's place: ``initial/…`` comes first, then step by step the stages; names decide between equals."""
+def in_causal_order(names: Iterable[str]) -> list[str]:
+    """Sort names: ``initial/…``, then step by step the stages.
+
+    Within a stage the names decide, 2 before 10. A backward pass goes the other way: gradients of the last layer come
+    first, so that the first wrong one is where the mistake is.
+    """
+    forward = sorted(names, key=_by_layer)
+    backward = [name for name in reversed(forward) if place_of(name)[1] == "gradient"]
+    others = [name for name in forward if place_of(name)[1] != "gradient"]
+    return sorted([*others, *backward], key=_by_stage)
+
+
+def _by_stage(name: str) -> tuple[int, int]:
     step, stage = place_of(name)
-    rank = _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
-    return step, rank, name
+    return step, _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
+
+
+def _by_layer(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    own = own_name(name)
+    numbers = [(int(each), "") if each.isdigit() else (-1, each) for each in re.split(r"(\d+)", own)]
+    return own.startswith(_LAST_LAYERS), numbers
 
 
 def place_of(name: str) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from reference.explain.causal_order import causal_key, place_of
+from reference.explain.causal_order import in_causal_order, place_of
 from reference.explain.closeness import close, difference_of, same_bits
 from reference.explain.hypotheses import hypotheses
 from reference.explain.hypothesis import Hypothesis
@@ -35,7 +35,7 @@ def explain(yours: Named, twin: Trace) -> Explanation:
     if counted_from_one(yours, twin.tensors):  # equal names are other steps
         return Explanation("structure", lines)
     common = {name: _shaped(tensor, twin.tensors[name]) for name, tensor in yours.items() if name in twin.tensors}
-    names = sorted((name for name, tensor in common.items() if tensor is not None), key=causal_key)
+    names = in_causal_order(name for name, tensor in common.items() if tensor is not None)
     both = {name: tensor for name in names if (tensor := common[name]) is not None}
     if name := next((n for n in names if _has_nan(both[n]) and not _has_nan(twin.tensors[n])), None):
         return Explanation("nan", [*lines, *_nan(name, names, both, twin)])
@@ -78,7 +78,7 @@ def _where(first: str, differing: Sequence[str], names: Sequence[str], yours: Na
     return [
         f"First difference: {where}. The {before} tensors before it are {_equal(names[:before], differing)}; "
         f"{len(differing)} of {len(names)} differ.",
-        *([str(difference_of(first, mine, reference, distance))] if alike else []),
+        *([str(difference_of(first, mine, reference, distance, exact=twin.case.is_exact))] if alike else []),
     ]
 
 
@@ -101,7 +101,7 @@ def _nan(name: str, names: Sequence[str], yours: Named, twin: Trace) -> list[str
 
 def _misshapen(yours: Named, reference: Named) -> list[str]:
     lines = []
-    for name in sorted(set(yours) & set(reference), key=causal_key):
+    for name in in_causal_order(set(yours) & set(reference)):
         mine, wanted = yours[name], reference[name]
         if mine.shape != wanted.shape:
             hint = ": one number, but with a dimension" if mine.numel() == wanted.numel() == 1 else ""

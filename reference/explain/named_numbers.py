@@ -32,4 +32,7 @@ def named_numbers(case: Any) -> list[tuple[int, str]]:
         if left in found and right in found:
             number, what = found[left][0] * found[right][0], f"{found[left][1]} * {found[right][1]}"
             found[f"{left}*{right}"] = (number, what)
+    rows, splits = getattr(case, "batch_size", 0), getattr(case, "num_split", 1)
+    if splits > 1 and rows % splits == 0 and rows > splits:
+        found["micro_batch"] = (rows // splits, "rows of a micro-batch")
     return list(found.values())

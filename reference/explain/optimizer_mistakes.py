@@ -43,6 +43,10 @@ def optimizer_mistakes(view: View) -> Iterator[Hypothesis]:
 def _momenta(view: View, lr: float, momentum: float) -> Iterator[Hypothesis]:
     """Other rules for the momentum, which counts from the second step on."""
     plain = _step(view, lr=lr, momentum=0.0)
+    if view.step == 0:
+        first = _step(view, lr=lr * (1 - momentum), momentum=0.0)
+        text = f"with dampening {momentum:g} at the first step, as a mean that begins at 0"
+        yield Hypothesis("dampening", text, first)
     if view.step == 1:
         yield Hypothesis("no-momentum", "without momentum", plain)
     dampened = _step(view, lr=lr, momentum=momentum, dampening=momentum)

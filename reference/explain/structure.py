@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from reference.explain.causal_order import causal_key, place_of
+from reference.explain.causal_order import in_causal_order, place_of
 
 
 def structure(yours: Collection[str], reference: Collection[str]) -> list[str]:
@@ -48,7 +48,7 @@ def _by_kind(verb: str, names: set[str], wanted: Collection[str]) -> list[str]:
             numbers = ", ".join(f"{step:04d}" for step in steps[:3]) + (", …" if len(steps) > 3 else "")
             word = "step" if len(steps) == 1 else "steps"
             lines.append(
-                f"{verb} {len(found)} tensors {kind}/* of {word} {numbers}, the first is {min(found, key=causal_key)}"
+                f"{verb} {len(found)} tensors {kind}/* of {word} {numbers}, the first is {in_causal_order(found)[0]}"
             )
     return lines
 

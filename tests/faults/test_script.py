@@ -134,7 +134,9 @@ def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     assert found.ends[COMMAND].returned
     assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
     # The bound follows from the program's timeouts: 1 s of its calls, 5 s of its shutdown if it reaches that.
-    assert found.bound in ((12.0, 20.0) if how in ("rude", "open", "served") else (20.0,))
+    # A shop that is killed during the second call may not have reached its own, and the till never does.
+    always = how not in ("rude", "open", "served") and plan != KILLED
+    assert found.bound in ((20.0,) if always else (12.0, 20.0))
 
 
 @pytest.mark.long

@@ -156,8 +156,15 @@ OTHER_MISTAKES = (
         "worker's half",
         ONE_WORKER,
         "factor",
-        "exactly 0.5 * the reference's",
+        "exactly 1/2 * the reference's: the 2 of a square's derivative?",
         _worker_loss(lambda a, b: ((a - b) ** 2).mean() / 2),
+    ),
+    Broken(
+        "a push counted for all workers",
+        WORKERS,
+        "factor",
+        "3 = workers: multiplied by it?",
+        change=at(0, "gradient", lambda t: 3 * t),
     ),
     Broken(
         "a worker that does not wait", WORKERS, "stale", "at the parameters before step 0000", fields={"staleness": 1}
