@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -64,6 +65,20 @@ def forkserver() -> None:
 
 def pytest_report_header() -> list[str]:
     return lines()
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Refuse, before anything runs, an implementation that is missing, or that cannot be had."""
+    text = session.config.getoption("--implementation")
+    if text is not None:
+        from reference.conform.single_case import Implementation, NoImplementation
+
+        try:
+            Implementation.of(text)
+        except NoImplementation as error:
+            raise pytest.UsageError(f"--implementation {error}") from error
+    elif any(Path(each.partition("::")[0]).name == "implementation.py" for each in session.config.args):
+        raise pytest.UsageError("wanted --implementation CMD, or --implementation module:function")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from reference.cli.options import BadInput, Parser
 from reference.trace.case import Case, listed
@@ -30,6 +31,8 @@ def run_compare(arguments: Sequence[str]) -> int:
 
 
 def _load(path: str) -> Trace:
+    if not Path(path).exists():
+        raise BadInput(f"{path}: no such file")
     try:
         return Trace.load(path)
     except (TraceError, OSError) as error:

@@ -6,21 +6,19 @@ for bad input; 3 if the suite is broken, or this machine cannot judge it.
 
 from __future__ import annotations
 
-import datetime
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from reference.cli.options import BadInput, Parser, check_writable
+from reference.cli.conform_judging import judge, run
+from reference.cli.options import BadInput, Parser
 from reference.conform.catalogue import CATALOGUE, chosen
-from reference.conform.expectations import BadExpectations, compare_expectations, read_expectations, updated
-from reference.conform.judge import Judged, judge_suite
+from reference.conform.expectations import BadExpectations
 from reference.conform.judgement_diff import BadReport, read_report, report_changes
-from reference.conform.report import FORMATS, badge
-from reference.conform.run_suite import NoResults, Settings, run_suite
-from reference.conform.suite import Suite, SuiteBroken, SuiteCase, open_suite
-from reference.system.atomic_file import whole
+from reference.conform.process import NotStarted
+from reference.conform.run_results import NoResults
+from reference.conform.run_suite import NoFolder
+from reference.conform.suite import SuiteBroken
 from reference.system.printable import one_line
 
 BROKEN = 3
@@ -30,8 +28,8 @@ def conform(arguments: Sequence[str]) -> int:
     """Run one of the commands below ``conform``."""
     commands: dict[str, Callable[[Sequence[str]], int]] = {
         "export": _export,
-        "run": _run,
-        "judge": _judge,
+        "run": run,
+        "judge": judge,
         "diff": _diff,
         "selftest": _selftest,
     }
@@ -45,7 +43,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoResults, BadExpectations, BadReport) as error:
+    except (NoFolder, NotStarted, NoResults, BadExpectations, BadReport) as error:
         raise BadInput(str(error)) from error
 
 
@@ -85,41 +83,6 @@ def _export(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _run(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
-    parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
-    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
-    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
-    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
-    _judging(parser)
-    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
-    before, dashes, command = _split(arguments)
-    if not dashes or not command:
-        raise BadInput("wanted -- and a command, such as: -- python my_program.py")
-    options = parser.parse_args([*before, "--", *command])
-    _check_judging(options)
-    suite = open_suite(Path(options.folder))
-    cases = _matching(suite, options.cases)
-    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
-    try:
-        run_suite(suite, cases, Path(options.out), settings, _told)
-    except (FileNotFoundError, PermissionError) as error:
-        raise BadInput(f"{options.command[0]}: {error.strerror}") from error
-    return _report(judge_suite(suite, Path(options.out)), options)
-
-
-def _judge(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
-    parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("out", metavar="OUT", help="the folder of the results")
-    _judging(parser)
-    options = parser.parse_args(arguments)
-    _check_judging(options)
-    return _report(judge_suite(open_suite(Path(options.folder)), Path(options.out)), options)
-
-
 def _diff(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform diff", description="Compare two reports of --format json.")
     parser.add_argument("before", metavar="REPORT", help="the first report")
@@ -149,78 +112,3 @@ def _selftest(arguments: Sequence[str]) -> int:
                 print(one_line(f"    {line}"))
     print(f"{tested} implementations judged, {failed} not as expected")
     return BROKEN if failed else 0
-
-
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], str, Sequence[str]]:
-    """Split at the first ``--``."""
-    words = list(arguments)
-    if "--" not in words:
-        return words, "", []
-    place = words.index("--")
-    return words[:place], "--", words[place + 1 :]
-
-
-def _matching(suite: Suite, pattern: str) -> list[SuiteCase]:
-    cases = suite.chosen(pattern)
-    if not cases:
-        raise BadInput(f"no case of the suite matches {pattern!r}, wanted for instance {next(iter(suite.cases))!r}")
-    return cases
-
-
-def _told(case: str) -> None:
-    if sys.stderr.isatty():
-        print(case, file=sys.stderr)
-
-
-def _report(judged: Sequence[Judged], options: Any) -> int:
-    """Write the judgements in the chosen format, and return the exit status."""
-    expected = read_expectations(Path(options.expect)) if options.expect and Path(options.expect).exists() else []
-    if options.badge:
-        _write(options.badge, badge(judged))
-    print(FORMATS[options.format](judged), end="")
-    if options.update:
-        _write(options.expect, updated(judged, expected))
-        return 0
-    compared = compare_expectations(judged, expected, datetime.datetime.now(datetime.UTC).date())
-    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
-        print(one_line(f"unexpected: {line}"), file=sys.stderr)
-    return 0 if compared.holds else 1
-
-
-def _write(path: str, text: str) -> None:
-    with whole(path) as scratch:
-        scratch.write_text(text, encoding="utf-8")
-
-
-def _judging(parser: Parser) -> None:
-    """Add the options of both commands that judge."""
-    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
-    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
-    parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
-
-
-def _check_judging(options: Any) -> None:
-    """Refuse, before anything runs, options that do not fit together."""
-    if options.update and not options.expect:
-        raise BadInput("--update wants --expect FILE, which it writes")
-    if options.expect and not options.update and not Path(options.expect).exists():
-        raise BadInput(f"{options.expect}: no such file")
-    if options.expect and Path(options.expect).exists():
-        read_expectations(Path(options.expect))
-    for path in filter(None, (options.badge, options.expect if options.update else None)):
-        check_writable(path)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise ValueError(text)
-    return number

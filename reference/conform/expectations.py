@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from reference.conform.judge import RIGHT, VERDICTS, Judged
+from reference.conform.judge import RIGHT, VERDICTS
 from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, one_line, shown
 
@@ -39,17 +39,8 @@ class Expectation:
     link: str = ""
     expires: datetime.date | None = None
 
-
-@dataclass(frozen=True)
-class Compared:
-    """Verdicts beside expectations. ``unexpected``: one line per case; ``stale``: one line per entry."""
-
-    unexpected: Sequence[str]
-    stale: Sequence[str]
-
-    @property
-    def holds(self) -> bool:
-        return not self.unexpected and not self.stale
+    def matches(self, case_id: str) -> bool:
+        return fnmatchcase(case_id, self.cases)
 
 
 def read_expectations(path: Path) -> list[Expectation]:
@@ -81,40 +72,15 @@ def _entry(path: Path, number: int, entry: Any) -> Expectation:
     return Expectation(**entry)
 
 
-def compare_expectations(judged: Sequence[Judged], expected: Sequence[Expectation], today: datetime.date) -> Compared:
-    """Compare verdicts with expectations. An entry that has expired or matches no case is stale; a pass is unexpected
-    where another verdict is expected."""
-    unexpected, stale = [], []
-    for entry in expected:
-        if not any(fnmatchcase(each.id, entry.cases) for each in judged):
-            stale.append(f"{entry.cases}: no case matches")
-        elif entry.expires is not None and entry.expires < today:
-            stale.append(f"{entry.cases}: expired on {entry.expires} ({entry.reason})")
-    for each in judged:
-        wanted = [entry for entry in expected if fnmatchcase(each.id, entry.cases)]
-        verdicts = sorted({entry.verdict for entry in wanted})
-        if len(verdicts) > 1:
-            stale.append(f"{each.id}: several entries expect {' and '.join(verdicts)}")
-        elif verdicts and each.verdict != verdicts[0]:
-            unexpected.append(f"{each.id}: {each.verdict}, expected {verdicts[0]} ({wanted[0].reason})")
-        elif not verdicts and each.verdict not in RIGHT:
-            unexpected.append(f"{each.id}: {each.verdict}, expected to pass")
-    return Compared(unexpected, stale)
-
-
-def updated(judged: Sequence[Judged], expected: Sequence[Expectation]) -> str:
-    """Return the text of a file that expects exactly these verdicts; reasons and links of entries that fit stay."""
+def as_toml(expected: Sequence[Expectation]) -> str:
+    """Return the text of a file that has these entries."""
     lines = []
-    for each in judged:
-        if each.verdict in RIGHT:
-            continue
-        kept = next((e for e in expected if e.verdict == each.verdict and fnmatchcase(each.id, e.cases)), None)
-        lines += ["[[expect]]", f"cases = {_toml(each.id)}", f"verdict = {_toml(each.verdict)}"]
-        lines.append(f"reason = {_toml(kept.reason if kept else each.text or each.verdict)}")
-        if kept and kept.link:
-            lines.append(f"link = {_toml(kept.link)}")
-        if kept and kept.expires:
-            lines.append(f"expires = {kept.expires}")
+    for each in expected:
+        lines += ["[[expect]]", *(f"{key} = {_toml(getattr(each, key))}" for key in ("cases", "verdict", "reason"))]
+        if each.link:
+            lines.append(f"link = {_toml(each.link)}")
+        if each.expires:
+            lines.append(f"expires = {each.expires}")
         lines.append("")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reference.conform.answer import Answer, read_answer
 from reference.conform.commitment import commitment
-from reference.conform.run_suite import Ran, folder_of, last_line, results
+from reference.conform.run_results import Ran, folder_of, last_line, results
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, dtype_name
 from reference.explain.structure import structure

@@ -14,10 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from reference.system.printable import OneLine, shown
+
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
 KEPT = 2**16
 # How often the size of its folder is looked at (seconds).
 LOOK = 0.1
+
+
+class NotStarted(OneLine, ValueError):
+    """The command cannot be started."""
 
 
 @dataclass(frozen=True)
@@ -34,27 +40,24 @@ class Ended:
     outgrown: bool = False
 
 
-def run_command(command: Sequence[str], folder: Path, seconds: float, largest: int) -> Ended:
+def run_command(
+    command: Sequence[str], folder: Path, seconds: float, largest: int, stop: threading.Event | None = None
+) -> Ended:
     """Run ``command``. ``seconds``: its time limit; ``largest``: the bytes that ``folder``, where it writes, may hold.
 
-    When it ends, its time is over or its folder holds too much, every process of its group is killed. It runs in the
-    current folder, so that relative paths in the command are the user's. Files elsewhere are not limited: Ray's store
-    of objects, for instance, is one file of gigabytes.
+    When it ends, its time is over, its folder holds too much or ``stop`` is set, every process of its group is killed.
+    It runs in the current folder, so that relative paths in the command are the user's. Files elsewhere are not
+    limited: Ray's store of objects, for instance, is one file of gigabytes.
 
     Raises:
-        OSError: the command cannot be started.
+        NotStarted: the command cannot be started.
     """
     begun = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    process = _start(command)
     readers = [_Reader(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
     try:
-        status = _wait(process, begun + seconds, lambda: bytes_in(folder) > largest)
+        over = stop or threading.Event()
+        status = _wait(process, begun + seconds, lambda: over.is_set() or bytes_in(folder) > largest)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -63,6 +66,14 @@ def run_command(command: Sequence[str], folder: Path, seconds: float, largest: i
             reader.end()
     stdout, stderr = (reader.text() for reader in readers)
     return Ended(status, time.monotonic() - begun, stdout, stderr, bytes_in(folder) > largest)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, start_new_session=True)
+    except OSError as error:
+        raise NotStarted(f"cannot start {shown(command[0])}: {error.strerror}") from error
 
 
 def bytes_in(folder: Path) -> int:
@@ -75,12 +86,12 @@ def bytes_in(folder: Path) -> int:
     return found
 
 
-def _wait(process: subprocess.Popen[bytes], until: float, outgrown: Callable[[], bool]) -> int | None:
+def _wait(process: subprocess.Popen[bytes], until: float, over: Callable[[], bool]) -> int | None:
     """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
     handle = os.pidfd_open(process.pid)
     try:
         while not select.select([handle], [], [], min(LOOK, max(0.0, until - time.monotonic())))[0]:
-            if time.monotonic() >= until or outgrown():
+            if time.monotonic() >= until or over():
                 return None
         found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
     finally:

@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from xml.sax.saxutils import quoteattr
 
 from reference.conform.catalogue import PROTOCOL
+from reference.conform.expected_verdicts import Compared, Expected
 from reference.conform.judge import RIGHT, Judged
-from reference.conform.requirements import REQUIREMENTS
+from reference.conform.requirements import REQUIREMENTS, met
 from reference.system.printable import one_line
 
 
-def as_text(judged: Sequence[Judged]) -> str:
+@dataclass(frozen=True)
+class Report:
+    """All that a report tells. ``suite``: its version; ``requirements``: the ids that each case shows, by its id."""
+
+    suite: str
+    judged: Sequence[Judged]
+    compared: Compared
+    requirements: Mapping[str, Sequence[str]]
+
+    def expected(self, judged: Judged) -> Expected:
+        return self.compared.cases[judged.id]
+
+    def met(self, judged: Judged) -> dict[str, str]:
+        return met(self.requirements[judged.id], judged.verdict)
+
+
+def as_text(report: Report) -> str:
     """One line per case, further lines below it, and the counts."""
-    width = max((len(each.id) for each in judged), default=0)
+    width = max((len(each.id) for each in report.judged), default=0)
     lines = []
-    for each in judged:
+    for each in report.judged:
         lines.append(one_line(f"{each.id:<{width}}  {each.verdict:<12}  {each.text}").rstrip())
-        lines += [one_line(f"{'':<{width}}  {line}") for line in each.details]
-    return "\n".join([*lines, summary(judged)]) + "\n"
+        lines += [one_line(f"{'':<{width}}  {line}") for line in (*each.details, *_as_expected(report, each))]
+    return "\n".join([*lines, summary(report)]) + "\n"
 
 
-def summary(judged: Sequence[Judged]) -> str:
+def _as_expected(report: Report, judged: Judged) -> list[str]:
+    """A line that says why a case may have this verdict; none for a case that passes, or is not as expected."""
+    expected = report.expected(judged)
+    return [f"as expected: {expected.reason}"] if expected.holds and expected.verdict else []
+
+
+def summary(report: Report) -> str:
     """How many cases have which verdict."""
-    counts = Counter(each.verdict for each in judged)
-    return f"{len(judged)} cases: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
+    counts = Counter(each.verdict for each in report.judged)
+    return f"{len(report.judged)} cases: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}"
 
 
-def as_json(judged: Sequence[Judged]) -> str:
-    """An object per case, and the requirements with their grades."""
+def as_json(report: Report) -> str:
+    """An object per case, the entries of the expectations that are stale, and the requirements with their grades."""
     cases = [
         {
             "id": each.id,
@@ -39,55 +63,82 @@ def as_json(judged: Sequence[Judged]) -> str:
             "text": one_line(each.text),
             "details": [one_line(line) for line in each.details],
             "seconds": each.seconds,
+            "requirements": report.met(each),
+            "expected": report.expected(each).verdict or "pass",
+            "as_expected": report.expected(each).holds,
         }
-        for each in judged
+        for each in report.judged
     ]
-    grades = {name: {"grade": each.grade, "text": each.text} for name, each in REQUIREMENTS.items()}
-    return json.dumps({"protocol": PROTOCOL, "cases": cases, "requirements": grades}, indent=1) + "\n"
+    content = {
+        "protocol": PROTOCOL,
+        "suite": report.suite,
+        "cases": cases,
+        "stale": [one_line(line) for line in report.compared.stale],
+        "requirements": {name: {"grade": each.grade, "text": each.text} for name, each in REQUIREMENTS.items()},
+    }
+    return json.dumps(content, indent=1) + "\n"
 
 
-def as_junit(judged: Sequence[Judged]) -> str:
-    """JUnit's XML: a case that is not right is a failure, one that was skipped is skipped."""
-    failed = sum(each.verdict not in (*RIGHT, "skipped") for each in judged)
-    skipped = sum(each.verdict == "skipped" for each in judged)
-    lines = ['<?xml version="1.0" encoding="utf-8"?>']
-    lines.append(f'<testsuite name="conform" tests="{len(judged)}" failures="{failed}" skipped="{skipped}">')
-    for each in judged:
-        name = f"<testcase classname={quoteattr(each.id.rpartition('-')[0])} name={quoteattr(each.id)}"
-        lines.append(f'{name} time="{each.seconds:.3f}">')
-        if each.verdict == "skipped":
-            lines.append(f"<skipped message={quoteattr(one_line(each.text))}/>")
-        elif each.verdict not in RIGHT:
-            body = escape("\n".join(one_line(line) for line in (each.text, *each.details)))
-            lines.append(
-                f"<failure type={quoteattr(each.verdict)} message={quoteattr(one_line(each.text))}>{body}</failure>"
-            )
-        lines.append("</testcase>")
-    return "\n".join([*lines, "</testsuite>"]) + "\n"
+def as_junit(report: Report) -> str:
+    """JUnit's XML. Its failures are what makes the exit status 1; a case that fails as expected is skipped."""
+    elements = [*(_element(report, each) for each in report.judged), *map(_stale_element, report.compared.stale)]
+    failed = sum("<failure" in each for each in elements)
+    skipped = sum("<skipped" in each for each in elements)
+    head = f'<testsuite name="conform" tests="{len(elements)}" failures="{failed}" skipped="{skipped}">'
+    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *elements, "</testsuite>"]) + "\n"
 
 
-def as_html(judged: Sequence[Judged]) -> str:
+def _element(report: Report, judged: Judged) -> str:
+    expected = report.expected(judged)
+    head = f"<testcase classname={quoteattr(judged.id.rpartition('-')[0])} name={quoteattr(judged.id)}"
+    inside = ""
+    if not expected.holds:
+        message = one_line(f"{judged.verdict}, {expected}: {judged.text}")
+        body = escape("\n".join(one_line(line) for line in (judged.text, *judged.details)))
+        inside = f"<failure type={quoteattr(judged.verdict)} message={quoteattr(message)}>{body}</failure>"
+    elif judged.verdict not in RIGHT:
+        inside = f"<skipped message={quoteattr(one_line(f'{judged.verdict}, {expected}'))}/>"
+    return f'{head} time="{judged.seconds:.3f}">{inside}</testcase>'
+
+
+def _stale_element(line: str) -> str:
+    name = quoteattr(one_line(line.partition(": ")[0]))
+    failure = f"<failure type='stale' message={quoteattr(one_line(line))}></failure>"
+    return f'<testcase classname="expectations" name={name} time="0.000">{failure}</testcase>'
+
+
+def as_html(report: Report) -> str:
     """One page without references to others."""
-    rows = []
-    for each in judged:
-        details = "".join(f"<div>{escape(one_line(line))}</div>" for line in each.details)
-        right = "right" if each.verdict in RIGHT else "skipped" if each.verdict == "skipped" else "bad"
-        cells = f"<td>{escape(each.id)}</td><td class={right}>{escape(each.verdict)}</td>"
-        rows.append(f"<tr>{cells}<td>{escape(one_line(each.text))}{details}</td></tr>")
-    style = "td{vertical-align:top;padding:2px 8px}.right{color:#070}.bad{color:#a00}.skipped{color:#666}"
+    rows = [_row(report, each) for each in report.judged]
+    stale = "".join(f"<p class=bad>stale expectation: {escape(one_line(line))}</p>" for line in report.compared.stale)
+    style = (
+        "td,th{vertical-align:top;text-align:left;padding:2px 8px}.right{color:#070}.bad{color:#a00}.known{color:#666}"
+    )
     head = f"<!doctype html><meta charset=utf-8><title>Conformance</title><style>{style}</style>"
-    return f"{head}<h1>Conformance</h1><p>{escape(summary(judged))}</p><table>{''.join(rows)}</table>\n"
+    titles = "".join(f"<th>{each}</th>" for each in ("case", "verdict", "expected", "requirements", "why"))
+    body = f"<p>Suite {escape(one_line(report.suite))}. {escape(summary(report))}</p>{stale}"
+    return f"{head}<h1>Conformance</h1>{body}<table><tr>{titles}</tr>{''.join(rows)}</table>\n"
 
 
-def badge(judged: Sequence[Judged]) -> str:
-    """The badge of shields.io's endpoint, as JSON."""
-    right = sum(each.verdict in RIGHT for each in judged)
-    color = "brightgreen" if right == len(judged) else "red"
-    content = {"schemaVersion": 1, "label": "torch-rpc-reference", "message": f"{right} of {len(judged)} cases"}
-    return json.dumps({**content, "color": color}) + "\n"
+def _row(report: Report, judged: Judged) -> str:
+    expected = report.expected(judged)
+    color = "bad" if not expected.holds else "right" if judged.verdict in RIGHT else "known"
+    details = "".join(f"<div>{escape(one_line(line))}</div>" for line in judged.details)
+    requirements = "".join(f"<div>{name}: {state}</div>" for name, state in report.met(judged).items())
+    cells = f"<td>{escape(judged.id)}</td><td class={color}>{escape(judged.verdict)}</td>"
+    cells += f"<td>{escape(one_line(str(expected).removeprefix('expected ')))}</td><td>{requirements}</td>"
+    return f"<tr>{cells}<td>{escape(one_line(judged.text))}{details}</td></tr>"
 
 
-FORMATS: dict[str, Callable[[Sequence[Judged]], str]] = {
+def badge(report: Report) -> str:
+    """The badge of shields.io's endpoint, as JSON: yellow if some cases do not pass, all of them as expected."""
+    right = sum(each.verdict in RIGHT for each in report.judged)
+    holds = "yellow" if report.compared.holds else "red"
+    content = {"schemaVersion": 1, "label": "torch-rpc-reference", "message": f"{right} of {len(report.judged)} cases"}
+    return json.dumps({**content, "color": "brightgreen" if right == len(report.judged) else holds}) + "\n"
+
+
+FORMATS: dict[str, Callable[[Report], str]] = {
     "text": as_text,
     "json": as_json,
     "junit": as_junit,

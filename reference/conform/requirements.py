@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reference.trace.case import Case
@@ -29,3 +30,19 @@ def requirements_of(case: Case) -> list[str]:
     if case.is_exact:
         return ["TENSORS", "EXACT"]
     return ["TENSORS", "BOUND", "BITS"] if hasattr(case, "dtype") else ["TENSORS", "VALUES"]
+
+
+# What each verdict says of the requirements of a case, and of single ones of them.
+_STATES = {"equal": "met", "within bound": "met", "differs": "missed"}
+_SINGLE = {
+    "within bound": {"BITS": "missed"},
+    "differs": {"TENSORS": "met"},
+    "unknown": {"TENSORS": "met"},
+    "malformed": {"TENSORS": "missed"},
+}
+
+
+def met(names: Sequence[str], verdict: str) -> dict[str, str]:
+    """Whether a case with this verdict meets each of these requirements: met, missed, or not judged."""
+    state, single = _STATES.get(verdict, "not judged"), _SINGLE.get(verdict, {})
+    return {name: single.get(name, state) for name in names}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import shlex
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from reference.conform.answer import largest, read_answer
 from reference.conform.case_file import prepare
@@ -17,10 +20,11 @@ from reference.conform.catalogue import Entry
 from reference.conform.export import write_case
 from reference.conform.judge import Found, ended_badly, judge_answer
 from reference.conform.process import run_command
-from reference.conform.run_suite import Ran, too_much
+from reference.conform.run_results import Ran
+from reference.conform.run_suite import too_much
 from reference.conform.suite import SuiteCase
-from reference.conform.tensor_file import read, write
-from reference.system.printable import OneLine
+from reference.conform.tensor_file import DTYPES, read, write
+from reference.system.printable import OneLine, shown
 from reference.trace.case import Case
 
 # An implementation in Python: the content of ``case.json`` and the inputs in, the outputs out; None: not offered.
@@ -44,7 +48,7 @@ class Implementation:
         """Make it of ``module:function``, or of a command as a shell splits it.
 
         Raises:
-            NoImplementation: there is no such module or function, or the command is empty.
+            NoImplementation: there is no such module, function or command.
         """
         module, colon, name = text.partition(":")
         if colon and module.replace(".", "_").isidentifier() and name.isidentifier():
@@ -55,13 +59,15 @@ class Implementation:
             raise NoImplementation(f"{text!r}: {error}") from error
         if not command:
             raise NoImplementation(f"wanted a command or module:function, got {text!r}")
+        if shutil.which(command[0]) is None:
+            raise NoImplementation(f"{command[0]!r}: no such command, wanted one, or module:function")
         return cls(command)
 
     def judged(self, case: Case, folder: Path) -> Found:
         """Run it on ``case`` in a new ``folder``, and judge what it leaves.
 
         Raises:
-            OSError: the command cannot be started.
+            NotStarted: the command cannot be started.
         """
         tutorial = case.tutorial()
         reference = prepare(Entry(f"{tutorial}-000", json.loads(case.to_json())))
@@ -81,6 +87,8 @@ class Implementation:
         found = self.function(asked.described, dict(read(asked.folder / "input.safetensors", 2**30).arrays))
         if found is None:
             return "skipped", "the function returned None", ()
+        if why := _not_arrays(found):
+            return "malformed", why, ()
         write(out / "trace.safetensors", found)
         return None
 
@@ -93,4 +101,18 @@ def _imported(module: str, name: str) -> Function:
         raise NoImplementation(f"{module}:{name}: {error}") from error
     finally:
         sys.path.remove("")
+    if not callable(found):
+        raise NoImplementation(f"{module}:{name}: got {shown(found)}, wanted a function")
     return found
+
+
+def _not_arrays(found: Any) -> str:
+    """Say why a function returned no arrays by name; empty if it did."""
+    if not isinstance(found, Mapping):
+        return f"the function returned {shown(found)}, wanted the outputs by name, or None"
+    for name, array in found.items():
+        if not isinstance(name, str) or not isinstance(array, np.ndarray | np.generic):
+            return f"the function returned {shown(name)}: {shown(array)}, wanted a NumPy array by its name"
+        if array.dtype.newbyteorder("<") not in map(np.dtype, DTYPES.values()):
+            return f"the function returned {shown(name)} of dtype {array.dtype}, wanted one of {', '.join(DTYPES)}"
+    return ""

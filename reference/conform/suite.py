@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from reference.conform.catalogue import PROTOCOL
+from reference.conform.permanent_cases import changed_case, digests_of
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
 from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, shown
@@ -24,7 +25,7 @@ LONGEST = 2**30
 
 
 class SuiteBroken(OneLine, ValueError):
-    """A folder holds no suite of this protocol, or a file of it has changed since it was exported."""
+    """A folder holds no suite of this version, or a file of it has changed since it was exported."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def open_suite(folder: Path) -> Suite:
     """Read the suite in ``folder``.
 
     Raises:
-        SuiteBroken: it is no suite of this protocol, or a file of it is missing, new or changed.
+        SuiteBroken: it is no suite of this protocol, a file of it is missing, new or changed, or a case is not the one
+            that its id has always meant.
     """
     index = _json(folder / "suite.json")
     if not isinstance(index, dict) or set(index) != {"suite", "protocol", "cases", "files"}:
@@ -85,14 +87,22 @@ def open_suite(folder: Path) -> Suite:
     if index["protocol"] != PROTOCOL:
         raise SuiteBroken(f"{folder}: protocol {shown(index['protocol'])}, wanted {PROTOCOL}")
     _check_files(folder, index["files"])
-    cases = {}
-    for name in index["cases"]:
-        described = _json(folder / "cases" / name / "case.json")
-        unknown = {each["dtype"] for each in described["outputs"]} - set(DTYPES)
-        if described["id"] != name or unknown:
-            raise SuiteBroken(f"{folder}: case {shown(name)} describes another case, or has a dtype that is none")
-        cases[name] = SuiteCase(folder / "cases" / name, described)
-    return Suite(folder, index["suite"], cases, _json(folder / "commitments.json"))
+    commitments = _json(folder / "commitments.json")
+    cases = {name: _case(folder / "cases" / name, commitments.get(name)) for name in index["cases"]}
+    return Suite(folder, index["suite"], cases, commitments)
+
+
+def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
+    described = _json(folder / "case.json")
+    if not isinstance(described, dict) or not {"id", "case", "outputs", "requirements"} <= set(described):
+        raise SuiteBroken(f"{folder / 'case.json'}: wanted id, case, outputs and requirements")
+    digests = digests_of(described["case"], _content(folder / "case.json"), commitments)
+    if why := changed_case(folder.name, digests):
+        raise SuiteBroken(f"{folder}: {why}")
+    unknown = {each["dtype"] for each in described["outputs"]} - set(DTYPES)
+    if described["id"] != folder.name or unknown:
+        raise SuiteBroken(f"{folder}: it describes another case, or has a dtype that is none")
+    return SuiteCase(folder, described)
 
 
 def _check_files(folder: Path, digests: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ from reference.conform.case_file import Prepared, prepare
 from reference.conform.catalogue import CATALOGUE
 from reference.conform.suite import SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array
+from reference.explain.closeness import same_bits
 from reference.explain.explain import explain
 from reference.trace.trace import Trace
 from reference.verify.verify import judge
@@ -48,7 +49,21 @@ def judge_with_twin(
     if verdict == "wrong":
         told = explain(run.tensors, reference.twin).lines
         return "differs", told[0], tuple(told[1:])
-    return _WORDS[verdict], difference, ()
+    return _WORDS[verdict], _told(verdict, difference, run, reference), ()
+
+
+def _told(verdict: str, difference: str, run: Trace, reference: Prepared) -> str:
+    """Say why a verdict is the right one; an implementation's tensors are counted without its inputs."""
+    names = reference.outputs
+    if verdict == "equal":
+        return f"all bits of {len(names)} tensors are the reference's"
+    if verdict != "within bound":
+        return difference
+    differing = sum(not same_bits(run.tensors[name], reference.twin.tensors[name]) for name in names)
+    return (
+        f"{differing} of {len(names)} tensors have other bits: sums in another order, or fused operations; "
+        f"{difference.partition('; ')[2]}"
+    )
 
 
 def check_inputs(case: SuiteCase, reference: Prepared) -> None:

@@ -393,6 +393,32 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
         "reference/test_explain.py::test_each_mistake_is_named",
         "reference/test_selftest.py::test_the_command_fails_unless_verdict_and_explanation_are_the_expected_ones",
     ),
+    "JUnit's failures are exactly what makes the exit status 1": (
+        "reference/test_report.py::test_junits_failures_are_what_is_not_as_expected",
+    ),
+    "green if all cases pass, yellow if those that do not are expected": (
+        "reference/test_report.py::test_a_badge_is_green_only_if_all_are_right",
+    ),
+    "JSON and HTML also tell which requirements it meets": (
+        "reference/test_report.py::test_a_verdict_tells_which_requirements_are_met",
+    ),
+    "those of cases that were not judged stay": (
+        "reference/test_expected_verdicts.py::test_entries_made_anew_keep_those_of_cases_that_were_not_judged",
+    ),
+    "An entry that matches no case of any suite, has expired, or whose cases pass is an error": (
+        "reference/test_expected_verdicts.py::test_an_entry_that_matches_nothing_is_stale",
+        "reference/test_expected_verdicts.py::test_an_entry_for_a_case_that_was_not_judged_is_not_stale",
+        "reference/test_expected_verdicts.py::test_an_entry_expires_after_its_day",
+        "reference/test_expected_verdicts.py::test_an_unexpected_pass_is_unexpected",
+    ),
+    "130 Ctrl-C, which ends the programs that run": (
+        f"{_KIT}::test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing",
+    ),
+    "is another one than its cases' ids say": (f"{_KIT}::test_a_case_of_other_numbers_is_no_case_of_the_suite",),
+    "`OUT` is a new folder outside the suite": (
+        f"{_KIT}::test_options_of_run_that_cannot_be_are_refused_before_it_runs",
+    ),
+    "a link, a pipe or a device makes the answer `malformed`": (f"{_KIT}::test_a_link_out_of_the_folder_is_no_answer",),
     "exact cases can be judged without torch": (f"{_KIT}::test_exact_cases_are_run_and_judged_without_torch",),
     "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
 }

@@ -185,7 +185,7 @@ def test_documented_commands_start(
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
-        monkeypatch.setattr(f"reference.cli.conform_command.{place}", started)
+        monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
     for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):

@@ -21,10 +21,7 @@ from tests.properties.properties import examples
 
 @pytest.fixture(scope="module")
 def implementation(request: pytest.FixtureRequest) -> Implementation:
-    text = request.config.getoption("--implementation")
-    if text is None:
-        raise pytest.UsageError("wanted --implementation CMD, or module:function")
-    return Implementation.of(text)
+    return Implementation.of(request.config.getoption("--implementation"))
 
 
 def is_right(name: str, cases: Any, count: int, wanted: tuple[str, ...]) -> Callable[..., None]:

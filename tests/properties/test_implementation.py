@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from reference.conform.single_case import Implementation, NoImplementation
@@ -79,8 +81,49 @@ def test_a_command_that_fails_is_errored_with_its_last_line(tmp_path: Path) -> N
     assert program.judged(Case(steps=1), tmp_path)[:2] == ("errored", "exit status 1: no GPU")
 
 
-@pytest.mark.parametrize("text", ["", "  ", "no_such_module_here:train", "json:no_such_function", "'unclosed"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "  ",
+        "no_such_module_here:train",
+        "json:no_such_function",
+        "json:__name__",
+        "'unclosed",
+        "no-such-command -x",
+    ],
+)
 def test_what_is_no_implementation_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(NoImplementation) as caught:
         Implementation.of(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (3, "the function returned 3, wanted the outputs by name, or None"),
+        ({"a": 1.0}, "the function returned 'a': 1.0, wanted a NumPy array by its name"),
+        ({1: np.zeros(2)}, "the function returned 1: array([0., 0.]), wanted a NumPy array by its name"),
+        ({"a": np.zeros(2, np.float16)}, "the function returned 'a' of dtype float16, wanted one of F64"),
+    ],
+)
+def test_a_function_that_returns_no_arrays_is_malformed(found: Any, text: str, tmp_path: Path) -> None:
+    verdict, reason, _ = Implementation(function=lambda described, given: found).judged(Case(steps=1), tmp_path)
+    assert (verdict, reason[: len(text)]) == ("malformed", text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--implementation", "./no-such-program"], "--implementation './no-such-program': no such command"),
+        (["--implementation", "json:no_such_function"], "--implementation json:no_such_function: module 'json' has no"),
+        ([], "wanted --implementation CMD, or --implementation module:function"),
+    ],
+)
+def test_an_implementation_that_is_missing_is_one_error(arguments: list[str], text: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/properties/implementation.py"]
+    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=150, check=False)
+    assert (done.returncode, "no tests ran" in done.stdout) == (4, True)
+    assert done.stderr.startswith(f"ERROR: {text}")
+    assert done.stderr.strip().count("\n") == 0

@@ -1,25 +1,20 @@
 """The catalogue of cases: ids that are used once, cover all tutorials, and never mean another case.
 
-`permanent_cases.txt` has a line for each id that was ever published: the SHA-256 of the case's numbers, for a core
-case that of its ``case.json``, and for an exact one that of its commitments. A changed case gets a new id; its old
-line stays in the file with the word ``retired``.
+`reference/conform/permanent_cases.txt` has a line for each id that was ever published.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 
 import reference
 from reference.conform.catalogue import CATALOGUE, Entry, chosen
+from reference.conform.permanent_cases import PERMANENT, changed_case
 from reference.conform.suite import Suite
 from reference.verify.verify import case_of
-
-LINES = Path(__file__).with_name("permanent_cases.txt").read_text().splitlines()
-PERMANENT = {name: rest for name, *rest in map(str.split, LINES)}
 
 
 def digest(content: bytes) -> str:
@@ -50,3 +45,13 @@ def test_an_id_always_means_the_same_case(entry: Entry, suite: Suite) -> None:
 def test_no_id_was_lost() -> None:
     kept = {name for name, words in PERMANENT.items() if words != ["retired"]}
     assert kept == {entry.id for entry in CATALOGUE}
+
+
+def test_a_case_is_told_from_the_one_that_its_id_has_always_meant() -> None:
+    numbers, described, commitments = PERMANENT["pipeline-001"]
+    assert changed_case("pipeline-001", [numbers, described, commitments]) == ""
+    assert changed_case("pipeline-001", [numbers, "0", commitments]).startswith("its case.json changed")
+    assert changed_case("pipeline-001", [numbers, described, "0"]).startswith("its commitments changed")
+    assert changed_case("pipeline-101", ["0", "0"]).startswith("its numbers changed")
+    assert changed_case("pipeline-101", [*PERMANENT["pipeline-101"], "0"]) == ""
+    assert changed_case("pipeline-900", [numbers, described]) == "this version has no such case"

@@ -68,3 +68,4 @@ def test_a_file_that_is_no_trace_is_bad_input(
         error = capsys.readouterr().err
         assert error.startswith("error: ")
         assert error.count("\n") == 1
+        assert error.count(str(tmp_path)) == 1

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from reference.cli.main import main
+from reference.conform.expectations import Expectation
+from reference.conform.expected_verdicts import compare_expectations
 from reference.conform.judge import Judged
-from reference.conform.report import FORMATS, as_html, as_json, as_junit, as_text, badge
+from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text, badge
 
 NASTY = "\x00\x1b[31m <b>&\"']]>\ud800"
 JUDGED = [
@@ -20,39 +24,89 @@ JUDGED = [
 ]
 
 
+def report(judged: Sequence[Judged] = JUDGED, *expected: Expectation) -> Report:
+    ids = [each.id for each in judged]
+    compared = compare_expectations(judged, expected, ids, datetime.date(2026, 6, 1))
+    return Report("2026.11", judged, compared, dict.fromkeys(ids, ("TENSORS", "BOUND", "BITS")))
+
+
+NO_LSTM, BUG = Expectation("rnn-*1", "skipped", "later"), Expectation("pipeline-*", "differs", "bug 7")
+PASSES = Expectation("rnn-002", "differs", "bug 8")
+
+
 def test_text_has_a_line_per_case_and_the_counts() -> None:
-    assert as_text(JUDGED[:2]).splitlines() == [
+    assert as_text(report(JUDGED[:2], NO_LSTM)).splitlines() == [
         "rnn-001  skipped       no LSTM",
+        "         as expected: later",
         "rnn-002  equal",
         "2 cases: 1 skipped, 1 equal",
     ]
 
 
-def test_json_has_every_case_and_the_grades() -> None:
-    found = json.loads(as_json(JUDGED))
+def test_json_has_every_case_what_is_expected_of_it_and_the_grades() -> None:
+    found = json.loads(as_json(report(JUDGED, NO_LSTM, Expectation("x", "differs", "typo"))))
     assert [(each["id"], each["verdict"]) for each in found["cases"]] == [(j.id, j.verdict) for j in JUDGED]
+    assert [(each["expected"], each["as_expected"]) for each in found["cases"]] == [
+        ("skipped", True),
+        ("pass", True),
+        ("pass", False),
+    ]
+    assert found["suite"] == "2026.11"
+    assert found["stale"] == ["x: no case matches"]
     assert found["requirements"]["EXACT"]["grade"] == "MUST"
+    assert found["cases"][2]["requirements"] == {"TENSORS": "met", "BOUND": "missed", "BITS": "missed"}
 
 
-def test_junit_counts_failures_and_skips() -> None:
-    suite = ElementTree.fromstring(as_junit(JUDGED))
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
-    assert [len(case) for case in suite] == [1, 0, 1]
-    failure = suite[2][0]
-    assert (failure.tag, failure.get("type")) == ("failure", "differs")
+@pytest.mark.parametrize(
+    ("verdict", "states"),
+    [
+        ("equal", ("met", "met", "met")),
+        ("within bound", ("met", "met", "missed")),
+        ("malformed", ("missed", "not judged", "not judged")),
+        ("unknown", ("met", "not judged", "not judged")),
+        ("timed out", ("not judged", "not judged", "not judged")),
+    ],
+)
+def test_a_verdict_tells_which_requirements_are_met(verdict: str, states: tuple[str, ...]) -> None:
+    found = report([Judged("rnn-001", verdict)])
+    assert tuple(found.met(found.judged[0]).values()) == states
+
+
+@pytest.mark.parametrize(
+    ("expected", "tags"),
+    [
+        ((), ["failure", "", "failure"]),
+        ((NO_LSTM, BUG), ["skipped", "", "skipped"]),
+        ((NO_LSTM, BUG, PASSES), ["skipped", "failure", "skipped"]),
+        ((NO_LSTM, BUG, Expectation("x", "differs", "typo")), ["skipped", "", "skipped", "failure"]),
+    ],
+)
+def test_junits_failures_are_what_is_not_as_expected(expected: tuple[Expectation, ...], tags: list[str]) -> None:
+    found = report(JUDGED, *expected)
+    suite = ElementTree.fromstring(as_junit(found))
+    assert [case[0].tag if len(case) else "" for case in suite] == tags
+    assert (suite.get("failures"), suite.get("skipped")) == (str(tags.count("failure")), str(tags.count("skipped")))
+    assert found.compared.holds == ("failure" not in tags)
+
+
+def test_a_failure_in_junit_has_its_verdict_and_all_details() -> None:
+    failure = ElementTree.fromstring(as_junit(report()))[2][0]
+    assert failure.get("type") == "differs"
+    assert str(failure.get("message")).startswith("differs, expected to pass")
     assert "second" in str(failure.text)
 
 
 def test_html_is_a_page_without_references() -> None:
-    text = as_html(JUDGED)
+    text = as_html(report(JUDGED, Expectation("<x>", "differs", "typo")))
     assert "<b>" not in text
+    assert "<x>" not in text
     assert "http" not in text
-    assert text.count("<tr>") == 3
+    assert text.count("<tr>") == 4
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_cannot_be_printed_is_escaped_in_each_format(name: str) -> None:
-    text = FORMATS[name](JUDGED)
+    text = FORMATS[name](report())
     assert text.replace("\n", "").isprintable()
     text.encode()
 
@@ -61,8 +115,8 @@ def test_a_diff_names_changed_verdicts_and_cases_of_one_report_only(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before, after = tmp_path / "before.json", tmp_path / "after.json"
-    before.write_text(as_json([*JUDGED[:2], Judged("rnn-101", "equal")]))
-    after.write_text(as_json([Judged("rnn-001", "differs", "no momentum"), *JUDGED[1:]]))
+    before.write_text(as_json(report([*JUDGED[:2], Judged("rnn-101", "equal")])))
+    after.write_text(as_json(report([Judged("rnn-001", "differs", "no momentum"), *JUDGED[1:]])))
     assert main(["conform", "diff", str(before), str(after)]) == 1
     assert capfd.readouterr().out.splitlines() == [
         "pipeline-001: differs, only in the second report",
@@ -83,5 +137,6 @@ def test_what_is_no_report_is_refused_in_one_line(text: str, tmp_path: Path, cap
 
 
 def test_a_badge_is_green_only_if_all_are_right() -> None:
-    assert json.loads(badge(JUDGED))["message"] == "1 of 3 cases"
-    assert [json.loads(badge(some))["color"] for some in (JUDGED, JUDGED[1:2])] == ["red", "brightgreen"]
+    assert json.loads(badge(report()))["message"] == "1 of 3 cases"
+    reports = report(), report(JUDGED, NO_LSTM, BUG), report(JUDGED[1:2])
+    assert [json.loads(badge(each))["color"] for each in reports] == ["red", "yellow", "brightgreen"]

@@ -68,6 +68,19 @@ HOSTILE = (
     Hostile(
         "a changed case", "(given / 'case.json').write_text('{}')", "malformed", "it changed the folder of the case"
     ),
+    Hostile("its folder removed", "out.rmdir()", "malformed", "it removed the folder for its answer"),
+    Hostile(
+        "a link as its folder",
+        "out.rmdir(); out.symlink_to(given)",
+        "malformed",
+        "it removed the folder for its answer",
+    ),
+    Hostile(
+        "a pipe as its case",
+        "(given / 'case.json').unlink(); os.mkfifo(given / 'case.json')",
+        "malformed",
+        "it changed the folder of the case",
+    ),
     Hostile(
         "another case's answer",
         "(out / 'result.json').write_text('{\"id\": \"rnn-001\"}')",

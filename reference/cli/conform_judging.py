@@ -1,0 +1,140 @@
+"""Run ``conform run`` and ``conform judge``: judge an implementation's results, and compare with what is expected."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reference.cli.options import BadInput, Parser, check_writable
+from reference.conform.catalogue import CATALOGUE
+from reference.conform.expectations import as_toml, read_expectations
+from reference.conform.expected_verdicts import compare_expectations, updated
+from reference.conform.judge import Judged, judge_suite
+from reference.conform.report import FORMATS, Report, badge
+from reference.conform.run_suite import Settings, run_suite
+from reference.conform.suite import Suite, SuiteCase, open_suite
+from reference.system.atomic_file import whole
+from reference.system.printable import one_line, shown
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run an implementation on a suite, and judge what it left."""
+    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
+    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
+    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
+    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
+    _judging(parser)
+    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
+    before, command = _split(arguments)
+    if not command and not {"-h", "--help"} & set(before):
+        raise BadInput("wanted -- and a command, such as: -- python my_program.py")
+    options = parser.parse_args([*before, "--", *command])
+    _check_judging(options)
+    suite = _open(options.folder)
+    cases = _matching(suite, options.cases)
+    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
+    run_suite(suite, cases, Path(options.out), settings, _told)
+    return _report(suite, judge_suite(suite, Path(options.out)), options)
+
+
+def judge(arguments: Sequence[str]) -> int:
+    """Judge the results of an earlier run."""
+    parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    _judging(parser)
+    options = parser.parse_args(arguments)
+    _check_judging(options)
+    suite = _open(options.folder)
+    return _report(suite, judge_suite(suite, Path(options.out)), options)
+
+
+def _open(folder: str) -> Suite:
+    if not Path(folder, "suite.json").exists():
+        raise BadInput(f"{folder}: no suite.json, wanted a folder that `conform export` has written")
+    return open_suite(Path(folder))
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Split at the first ``--``."""
+    words = [*arguments, "--"]
+    place = words.index("--")
+    return words[:place], words[place + 1 : -1]
+
+
+def _matching(suite: Suite, pattern: str) -> list[SuiteCase]:
+    cases = suite.chosen(pattern)
+    if not cases:
+        raise BadInput(f"no case of the suite matches {pattern!r}, wanted for instance {next(iter(suite.cases))!r}")
+    return cases
+
+
+def _told(case: str) -> None:
+    if sys.stderr.isatty():
+        print(case, file=sys.stderr)
+
+
+def _report(suite: Suite, judged: Sequence[Judged], options: Any) -> int:
+    """Write the judgements in the chosen format, and return the exit status."""
+    expected = read_expectations(Path(options.expect)) if options.expect and Path(options.expect).exists() else []
+    known, today = [entry.id for entry in CATALOGUE], datetime.datetime.now(datetime.UTC).date()
+    if options.update:
+        expected = updated(judged, expected, known, today)
+        _write(options.expect, as_toml(expected))
+    compared = compare_expectations(judged, expected, known, today)
+    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
+    report = Report(suite.version, judged, compared, requirements)
+    if options.badge:
+        _write(options.badge, badge(report))
+    print(FORMATS[options.format](report), end="")
+    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
+        print(one_line(f"unexpected: {line}"), file=sys.stderr)
+    return 0 if compared.holds else 1
+
+
+def _write(path: str, text: str) -> None:
+    with whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def _judging(parser: Parser) -> None:
+    """Add the options of both commands that judge."""
+    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
+    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
+    parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
+
+
+def _check_judging(options: Any) -> None:
+    """Refuse, before anything runs, options that do not fit together."""
+    if options.update and not options.expect:
+        raise BadInput("--update wants --expect FILE, which it writes")
+    if options.expect and not options.update and not Path(options.expect).exists():
+        raise BadInput(f"{options.expect}: no such file")
+    if options.expect and Path(options.expect).exists():
+        read_expectations(Path(options.expect))
+    for path in filter(None, (options.badge, options.expect if options.update else None)):
+        check_writable(path)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted seconds, more than 0 and less than 1000000")
+    return number
