@@ -6,6 +6,7 @@ implementation could have computed, in its backward passes, too. Two such runs d
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,6 +43,11 @@ class Reordered(TorchDispatchMode):
     ran, ``passed`` those that this mode does not know and computed as usual. Other threads are not affected.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False, because a twin is never compiled, and preparing for that takes torch a sixth of the time."""
+        return False
+
     def __init__(self, seed: int, *, rounding: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.rounding = rounding
@@ -63,7 +69,7 @@ class Reordered(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         torch._C._set_mkldnn_enabled(self.mkldnn)
         try:
-            return self._computed(str(func).removeprefix("aten."), func, args, kwargs or {})
+            return self._computed(_name(func), func, args, kwargs or {})
         finally:
             torch._C._set_mkldnn_enabled(False)
 
@@ -115,6 +121,11 @@ class Reordered(TorchDispatchMode):
                 self._move(each)
         elif self.rounding and isinstance(result, torch.Tensor) and result.is_floating_point():
             _move(result, self.draws)
+
+
+@functools.cache
+def _name(func: Any) -> str:
+    return str(func).removeprefix("aten.")
 
 
 def _move(tensor: torch.Tensor, draws: torch.Generator) -> None:
