@@ -27,11 +27,11 @@ def given_copy(case: SuiteCase, folder: Path) -> Iterator[Path]:
 
 def changed(case: SuiteCase, given: Path) -> str:
     """Say what was written beside the folder for the answer; empty if nothing was."""
-    names = {path.name for path in given.parent.iterdir()}
-    if more := sorted(names - {"case", "out"}):
-        return f"it wrote {', '.join(more)} outside its folder"
-    if not is_folder(given.parent / "out"):
+    place = given.parent
+    if not is_folder(place) or not is_folder(place / "out"):
         return "it removed the folder for its answer"
+    if more := sorted({path.name for path in place.iterdir()} - {"case", "out"}):
+        return f"it wrote {', '.join(more)} outside its folder"
     if not is_folder(given) or _contents(given) != _contents(case.folder):
         return "it changed the folder of the case"
     return ""

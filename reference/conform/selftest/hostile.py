@@ -70,6 +70,12 @@ HOSTILE = (
     ),
     Hostile("its folder removed", "out.rmdir()", "malformed", "it removed the folder for its answer"),
     Hostile(
+        "the folder above removed",
+        "import shutil; shutil.rmtree(out.parent)",
+        "malformed",
+        "it removed the folder for its answer",
+    ),
+    Hostile(
         "a link as its folder",
         "out.rmdir(); out.symlink_to(given)",
         "malformed",
