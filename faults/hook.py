@@ -8,7 +8,6 @@ and no calls to record, nothing is replaced.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
@@ -21,7 +20,7 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
-from faults.inject.announcer import Announcer, StepHandler
+from faults.inject.announcer import Announcer, hear_steps
 from faults.inject.call.calls import Calls, default_timeout
 from faults.inject.call.delivery import CalleeState
 from faults.inject.message import messages
@@ -34,6 +33,8 @@ from faults.ledger.plan_file import read_plan
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
 
+# Steps above this number are not recorded.
+RECORDED = 10_000
 # Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
@@ -147,17 +148,21 @@ def deactivate() -> None:
 
 
 def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
-    """Announce steps, if the plan needs any, and the shutdown."""
-    if announcer.awaits("step"):
-        handler = StepHandler(announcer)
-        logging.getLogger().addHandler(handler)
-        undo.callback(logging.getLogger().removeHandler, handler)
+    """Announce the steps and the shutdown."""
+    undo.callback(hear_steps(partial(_step, announcer, ledger)))
     _on_shutdown.append(partial(_leave, announcer, ledger))
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
     api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
+
+
+def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
+    """Record and announce a step; of a program with very many, the first ones are recorded."""
+    if number <= RECORDED:
+        ledger.write("step", number=number)
+    announcer.announce("step", number)
 
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:

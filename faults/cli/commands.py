@@ -1,4 +1,4 @@
-"""Run ``list``, ``run``, ``prepare`` and ``check`` of ``python -m faults``; each returns its exit status."""
+"""Run ``run``, ``prepare`` and ``check`` of ``python -m faults``; each returns its exit status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from faults.cli.options import (
     DEADLINE,
@@ -31,7 +30,6 @@ from faults.plan.plan import Plan
 from faults.run.launch_scope import prepared
 from faults.run.runs import run
 from faults.run.subject import Subject
-from faults.run.sweep import record as record_calls
 from faults.script.autostart import VARIABLE
 from faults.script.script import run_script
 from faults.verdict.checks import Judgement, judge
@@ -63,20 +61,6 @@ def stored(given: str | None) -> Iterator[tuple[Path, list[bool | None]]]:
             print(f"stored in {printable(str(place))}", file=sys.stderr)
 
 
-def show_sites(arguments: Sequence[str]) -> int:
-    """List the calls that `sweep` would put faults into."""
-    subject, options = tutorial_of("list", "List the RPC calls of a healthy run.", arguments, DIR)
-    table = Table(title=f"{subject.name}: calls of a healthy run")
-    for column in ("site", "callers", "executes on"):
-        table.add_column(column, overflow="fold")
-    with stored(options.dir) as (place, _):
-        for site, calls in record_calls(subject, place)[0].items():
-            callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
-            table.add_row(site, callers, ", ".join(calls.callees))
-    console().print(table)
-    return 0
-
-
 def run_one(arguments: Sequence[str]) -> int:
     """Run a tutorial, or a user's own command, once."""
     script = script_of(arguments)
@@ -104,7 +88,7 @@ def _run_script(arguments: Sequence[str], command: list[str]) -> int:
         "All words after --script are the program's command."
     )
     options = parser_of("run ... --script my.py", about, *OF_SCRIPTS).parse_args(arguments)
-    command = _startable(only_theirs(command))
+    command = startable(only_theirs(command))
     plan = plan_of(options)
     with stored(options.dir) as (place, passed):
         found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
@@ -112,7 +96,7 @@ def _run_script(arguments: Sequence[str], command: list[str]) -> int:
         return report(found, judgement)
 
 
-def _startable(command: list[str]) -> list[str]:
+def startable(command: list[str]) -> list[str]:
     """Put the interpreter before a Python file. Raises BadInput: there is no such file, or it is a folder."""
     name = command[0]
     if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):

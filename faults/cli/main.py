@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from faults.cli.commands import check, prepare, run_one, show_sites
+from faults.cli.commands import check, prepare, run_one
+from faults.cli.list_command import show_sites
 from faults.cli.sweep_command import run_sweep
 from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
@@ -22,6 +23,7 @@ from reference.trace.case import CaseError
 _USAGE = """usage: python -m faults COMMAND
 
   list NAME                        list the RPC calls of a tutorial's healthy run, which faults can hit
+  list --script my.py              list those of your own program, with a plan for each call and moment
   run NAME --plan PLAN [options]   run a tutorial once under a plan, and judge the run
   run --plan PLAN --script my.py   run your own program, unchanged, once under a plan, and judge the run
   sweep NAME [options]             run a tutorial once for each call site, kind of fault, and first and last call
@@ -29,7 +31,7 @@ _USAGE = """usage: python -m faults COMMAND
   check DIR                        judge a stored run again
 
 PLAN is a text or a file with at least one fault (docs/faults.md). `--healthy` in its place: a run without faults.
-`COMMAND NAME --help` lists the options for a tutorial, `run --help --script` those for your own program.
+`COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.
 Write options in full, each at most once, and before `--script`.
 Exit status 0: pass; 1: fail; 2: unknown, or bad input (then no process was started); 130: interrupted."""
 

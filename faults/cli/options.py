@@ -67,7 +67,7 @@ DEADLINE: Option = (
 )
 
 # For a user's own program.
-_DEADLINE_OF_COMMAND: Option = (
+DEADLINE_OF_COMMAND: Option = (
     "--deadline",
     {
         "type": seconds,
@@ -84,9 +84,11 @@ _BOUND: Option = (
         "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, _DEADLINE_OF_COMMAND, _BOUND)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, _BOUND)
 
 SCRIPT = "--script"
+# The commands that take a user's own program.
+WITH_SCRIPTS = ("list", "run")
 
 
 def parser_of(command: str, about: str, *options: Option) -> Parser:
@@ -113,14 +115,15 @@ def _name_of_tutorial(command: str, arguments: Sequence[str]) -> str:
     """Return the tutorial that stands first. Raises BadInput: none does; SystemExit: ``--help`` was printed."""
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: python -m faults {command} NAME [options]; `{command} NAME --help` lists a tutorial's options")
-        if command == "run":
-            print(f"       python -m faults run [options] {SCRIPT} my.py; `run --help {SCRIPT}` lists those options")
+        if command in WITH_SCRIPTS:
+            usage = f"{command} [options] {SCRIPT} my.py"
+            print(f"       python -m faults {usage}; `{command} --help {SCRIPT}` lists those options")
         raise SystemExit(0)
     if not arguments or arguments[0].startswith("-"):
         raise BadInput(f"{command} what? wanted a tutorial's name first, got {' '.join(arguments) or 'nothing'}")
-    if command == "run" and arguments[0].endswith(".py"):
+    if command in WITH_SCRIPTS and arguments[0].endswith(".py"):
         raise BadInput(
-            f"{arguments[0]} is no tutorial: wanted `run ... {SCRIPT} {arguments[0]}` for a program of your own"
+            f"{arguments[0]} is no tutorial: wanted `{command} ... {SCRIPT} {arguments[0]}` for a program of your own"
         )
     return known(arguments[0])
 

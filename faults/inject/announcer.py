@@ -38,14 +38,23 @@ class Announcer:
             return any(moment.event == event for moment in self._waiting)
 
 
-class StepHandler(logging.Handler):
-    """Announces the steps of training: every log record that has a whole number as ``step``."""
+def hear_steps(announce: Callable[[int], object]) -> Callable[[], None]:
+    """Announce the steps of training: every log record that has a whole number as ``step``. Return the undo.
 
-    def __init__(self, announcer: Announcer) -> None:
-        super().__init__(logging.NOTSET)
-        self.announcer = announcer
+    It replaces `logging.Logger.callHandlers`, so that it hears loggers that do not propagate, too. A handler of its
+    own at the root would keep `logging.basicConfig` of the program from working.
+    """
+    original = logging.Logger.callHandlers
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+        original(logger, record)
         step = getattr(record, "step", None)
         if type(step) is int:  # not True, which is an `int`, too
-            self.announcer.announce("step", step)
+            announce(step)
+
+    def undo() -> None:
+        if logging.Logger.callHandlers is call_handlers:
+            logging.Logger.callHandlers = original  # type: ignore[method-assign]
+
+    logging.Logger.callHandlers = call_handlers  # type: ignore[method-assign, assignment]
+    return undo

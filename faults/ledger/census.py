@@ -26,5 +26,5 @@ def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
         if internal or not site.startswith(INTERNAL):
             each = callers.setdefault(site, {})
             each[event.role] = each.get(event.role, 0) + 1
-            callees.setdefault(site, set()).add(str(event.details["to"]))
+            callees.setdefault(site, set()).add(str(event.details.get("to", "")))
     return {site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site]))) for site, each in callers.items()}

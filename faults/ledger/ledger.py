@@ -4,7 +4,8 @@ A line is one ``write`` to a file opened for appending. So the lines of a killed
 torn. Each line names the ``process`` that wrote it, because several may play one role, even at the same time. Events:
 
 - ``start``: a process opens the ledger: the clocks, its id, and where its world meets (``world``).
-- ``up``: RPC has started; ``shutdown``: its shutdown begins; ``left``: what is left behind at that shutdown.
+- ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
+  ``left``: what is left behind at that shutdown.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
@@ -41,7 +42,7 @@ _OWN = {"event", "time", "process"}
 # The types of a line's fields. Other fields may have any value.
 _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind"),
-    (file_schema.integer, "process pid fault nth"),
+    (file_schema.integer, "process pid fault nth number"),
     (file_schema.finite, "time wall"),
     (file_schema.number, "rpc_timeout timeout seconds"),
     (file_schema.truth, "final graceful"),

@@ -11,6 +11,7 @@ from faults.plan.plan import Fault
 from faults.verdict.effects import Effects
 from faults.verdict.message_evidence import evidence
 from faults.verdict.message_evidence import first_calls as of_messages
+from faults.verdict.not_fired import Reasons
 
 # Whether it holds (None: unknown), and what was seen.
 Proof = tuple[bool | None, str]
@@ -44,7 +45,7 @@ def fired(run: Run) -> Proof:
     counts = Counter(event.details["fault"] for event in firings(run))
     proof = evidence(run.plan, run.timeline)
     starts = Counter(event.role for event in run.timeline.of("start"))
-    reasons, hits = _Reasons(run), _hits(run)
+    reasons, hits = Reasons(run), _hits(run)
     wrong, unseen = [], []
     for number, fault in enumerate(run.plan.faults):
         if fault.place == "message":
@@ -68,24 +69,6 @@ def _hits(run: Run) -> dict[int, int]:
     ((number, fault),) = calls.items()
     count = sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke"))
     return {number: count} if count and fault.kind != "Order" else {}
-
-
-class _Reasons:
-    """Explain from the ledgers why faults did not fire."""
-
-    def __init__(self, run: Run) -> None:
-        self._callers: dict[object, Counter[str]] = {}
-        for event in run.timeline.of("invoke"):
-            self._callers.setdefault(event.details.get("site"), Counter())[event.role] += 1
-        self._failed = {each.details["fault"]: each.details.get("why") for each in run.timeline.of("failed")[::-1]}
-
-    def of(self, number: int, fault: Fault) -> str:
-        """Return each caller's number of calls of the site, in case the plan names another; or the recorded failure."""
-        if fault.place == "call":
-            callers = sorted(self._callers.get(fault.site, {}).items())
-            calls = ", ".join(f"{count} by {role}" for role, count in callers)
-            return f" (recorded calls of this site: {calls or 'none'})"
-        return f" ({self._failed[number]})" if number in self._failed else ""
 
 
 def effective(run: Run) -> Proof:

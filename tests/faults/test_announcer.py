@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from faults.inject.announcer import Announcer, StepHandler
+from faults.inject.announcer import Announcer, hear_steps
 from faults.plan.moment import Moment
 
 
@@ -95,10 +95,27 @@ def test_steps_are_heard_in_the_log() -> None:
     for step in (1, 2):
         announcer.subscribe(Moment.parse(f"step:{step}@ps"), partial(seen.append, step))
     logger = logging.Logger("steps", logging.INFO)
-    logger.addHandler(StepHandler(announcer))
-    for extra in ({}, {"step": None}, {"step": True}, {"step": "1"}, {"step": 1.0}, {"step": 3}):
-        logger.info("no step", extra=extra)
-    assert seen == []
-    logger.info("step", extra={"step": 2})
-    logger.info("step", extra={"step": 2})
+    undo = hear_steps(partial(announcer.announce, "step"))
+    try:
+        for extra in ({}, {"step": None}, {"step": True}, {"step": "1"}, {"step": 1.0}, {"step": 3}):
+            logger.info("no step", extra=extra)
+        logger.debug("not logged", extra={"step": 1})
+        assert seen == []
+        logger.info("step", extra={"step": 2})
+        logger.info("step", extra={"step": 2})
+        assert seen == [2]
+    finally:
+        undo()
+    logger.info("step", extra={"step": 1})
     assert seen == [2]
+
+
+def test_hearing_steps_leaves_the_programs_logging_alone() -> None:
+    """A handler at the root would make `logging.basicConfig` do nothing."""
+    before = list(logging.getLogger().handlers)
+    undo = hear_steps(lambda step: None)
+    try:
+        assert logging.getLogger().handlers == before
+    finally:
+        undo()
+    assert logging.Logger.callHandlers.__qualname__ == "Logger.callHandlers"

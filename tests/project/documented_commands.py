@@ -8,6 +8,9 @@ _FAULTS = {
     "list the RPC calls of a tutorial's healthy run, which faults can hit": (
         "faults/test_cli.py::test_list_shows_the_sites_of_a_healthy_run",
     ),
+    "list those of your own program, with a plan for each call and moment": (
+        "faults/test_list_command.py::test_a_script_is_listed_with_plans_that_fire",
+    ),
     "run a tutorial once under a plan, and judge the run": (
         "faults/test_cli.py::test_a_run_that_passes_leaves_nothing",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
@@ -101,6 +104,16 @@ _PICTURE = {
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults --help": _FAULTS,
     "python -m faults list rnn --help": {**_DIR, **_SIZES},
+    "python -m faults list --help --script": {
+        **_DIR,
+        "Run a program of your own once without faults, and list what it calls and announces, with a plan for each.": (
+            "faults/test_list_command.py::test_a_script_is_listed_with_plans_that_fire",
+            "faults/test_list_command.py::test_a_script_that_fails_by_itself_is_judged_instead",
+        ),
+        "--deadline X seconds until the command is killed (default: 300, or more where the bound is later)": (
+            "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
+        ),
+    },
     "python -m faults run rnn --help": {
         **_PLAN,
         **_DIR,

@@ -186,7 +186,9 @@ def test_documented_commands_start(
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
         monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
-    for place in ("commands.run", "commands.run_script", "commands.record_calls", "sweep_command.record"):
+    for place in ("commands.run", "commands.run_script", "sweep_command.record"):
+        monkeypatch.setattr(f"faults.cli.{place}", started)
+    for place in ("list_command.record", "list_command.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
@@ -249,7 +251,10 @@ def test_the_quick_start_of_the_faults_manual(tmp_path: Path) -> None:
     program, repair = (text for text in shown if "def pay" in text)
     passing, failing = (text for text in shown if "verdict: " in text)
     (lost,) = (text for text in shown if text.startswith("python -m faults run --plan"))
+    (calls,) = (text for text in shown if text.startswith("python -m faults list"))
+    (plans,) = (text for text in shown if text.startswith("plans, of which"))
     (tmp_path / "shop.py").write_text(program)
+    _quick_start_says(tmp_path, calls, plans, 0)
     _quick_start_says(tmp_path, lost, passing, 0)
     _quick_start_says(tmp_path, lost.replace("side=request", "side=reply"), failing, 1)
     repaired = program.replace(re.findall(r"paid = .*?(?=\n\n\ndef play)", program, re.DOTALL)[0], repair.rstrip())

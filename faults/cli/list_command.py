@@ -1,0 +1,86 @@
+"""Run ``list`` of ``python -m faults``: what a healthy run calls and announces, and a plan for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.table import Table
+
+from faults.cli.commands import console, report, startable, stored
+from faults.cli.options import DEADLINE_OF_COMMAND, DIR, only_theirs, parser_of, script_of, tutorial_of
+from faults.ledger.census import Calls, census
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.moments_seen import Moments, moments_seen
+from faults.plan.plan import Fault, Plan, PlanError
+from faults.plan.site import INTERNAL
+from faults.run.sweep import record
+from faults.script.script import run_script
+from reference.system.printable import one_line
+
+
+def show_sites(arguments: Sequence[str]) -> int:
+    """List the calls and the moments of a healthy run, of a tutorial or of a user's own command."""
+    script = script_of(arguments)
+    if script is not None:
+        return _of_script(*script)
+    about = "List the RPC calls of a healthy run. For a program of your own: `list --help --script`."
+    subject, options = tutorial_of("list", about, arguments, DIR)
+    with stored(options.dir) as (place, passed):
+        record(subject, place)
+        passed.append(True)
+        _print(subject.name, read(place))
+    return 0
+
+
+def _of_script(arguments: Sequence[str], command: list[str]) -> int:
+    about = (
+        "Run a program of your own once without faults, and list what it calls and announces, with a plan for each. "
+        "All words after --script are the program's command."
+    )
+    options = parser_of("list ... --script my.py", about, DIR, DEADLINE_OF_COMMAND).parse_args(arguments)
+    command = startable(only_theirs(command))
+    with stored(options.dir) as (place, passed):
+        found, judgement = run_script(command, Plan(), place, deadline=options.deadline)
+        passed.append(judgement.passed)
+        if judgement.passed is not True:
+            return report(found, judgement)
+        _print(found.name, found.timeline)
+    return 0
+
+
+def _print(name: str, timeline: Timeline) -> None:
+    sites = census(timeline)
+    moments = [each for each in moments_seen(timeline) if not each.first.site.startswith(INTERNAL)]
+    console().print(_table(name, sites))
+    print('plans, of which each makes one run (`run --plan "PLAN" ...`):')
+    for line in (*_of_sites(sites), *_of_moments(moments)):
+        print(one_line(f"  {line}"))
+    if not timeline.of("step"):
+        print("no step is announced: none of the program's log records has extra={'step': N}")
+
+
+def _table(name: str, sites: Mapping[str, Calls]) -> Table:
+    table = Table(title=one_line(f"{name}: calls of a healthy run"))
+    for column in ("site", "callers", "executes on"):
+        table.add_column(column, overflow="fold")
+    for site, calls in sites.items():
+        callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
+        table.add_row(site, callers, ", ".join(calls.callees))
+    return table
+
+
+def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
+    """A plan for each site: the first call of its first caller."""
+    for site, calls in sites.items():
+        try:
+            yield str(Fault(kind="Drop", site=site, role=next(iter(calls.callers)), nth=1, side="request"))
+        except PlanError as error:
+            yield f"none for {site}: {error}"
+
+
+def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
+    """A plan for each moment; of moments that differ in their number, for the first."""
+    for each in moments:
+        yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
+        if each.first != each.last:
+            yield f"  up to at={each.last}"

@@ -1,0 +1,51 @@
+"""List the moments that came in a run, at which a plan can hurt a process or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from faults.ledger.census import census
+from faults.ledger.ledger import Timeline
+from faults.plan.moment import Moment
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One moment, or several that differ in their number only: from ``first`` to ``last``."""
+
+    first: Moment
+    last: Moment
+
+    def __str__(self) -> str:
+        if self.first == self.last:
+            return str(self.first)
+        return f"{self.first}, ... {self.last}"
+
+
+def moments_seen(timeline: Timeline) -> list[Moments]:
+    """Return what each role announced: its start, its steps, its calls of each site, and its shutdown."""
+    return [each for role in roles_of(timeline) for each in _of(role, timeline)]
+
+
+def roles_of(timeline: Timeline) -> list[str]:
+    """Return the roles with a ledger; other processes of a script have names that begin with ``+``."""
+    return [role for role in timeline.roles if not role.startswith("+")]
+
+
+def steps_of(role: str, timeline: Timeline) -> list[int]:
+    """Return the numbers of the steps that a role logged, in order and each once."""
+    return sorted({int(event.details["number"]) for event in timeline.of("step") if event.role == role})
+
+
+def _of(role: str, timeline: Timeline) -> Iterator[Moments]:
+    seen = {event.event for event in timeline.of("up", "shutdown") if event.role == role}
+    if "up" in seen:
+        yield Moments(Moment("up", role), Moment("up", role))
+    if steps := [number for number in steps_of(role, timeline) if number > 0]:
+        yield Moments(Moment("step", role, steps[0]), Moment("step", role, steps[-1]))
+    for site, calls in census(timeline, internal=True).items():
+        if count := calls.callers.get(role, 0):
+            yield Moments(Moment("call", role, 1, site), Moment("call", role, count, site))
+    if "shutdown" in seen:
+        yield Moments(Moment("shutdown", role), Moment("shutdown", role))

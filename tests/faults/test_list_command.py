@@ -1,0 +1,48 @@
+"""`list --script`: what a program calls and announces, and a plan for each that can be pasted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.plan import Plan
+from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+
+
+def listed(out: str) -> list[str]:
+    """The plans that the command has printed."""
+    lines = out.partition("plans, of which")[2].splitlines()
+    return [line.strip() for line in lines if line.startswith("  ") and not line.strip().startswith("up to")]
+
+
+def test_a_script_is_listed_with_plans_that_fire(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = [sys.executable, own("stall.py", tmp_path), "tolerant"]
+    assert main(["list", "--script", *script]) == 0
+    out = capfd.readouterr().out
+    assert "__main__:pay" in out
+    assert "till 3" in out
+    assert "  up to at=call:__main__:pay#3@till" in out
+    assert "no step is announced" in out
+    plans = listed(out)
+    assert plans == [
+        "Drop site=__main__:pay role=till nth=1 side=request",
+        "Crash role=shop at=up@shop",
+        "Crash role=shop at=shutdown@shop",
+        "Crash role=till at=up@till",
+        "Crash role=till at='call:__main__:pay#1@till'",
+        "Crash role=till at=shutdown@till",
+    ]
+    assert all(Plan.parse(plan).faults for plan in plans)
+    assert main(["run", "--plan", plans[0], "--script", *script]) == 0
+    assert "pass     fired: 1 of 1 faults" in capfd.readouterr().out
+
+
+def test_a_script_that_fails_by_itself_is_judged_instead(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.py").write_text("raise SystemExit(3)\n")
+    assert main(["list", "--dir", str(tmp_path / "run"), "--script", str(tmp_path / "bad.py")]) in (1, 2)
+    out = capfd.readouterr().out
+    assert "+command exited with status 3" in out
+    assert "plans" not in out
