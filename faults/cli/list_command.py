@@ -12,7 +12,6 @@ from faults.ledger.census import Calls, census
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.moments_seen import Moments, moments_seen
 from faults.plan.plan import Fault, Plan, PlanError
-from faults.plan.site import INTERNAL
 from faults.run.sweep import record
 from faults.script.script import run_script
 from reference.system.printable import one_line
@@ -50,10 +49,9 @@ def _of_script(arguments: Sequence[str], command: list[str]) -> int:
 
 def _print(name: str, timeline: Timeline) -> None:
     sites = census(timeline)
-    moments = [each for each in moments_seen(timeline) if not each.first.site.startswith(INTERNAL)]
     console().print(_table(name, sites))
     print('plans, of which each makes one run (`run --plan "PLAN" ...`):')
-    for line in (*_of_sites(sites), *_of_moments(moments)):
+    for line in (*_of_sites(sites), *_of_moments(moments_seen(timeline))):
         print(one_line(f"  {line}"))
     if not timeline.of("step"):
         print("no step is announced: none of the program's log records has extra={'step': N}")

@@ -32,11 +32,6 @@ class Announcer:
         for action in actions:
             action()
 
-    def awaits(self, event: str) -> bool:
-        """Whether an action still waits for a moment of this kind."""
-        with self._lock:
-            return any(moment.event == event for moment in self._waiting)
-
 
 def hear_steps(announce: Callable[[int], object]) -> Callable[[], None]:
     """Announce the steps of training: every log record that has a whole number as ``step``. Return the undo.

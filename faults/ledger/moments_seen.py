@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from faults.ledger.census import census
+from faults.ledger.census import Calls, census
 from faults.ledger.ledger import Timeline
 from faults.plan.moment import Moment
 
@@ -24,8 +24,12 @@ class Moments:
 
 
 def moments_seen(timeline: Timeline) -> list[Moments]:
-    """Return what each role announced: its start, its steps, its calls of each site, and its shutdown."""
-    return [each for role in roles_of(timeline) for each in _of(role, timeline)]
+    """Return what each role announced: its start, its steps, its calls of each site, and its shutdown.
+
+    Calls that torch makes itself are left out, as in a sweep.
+    """
+    sites = census(timeline)
+    return [each for role in roles_of(timeline) for each in _of(role, timeline, sites)]
 
 
 def roles_of(timeline: Timeline) -> list[str]:
@@ -38,13 +42,13 @@ def steps_of(role: str, timeline: Timeline) -> list[int]:
     return sorted({int(event.details["number"]) for event in timeline.of("step") if event.role == role})
 
 
-def _of(role: str, timeline: Timeline) -> Iterator[Moments]:
+def _of(role: str, timeline: Timeline, sites: Mapping[str, Calls]) -> Iterator[Moments]:
     seen = {event.event for event in timeline.of("up", "shutdown") if event.role == role}
     if "up" in seen:
         yield Moments(Moment("up", role), Moment("up", role))
     if steps := [number for number in steps_of(role, timeline) if number > 0]:
         yield Moments(Moment("step", role, steps[0]), Moment("step", role, steps[-1]))
-    for site, calls in census(timeline, internal=True).items():
+    for site, calls in sites.items():
         if count := calls.callers.get(role, 0):
             yield Moments(Moment("call", role, 1, site), Moment("call", role, count, site))
     if "shutdown" in seen:

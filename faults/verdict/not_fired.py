@@ -51,7 +51,7 @@ class Reasons:
 
     def _moments(self, role: str) -> str:
         own = [each for each in moments_seen(self._timeline) if each.first.role == role]
-        return _listed([str(each) for each in own if not each.first.site.startswith(INTERNAL)]) or "none"
+        return _listed([str(each) for each in own]) or "none"
 
     def _of_step(self, moment: Moment) -> str:
         """Steps are counted as the program's log records say; a program without any has no steps."""

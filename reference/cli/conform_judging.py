@@ -11,7 +11,7 @@ from typing import Any
 
 from reference.cli.options import BadInput, Parser, check_writable
 from reference.conform.catalogue import CATALOGUE
-from reference.conform.expectations import as_toml, read_expectations
+from reference.conform.expectations import Expectation, as_toml, read_expectations
 from reference.conform.expected_verdicts import compare_expectations, updated
 from reference.conform.judge import Judged, judge_suite
 from reference.conform.report import FORMATS, Report, badge
@@ -36,12 +36,12 @@ def run(arguments: Sequence[str]) -> int:
     if not command and not {"-h", "--help"} & set(before):
         raise BadInput("wanted -- and a command, such as: -- python my_program.py")
     options = parser.parse_args([*before, "--", *command])
-    _check_judging(options)
+    expected = _expectations(options)
     suite = _open(options.folder)
     cases = _matching(suite, options.cases)
     settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
     run_suite(suite, cases, Path(options.out), settings, _told)
-    return _report(suite, judge_suite(suite, Path(options.out)), options)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
 
 
 def judge(arguments: Sequence[str]) -> int:
@@ -51,9 +51,9 @@ def judge(arguments: Sequence[str]) -> int:
     parser.add_argument("out", metavar="OUT", help="the folder of the results")
     _judging(parser)
     options = parser.parse_args(arguments)
-    _check_judging(options)
+    expected = _expectations(options)
     suite = _open(options.folder)
-    return _report(suite, judge_suite(suite, Path(options.out)), options)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
 
 
 def _open(folder: str) -> Suite:
@@ -81,9 +81,8 @@ def _told(case: str) -> None:
         print(case, file=sys.stderr)
 
 
-def _report(suite: Suite, judged: Sequence[Judged], options: Any) -> int:
+def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation], options: Any) -> int:
     """Write the judgements in the chosen format, and return the exit status."""
-    expected = read_expectations(Path(options.expect)) if options.expect and Path(options.expect).exists() else []
     known, today = [entry.id for entry in CATALOGUE], datetime.datetime.now(datetime.UTC).date()
     if options.update:
         expected = updated(judged, expected, known, today)
@@ -112,16 +111,17 @@ def _judging(parser: Parser) -> None:
     parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
 
 
-def _check_judging(options: Any) -> None:
-    """Refuse, before anything runs, options that do not fit together."""
+def _expectations(options: Any) -> list[Expectation]:
+    """Read the file of expectations; refuse, before anything runs, options that do not fit together."""
     if options.update and not options.expect:
         raise BadInput("--update wants --expect FILE, which it writes")
-    if options.expect and not options.update and not Path(options.expect).exists():
+    there = bool(options.expect) and Path(options.expect).exists()
+    if options.expect and not options.update and not there:
         raise BadInput(f"{options.expect}: no such file")
-    if options.expect and Path(options.expect).exists():
-        read_expectations(Path(options.expect))
+    expected = read_expectations(Path(options.expect)) if there else []
     for path in filter(None, (options.badge, options.expect if options.update else None)):
         check_writable(path)
+    return expected
 
 
 def _count(text: str) -> int:

@@ -93,10 +93,11 @@ def open_suite(folder: Path) -> Suite:
 
 
 def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
-    described = _json(folder / "case.json")
+    content = _content(folder / "case.json")
+    described = _parsed(folder / "case.json", content)
     if not isinstance(described, dict) or not {"id", "case", "outputs", "requirements"} <= set(described):
         raise SuiteBroken(f"{folder / 'case.json'}: wanted id, case, outputs and requirements")
-    digests = digests_of(described["case"], _content(folder / "case.json"), commitments)
+    digests = digests_of(described["case"], content, commitments)
     if why := changed_case(folder.name, digests):
         raise SuiteBroken(f"{folder}: {why}")
     unknown = {each["dtype"] for each in described["outputs"]} - set(DTYPES)
@@ -124,9 +125,11 @@ def _content(path: Path) -> bytes:
 
 
 def _json(path: Path) -> Any:
+    return _parsed(path, _content(path))
+
+
+def _parsed(path: Path, content: bytes) -> Any:
     try:
-        return json.loads(_content(path), object_pairs_hook=once)
+        return json.loads(content, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, SuiteBroken):
-            raise
         raise SuiteBroken(f"{path}: not JSON ({error})") from error

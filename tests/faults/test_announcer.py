@@ -48,15 +48,6 @@ def test_the_moment_of_another_role_is_a_mistake() -> None:
         Announcer("ps").subscribe(Moment.parse("up@trainer1"), list)
 
 
-def test_awaits_tells_whether_an_action_waits() -> None:
-    announcer = Announcer("ps")
-    announcer.subscribe(Moment.parse("step:2@ps"), list)
-    assert announcer.awaits("step")
-    assert not announcer.awaits("call")
-    announcer.announce("step", 2)
-    assert not announcer.awaits("step")
-
-
 def test_many_threads_at_one_moment_act_once() -> None:
     announcer, seen = Announcer("ps"), []
     together = threading.Barrier(8)

@@ -27,7 +27,7 @@ MUTANTS = (
         "never-fires",
         "faults/inject/call/calls.py",
         "        if hit is None:\n            return None",
-        "        if hit is None or not self.announcer.awaits(hit):\n            return None",
+        "        if hit is None or hit is not None:\n            return None",
         (_DELAYED,),
         "no call is ever hurt",
     ),

@@ -310,6 +310,7 @@ def test_a_program_that_removes_its_folder_does_not_end_the_run(
 
 
 def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite, tmp_path: Path) -> None:
+    # It ends by itself, so that a run that waits for it fails this test and leaves nothing.
     program = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(28)"
     run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "rpc*", "--"]
     reference = [sys.executable, "-m", "reference"]
