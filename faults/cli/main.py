@@ -1,20 +1,21 @@
 """``python -m faults``: run a program under a plan, sweep it, judge a stored run.
 
-Exit status 0: pass; 1: fail; 2: unknown, or bad input; 130: interrupted.
+Exit status 0: pass; 1: fail; 2: bad input; 3: unknown; 130: interrupted.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
-from faults.cli.commands import check, prepare, run_one
-from faults.cli.list_command import show_sites
-from faults.cli.sweep_command import run_sweep
+from faults.cli.commands import COMMANDS, FOR_SCRIPTS, module_of
+from faults.cli.script_options import script_of
 from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
 from faults.plan.plan import PlanError
 from faults.run.sweep import SweepFailed
+from faults.script.results import StaleResult
 from reference.cli.options import BadInput
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
@@ -27,15 +28,14 @@ _USAGE = """usage: python -m faults COMMAND
   run NAME --plan PLAN [options]   run a tutorial once under a plan, and judge the run
   run --plan PLAN --script my.py   run your own program, unchanged, once under a plan, and judge the run
   sweep NAME [options]             run a tutorial once for each call site, kind of fault, and first and last call
+  sweep --script my.py             do so with your own program, and check its results
   prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
   check DIR                        judge a stored run again
 
 PLAN is a text or a file with at least one fault (docs/faults.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.
 Write options in full, each at most once, and before `--script`.
-Exit status 0: pass; 1: fail; 2: unknown, or bad input (then no process was started); 130: interrupted."""
-
-_COMMANDS = {"list": show_sites, "run": run_one, "sweep": run_sweep, "prepare": prepare, "check": check}
+Exit status 0: pass; 1: fail; 2: bad input (then no process was started); 3: unknown; 130: interrupted."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,10 +48,8 @@ def main(arguments: Sequence[str]) -> int:
         print(_USAGE)
         return 0
     try:
-        if arguments[0] not in _COMMANDS:
-            raise BadInput(f"unknown command {arguments[0]!r}, wanted one of {', '.join(_COMMANDS)}")
-        return _COMMANDS[arguments[0]](arguments[1:])
-    except (BadInput, PlanError, CaseError, WorldError, NetworkError, RecordError, SweepFailed) as error:
+        return _run(arguments)
+    except (BadInput, PlanError, CaseError, WorldError, NetworkError, RecordError, SweepFailed, StaleResult) as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:
@@ -60,3 +58,15 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Import the module of a command, and run its `main`. Raises BadInput: there is no such command."""
+    module = module_of(arguments)
+    if module is None:
+        raise BadInput(f"unknown command {arguments[0]!r}, wanted one of {', '.join(COMMANDS)}")
+    words: tuple[list[str], ...] = (list(arguments[1:]),)
+    if module in FOR_SCRIPTS.values():
+        words = script_of(arguments[1:]) or words
+    status: int = import_module(module).main(*words)
+    return status

@@ -5,20 +5,18 @@ from __future__ import annotations
 import builtins
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from faults.ledger import record
-from faults.ledger.ledger import Timeline, read
+from faults.ledger.ledger import read
 from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan
 from faults.run.launch_scope import at_work, check_roles
+from faults.run.left_over import leaks
 from faults.run.orphans import adopting
-from faults.run.process_tree import is_running
 from faults.run.subject import Subject
 from faults.tracebacks.certainty import raised_there
 from faults.tracebacks.error_chain import pieces_in
@@ -78,7 +76,7 @@ def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: f
         limit=limit(subject.timeout),
         seconds=seconds,
         trace=trace,
-        difference=difference,
+        difference=f"{difference}, wanted the twin's" if trace else "",
         leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
         recorded=recorded,
@@ -99,21 +97,3 @@ def _bases(name: str) -> tuple[str, ...]:
     except (ImportError, AttributeError):
         return (name,)
     return (name, *(each.__name__ for each in kind.__mro__[1:] if each is not object))
-
-
-def leaks(timeline: Timeline) -> list[str]:
-    """Name the roles of the run that still live, and the shared memory that they made."""
-    roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
-    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
-    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
-    memory = [name for name in _shared_memory() if any(f"_{pid}_" in f"{name}_" for pid in pids)]
-    return found + [f"shared memory {name}" for name in memory]
-
-
-def _shared_memory() -> Iterator[str]:
-    """Yield this user's shared memory. Other users' may have names of the same form."""
-    place = Path("/dev/shm")
-    for path in place.iterdir() if place.exists() else ():
-        with suppress(OSError):  # it was removed meanwhile
-            if path.lstat().st_uid == os.geteuid():
-                yield path.name

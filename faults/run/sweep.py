@@ -1,4 +1,4 @@
-"""Sweep a subject: record the calls of a healthy run, then run it once for each site, kind, and first and last
+"""Sweep a program: record the calls of a healthy run, then run it once for each site, kind, and first and last
 occurrence."""
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from faults.ledger.census import Calls, census
-from faults.plan.plan import Fault, Plan
-from faults.run.runs import bound_of, run
-from faults.run.subject import Subject
+from faults.ledger.record import Run
+from faults.plan.plan import Fault, Plan, PlanError
+from faults.plan.site import INTERNAL
 from faults.verdict.checks import Judgement
-from faults.verdict.time_bounds import MARGIN
 
 # What is done to a call, by the name in the table of verdicts. `Order` is not among them: it needs several callers.
 INJECTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -29,8 +28,10 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Crash after": {"kind": "Crash", "when": "after"},
 }
 
-
 ORDER = "Order"
+
+# Runs a program once under a plan, with all files in a folder.
+Runner = Callable[[Plan, Path], tuple[Run, Judgement]]
 
 
 class SweepFailed(RuntimeError):
@@ -58,6 +59,15 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Unhurt:
+    """A call that a sweep does not hurt in this way, and why. ``injection``: a kind, or 'all'."""
+
+    site: str
+    injection: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Result:
     """A cell's run. ``detail``: the texts of failed checks; for a clean error, how each role ended."""
 
@@ -75,58 +85,74 @@ class Result:
 
 def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
     """Yield every cell. 'first' is the first caller's first call, 'last' the last caller's last call."""
+    return (each for each in every_way(sites, timeout) if isinstance(each, Cell))
+
+
+def every_way(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell | Unhurt]:
+    """Yield every cell, and what cannot be hurt. ``timeout``: seconds that a call waits for its turn (`Order`)."""
     for site, calls in sites.items():
-        first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
-        places = {"first": (first[0], 1), "last": last}
-        if first[0] == last[0] and last[1] == 1:
-            del places["last"]
-        for injection, fields in INJECTIONS.items():
-            for occurrence, (role, nth) in places.items():
-                yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
-        if len(calls.callers) > 1 and len(calls.callees) == 1:
-            yield from _orders(site, calls.callers, timeout)
+        if site.startswith(INTERNAL):
+            yield Unhurt(site, "all", "torch calls it by itself; a plan can name it")
+            continue
+        try:
+            yield from _injections(site, calls)
+            yield from _orders(site, calls, timeout)
+        except PlanError as error:
+            yield Unhurt(site, "all", f"no plan can name it: {error}")
 
 
-def _orders(site: str, callers: Mapping[str, int], seconds: float) -> Iterator[Cell]:
+def _injections(site: str, calls: Calls) -> Iterator[Cell]:
+    first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
+    places = {"first": (first[0], 1), "last": last}
+    if first[0] == last[0] and last[1] == 1:
+        del places["last"]
+    for injection, fields in INJECTIONS.items():
+        for occurrence, (role, nth) in places.items():
+            yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
+
+
+def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
     """Yield the cells that make callers execute in reverse: the opposite of the order in which they mostly call."""
-    roles = tuple(reversed(list(callers)))
-    for occurrence, nth in {"first": 1, "last": min(callers.values())}.items():
+    if len(calls.callers) == 1:
+        yield Unhurt(site, ORDER, f"{next(iter(calls.callers))} alone calls it")
+        return
+    if len(calls.callees) > 1:
+        yield Unhurt(site, ORDER, f"it executes on several roles: {', '.join(calls.callees)}")
+        return
+    roles = tuple(reversed(list(calls.callers)))
+    for occurrence, nth in {"first": 1, "last": min(calls.callers.values())}.items():
         if occurrence == "first" or nth > 1:
             fault = Fault(kind="Order", site=site, roles=roles, nth=nth, seconds=seconds)
             yield Cell(site, ORDER, occurrence, fault)
 
 
-def record(subject: Subject, folder: Path) -> tuple[dict[str, Calls], float]:
-    """Run a subject without faults: its sites, and its seconds. Raises SweepFailed: it fails, or calls nothing."""
-    found, judgement = run(subject, Plan(), folder, recorded=True)
+def record(run: Runner, name: str, folder: Path) -> Run:
+    """Run a program without faults. Raises SweepFailed: it fails, or calls nothing."""
+    found, judgement = run(Plan(), folder)
     if judgement.verdict not in ("equal", "returned"):
-        raise SweepFailed(f"the healthy run of {subject.name} is not healthy: {'; '.join(map(str, judgement.checks))}")
-    sites = census(found.timeline)
-    if not sites:
-        raise SweepFailed(f"{subject.name} calls no Python function over RPC: a sweep needs at least one call")
-    return sites, found.seconds
+        why = "; ".join(str(check) for check in judgement.checks if check.holds is not True)
+        raise SweepFailed(f"the healthy run of {name} is not healthy: {why}")
+    if not census(found.timeline):
+        raise SweepFailed(f"{name} calls no Python function over RPC: a sweep needs at least one call")
+    return found
 
 
 def sweep(
-    subject: Subject,
+    run: Runner,
     todo: Sequence[Cell],
     folder: Path,
     *,
-    healthy: float,
     budget: float | None = None,
     on_start: Callable[[int, Cell], object] = lambda number, cell: None,
 ) -> Iterator[Result]:
-    """Run the cells, each in its own folder, until ``budget`` seconds have passed; at least one cell is run.
-
-    ``healthy``: seconds of a healthy run, from which each run's deadline is computed.
-    """
-    begun, deadline = time.monotonic(), 3 * healthy + bound_of(subject) + MARGIN
+    """Run the cells, each in its own folder, until ``budget`` seconds have passed; at least one cell is run."""
+    begun = time.monotonic()
     for number, cell in enumerate(todo):
         if number and budget is not None and time.monotonic() - begun >= budget:
             return
         on_start(number, cell)
         place = folder / f"{number:04d}"
-        found, judgement = run(subject, Plan((cell.fault,)), place, deadline=deadline)
+        found, judgement = run(Plan((cell.fault,)), place)
         ends = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
         failed = [str(check.text) for check in judgement.checks if check.holds is not True]
         yield Result(cell, judgement, "; ".join(failed or ends), found.seconds, place)

@@ -32,11 +32,12 @@ from faults import hook
 from faults.inject.call.delivery import CalleeState
 from faults.ledger.ledger import Ledger
 from faults.script.exit_hooks import doors
+from faults.script.exit_statuses import STATUS
 from faults.script.handled_errors import is_handled, was_caught
 from faults.script.own_signals import SUFFIX
 from faults.tracebacks.error_chain import pieces_of, to_json
 
-INTERRUPTED, STATUS = ".int", ".status"
+INTERRUPTED = ".int"
 
 # Signals that ask a process to end, and leave it the time to record them.
 _SIGNALS = {signal.SIGTERM: SUFFIX, signal.SIGINT: INTERRUPTED}
@@ -78,22 +79,6 @@ def is_interrupted(folder: Path) -> bool:
 def is_inherited(error: BaseException) -> bool:
     """Whether the error comes from the process that this one was forked from."""
     return any(error is each for each in _inherited)
-
-
-def statuses(folder: Path) -> dict[int, int]:
-    """Return the status of each process that ended by the C library's `exit`."""
-    return {pid: told[-1] for pid, told in _told(folder).items() if told}
-
-
-def silent(folder: Path) -> set[int]:
-    """Return the processes that should have recorded a status, and have not, or not yet."""
-    return {pid for pid, told in _told(folder).items() if not told}
-
-
-def _told(folder: Path) -> dict[int, bytes]:
-    """Read what C has written, by process."""
-    files = folder.glob(f"+.*{STATUS}")
-    return {int(path.name.removesuffix(STATUS).rpartition(".")[2]): path.read_bytes() for path in files}
 
 
 def _write_status(folder: Path) -> None:

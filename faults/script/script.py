@@ -12,21 +12,24 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 from faults.ledger import record
 from faults.ledger.ledger import read
 from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
+from faults.run.left_over import leaks
 from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.run.process_tree import ends_by, is_running
-from faults.run.runs import leaks
 from faults.script.autostart import SAID, VARIABLE
-from faults.script.exit_record import silent, statuses
+from faults.script.exit_statuses import silent, statuses
 from faults.script.own_signals import asked_to_end
+from faults.script.results import Results
 from faults.script.tied_processes import tied_environment
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.failures import COMMAND
@@ -45,24 +48,32 @@ def run_script(
     *,
     deadline: float | None = None,
     bound: float | None = None,
+    patience: float = DEADLINE,
+    results: Results | None = None,
 ) -> tuple[Run, Judgement]:
-    """Run ``command`` under ``plan``. It prints to this process's output.
+    """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
 
     The recorded ends are the command's ('Returned' for status 0), and those of its roles as the ledgers tell them.
 
     ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
-    timeouts. ``deadline``: seconds until the command is killed; by default 300, or more if the bound is later.
+    timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the bound is later.
+    ``results``: how to check the results of a command that returned.
 
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
+        StaleResult: a result is there before the run.
         OSError: the command cannot be started.
     """
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
     with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
         begun = time.monotonic()
-        ended = _execute(command, place, deadline, lambda: deadline or _deadline(place, plan, bound, begun))
-        _record(command, plan, place, bound, begun, *ended)
+        later = partial(_deadline, place, plan, bound, begun, patience)
+        with _printing(results, place) as streams:
+            ended = _execute(command, place, streams, deadline or patience, lambda: deadline or later())
+        seconds = time.monotonic() - begun
+        judged = results.end(place, ended[0].returned) if results else None
+        _record(command, plan, place, bound, seconds, judged, *ended)
         found = record.read(place)
         return found, judge(found)
 
@@ -72,7 +83,8 @@ def _record(
     plan: Plan,
     place: Path,
     bound: float | None,
-    begun: float,
+    seconds: float,
+    judged: tuple[str, str] | None,
     end: End,
     running: set[int],
     orphans: list[str],
@@ -87,23 +99,35 @@ def _record(
         lives=of_lives(timeline, known),
         bound=bound_of_timeout(timeout) if bound is None else bound,
         limit=limit(timeout) if bound is None else "",
-        seconds=time.monotonic() - begun,
-        trace=None,
-        difference="",
+        seconds=seconds,
+        trace=judged[0] if judged else None,
+        difference=judged[1] if judged else "",
         leaks=[*leaks(timeline), *orphans],
         start=timeline.zero,
         recorded=True,
     )
 
 
+@contextmanager
+def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[bytes]]]:
+    """Yield where the command prints. Raises StaleResult."""
+    if results is None:
+        yield {}
+        return
+    output, errors = results.begin(place)
+    with output.open("ab") as first, errors.open("ab") as second:
+        yield {"stdout": first, "stderr": second}
+
+
 def _execute(
-    command: Sequence[str], place: Path, first: float | None, deadline: Callable[[], float]
+    command: Sequence[str], place: Path, streams: Mapping[str, Any], first: float, deadline: Callable[[], float]
 ) -> tuple[End, set[int], list[str]]:
     """Start the command, and wait for its end. Return that, the roles that still run, and the processes it leaves."""
     with tied_environment() as variables, adopting() as left:
-        process = subprocess.Popen(command, env={**_environment(place), **variables}, start_new_session=True)
+        environment = {**_environment(place), **variables}
+        process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         try:
-            end = _wait(process, first or DEADLINE, deadline)
+            end = _wait(process, first, deadline)
             # Look before the session is killed, which removes what is left in it. A killed command could not clean up.
             orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
             running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
@@ -117,13 +141,13 @@ def _environment(place: Path) -> dict[str, str]:
     return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
 
 
-def _deadline(place: Path, plan: Plan, bound: float | None, begun: float) -> float:
+def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patience: float) -> float:
     """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
     timeline = read(place)
     first_seen = first_effect(plan, timeline)
     allowed = bound_of_timeout(timeout_of(timeline, first_seen)) if bound is None else bound
     since = 0.0 if first_seen is None else first_seen + timeline.zero - begun
-    return max(DEADLINE, since + allowed + lasting(plan) + LATER)
+    return max(patience, since + allowed + lasting(plan) + LATER)
 
 
 def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:

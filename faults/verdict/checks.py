@@ -62,8 +62,8 @@ class Judgement:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 pass, 1 fail, 2 unknown."""
-        return {True: 0, False: 1, None: 2}[self.passed]
+        """The exit status: 0 pass, 1 fail, 3 unknown. (2 is bad input.)"""
+        return {True: 0, False: 1, None: 3}[self.passed]
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.checks), f"verdict: {self.verdict}"])
@@ -167,13 +167,13 @@ def ended_in_time(run: Run) -> Check:
 
 
 def trace_equal(run: Run) -> Check:
-    """A returned trace equals the twin's: no run is silently wrong."""
+    """A returned trace equals the twin's, or a program's results are what its user wanted: no run is silently wrong."""
     if not run.complete:
         return Check("trace", "wrong", None, NOT_RECORDED)
     if run.trace is None:
         return Check("trace", "wrong", True, "no role returned one")
     holds = None if run.trace == "unknown" else run.trace == "equal"
-    return Check("trace", "wrong", holds, f"{run.difference}, wanted the twin's")
+    return Check("trace", "wrong", holds, run.difference or run.trace)
 
 
 def errors_expected(run: Run) -> Check:

@@ -20,7 +20,7 @@ class BadInput(OneLine):
 
 
 class Parser(argparse.ArgumentParser):
-    """Accepts each option once and by its whole name. An error is one line, without the usage."""
+    """Accepts each option by its whole name, and once unless it is a list. An error is one line, without the usage."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
@@ -30,7 +30,8 @@ class Parser(argparse.ArgumentParser):
         given: set[str] = set()
         for word in takewhile(lambda word: word != "--", args):
             action = self._option_string_actions.get(word.partition("=")[0])
-            if action is not None and action.dest in given:
+            repeats = isinstance(action, argparse._AppendAction)
+            if action is not None and action.dest in given and not repeats:
                 self.error(f"{'/'.join(action.option_strings)} is given twice, wanted once")
             given |= {action.dest} if action is not None else set()
         return super().parse_args(args)

@@ -74,7 +74,7 @@ def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -
     checked = subprocess.run(
         [python, "-m", "faults", "check", str(run)], env=environment(), cwd="/", capture_output=True, text=True
     )
-    assert checked.returncode == 2, checked.stderr
+    assert checked.returncode == 3, checked.stderr
     assert "pass     fired: 1 of 1 faults" in checked.stdout
     assert "according to the ledgers these roles shut RPC down: worker0, worker1; these did not: none" in checked.stdout
     assert "verdict: unknown" in checked.stdout

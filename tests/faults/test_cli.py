@@ -267,7 +267,7 @@ def test_prepare_writes_the_plan_and_prints_the_variable(
     assert out.startswith("run: under 1 fault: Delay site=")
     assert "according to the ledgers these roles shut RPC down: none" in out
     assert main(["prepare", "run", "--healthy"]) == 0
-    assert main(["check", "run"]) == 2
+    assert main(["check", "run"]) == 3
     assert capsys.readouterr().out.splitlines()[1] == "run: healthy: no faults planned"
 
 

@@ -27,7 +27,7 @@ from faults.inject.call.delivery import CalleeState
 from faults.ledger import Ledger, read
 from faults.plan import Plan
 from faults.run.process_tree import is_running
-from faults.script import exit_record, own_signals, uncaught
+from faults.script import exit_record, exit_statuses, own_signals, uncaught
 from faults.script.autostart import VARIABLE
 from faults.verdict.failures import COMMAND
 
@@ -56,8 +56,8 @@ def test_c_writes_the_status_of_its_own_process(
     assert forking.stdout is not None
     print(json.dumps([str(tmp_path), text]), file=forking.stdin, flush=True)
     pid = int(forking.stdout.readline())
-    assert exit_record.statuses(tmp_path) == ({} if status is None else {pid: status})
-    assert exit_record.silent(tmp_path) == ({pid} if status is None else set())
+    assert exit_statuses.statuses(tmp_path) == ({} if status is None else {pid: status})
+    assert exit_statuses.silent(tmp_path) == ({pid} if status is None else set())
 
 
 # One import of torch for all of them. Each child ends as Python ends: it comes to the end of the script, or fails.

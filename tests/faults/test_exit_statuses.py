@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from faults.cli.commands import run_of
 from faults.cli.main import main
-from faults.cli.sweep_command import status_of, sweep_of
+from faults.cli.run_tutorial_command import run_of
+from faults.cli.sweep_runs import status_of
+from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger import record
 from faults.ledger.record import End
 from faults.plan import Plan
@@ -106,14 +107,14 @@ def test_check_gives_the_status_of_the_verdict(
     assert headline(out) == f"shop: 3.0 s under 1 fault: {DROP}"
 
 
-def test_check_of_an_unknown_run_gives_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_of_an_unknown_run_gives_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torn = folder(tmp_path / "torn", DROP, RETURNED)
     with (torn / "till.jsonl").open("a") as ledger:
         ledger.write('{"event": "o')
     unrecorded = folder(tmp_path / "unrecorded", DROP, RETURNED)
     (unrecorded / "run.json").unlink()
     for place in (torn, unrecorded):
-        assert (main(["check", str(place)]), verdict(capsys.readouterr().out)) == (2, "unknown")
+        assert (main(["check", str(place)]), verdict(capsys.readouterr().out)) == (3, "unknown")
 
 
 def test_check_of_a_healthy_run_says_that_nothing_was_planned(
@@ -137,7 +138,7 @@ def test_a_run_without_rpc_is_unknown(roles: list[str], tmp_path: Path, capsys: 
     place = folder(tmp_path / "run", "seed=0", ends)
     for ledger in place.glob("*.jsonl"):
         ledger.unlink()
-    assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (2, "unknown"), out
+    assert (main(["check", str(place)]), verdict(out := capsys.readouterr().out)) == (3, "unknown"), out
     assert "no RPC seen: no process called rpc.init_rpc, or FAULTS_RUN did not reach the process that did" in out
     assert "another environment, without this one's FAULTS_RUN and PYTHONPATH" in out
 
@@ -147,7 +148,7 @@ def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pyte
     place = folder(tmp_path / "run", "seed=0", {"+command": RETURNED["shop"]})
     (place / "+command.jsonl").unlink()
     (place / "till.jsonl").write_text(json.dumps(next(lines("till", False))) + "\n")
-    assert main(["check", str(place)]) == 2
+    assert main(["check", str(place)]) == 3
     assert "no RPC seen" in capsys.readouterr().out
 
 
@@ -167,7 +168,7 @@ OPTIONS = Namespace(dir=None, deadline=30.0)
         (plays.careless, RAISE.replace("ValueError", "RuntimeError"), "wrong", 1),
         pytest.param(plays.untidy, "seed=0", "leaked", 1, marks=pytest.mark.long),
         (plays.careful, f"Drop {PAY} nth=4 side=reply", "not fired", 1),
-        (plays.careful, "Delay message=CLEANUP_AUTOGRAD_CONTEXT_REQ seconds=0.1", "unknown", 2),
+        (plays.careful, "Delay message=CLEANUP_AUTOGRAD_CONTEXT_REQ seconds=0.1", "unknown", 3),
     ],
     ids=lambda value: value if isinstance(value, str) and "=" not in value else None,
 )
@@ -255,8 +256,8 @@ def test_an_interrupt_is_130_and_nothing_is_stored(
 @pytest.mark.parametrize(
     ("text", "options", "wanted", "status"),
     [
-        ("", ["--healthy"], "unknown", 2),
-        ("", ["--plan", DROP], "unknown", 2),
+        ("", ["--healthy"], "unknown", 3),
+        ("", ["--plan", DROP], "unknown", 3),
         ("raise SystemExit(3)", ["--healthy"], "wrong", 1),
         ("import threading; threading.Event().wait()", ["--healthy", "--deadline", "1"], "hung", 1),
         pytest.param(
@@ -288,7 +289,7 @@ def test_a_program_that_the_plan_cannot_reach_is_unknown(
     """Python ignores site packages; or it ignores PYTHONPATH, and the package is not installed for it."""
     installed = any(Path(place, "faults.pth").exists() for place in site.getsitepackages())
     text = "import sys; print('torch_rpc_reference_startup' in sys.modules)"
-    assert main(["run", "--healthy", "--script", sys.executable, flag, "-c", text]) == 2
+    assert main(["run", "--healthy", "--script", sys.executable, flag, "-c", text]) == 3
     out = capfd.readouterr().out
     assert out.splitlines()[:1] == [str(installed and flag != "-S")]
     assert "no RPC seen" in out
@@ -300,7 +301,7 @@ def test_words_after_two_dashes_belong_to_the_program(
 ) -> None:
     (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
     theirs = ["--plan", "x", "--healthy", "--dir=y", "--script", "--", "--bound"]
-    assert main(["run", "--healthy", *script, str(tmp_path / "my.py"), *theirs]) == 2
+    assert main(["run", "--healthy", *script, str(tmp_path / "my.py"), *theirs]) == 3
     assert capfd.readouterr().out.splitlines()[0] == str(theirs)
 
 
@@ -308,7 +309,7 @@ def test_other_words_after_the_script_belong_to_the_program(tmp_path: Path, capf
     """This includes words that begin as options of `faults` do, and the program's own `--help`."""
     (tmp_path / "my.py").write_text("import sys; print(sys.argv[1:])")
     theirs = ["--help", "--planner", "x", "--dirs=y", "plan", "--", "-h", "--seed=--plan"]
-    assert main(["run", "--healthy", f"--script={tmp_path / 'my.py'}", *theirs]) == 2
+    assert main(["run", "--healthy", f"--script={tmp_path / 'my.py'}", *theirs]) == 3
     assert capfd.readouterr().out.splitlines()[0] == str(theirs)
 
 
@@ -344,8 +345,8 @@ def test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict(
     [
         ([True], 0),
         ([True, True], 0),
-        ([True, None], 2),
-        ([None], 2),
+        ([True, None], 3),
+        ([None], 3),
         ([True, False], 1),
         ([False, None], 1),
         ([None, False, True], 1),
@@ -386,7 +387,7 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
     plain = plays.subject(plays.careful)
     subject = Subject("careful", plain.roles, plain.timeout, judged)
     with pytest.raises(KeyboardInterrupt):
-        sweep_of(subject, Namespace(dir=None, sites=plays.PAY, kinds=["Delay"], budget=None))
+        sweep_of(subject, Namespace(dir=None, sites=plays.PAY, kinds=["Delay"], budget=None, part=None))
     out = capsys.readouterr().out
     assert "careful: 1 of 4 cells, each under 1 fault" in out
     assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]

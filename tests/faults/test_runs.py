@@ -17,7 +17,8 @@ from faults.ledger import read, record
 from faults.ledger.record import Run
 from faults.plan import Plan, PlanError
 from faults.run import runs
-from faults.run.runs import bound_of, leaks, run
+from faults.run.left_over import leaks
+from faults.run.runs import bound_of, run
 from faults.verdict.checks import DEFECTS, Judgement, judge
 from reference.world import World, launch
 from tests.support import roles_subjects as plays
@@ -116,7 +117,7 @@ class TestUnknown:
         played(plays.careful, DELAY, tmp_path)
         (tmp_path / record.RUN).unlink()
         judgement = judge(record.read(tmp_path))
-        assert (judgement.verdict, judgement.status) == ("unknown", 2)
+        assert (judgement.verdict, judgement.status) == ("unknown", 3)
         marks = {check.name: check.holds for check in judgement.checks}
         assert marks.pop("fired") is marks.pop("effect") is True  # the ledgers alone tell this much
         assert set(marks.values()) == {None}
@@ -127,7 +128,7 @@ class TestUnknown:
         ledger = tmp_path / "shop.jsonl"
         os.truncate(ledger, ledger.stat().st_size - 5)
         judgement = judge(record.read(tmp_path))
-        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
+        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 3)
         assert "shop: torn lines: 1" in str(judgement)
 
     def test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown(self, tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ class TestUnknown:
         _, whole = played(plays.careful, DELAY, tmp_path)
         (tmp_path / "shop.jsonl").unlink()
         judgement = judge(record.read(tmp_path))
-        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 2)
+        assert (whole.verdict, judgement.verdict, judgement.status) == ("equal", "unknown", 3)
         assert "shop: no ledger" in str(judgement)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
-from faults.cli.options import only_theirs
+from faults.cli.script_options import only_theirs
 from faults.inject.message.transports import small_files_only
 from faults.ledger import Ledger
 from faults.plan import Plan, PlanError

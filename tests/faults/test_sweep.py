@@ -5,15 +5,19 @@ from __future__ import annotations
 import shutil
 from argparse import Namespace
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from faults.cli.main import main
-from faults.cli.sweep_command import sweep_of
-from faults.ledger.census import Calls
+from faults.cli.sweep_tutorial_command import sweep_of
+from faults.ledger.census import Calls, census
+from faults.ledger.record import Run
 from faults.plan import Fault
+from faults.run.runs import run
+from faults.run.subject import Subject
 from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, cells, record, sweep
 from faults.verdict.checks import judge
 from tests.support import roles_subjects as plays
@@ -50,21 +54,26 @@ def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
 
 
 def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
-    sites, seconds = record(plays.two_tills(), tmp_path)
+    healthy = recorded(plays.two_tills(), tmp_path)
+    sites = census(healthy.timeline)
     assert sites == {
         plays.PAY: Calls({"till1": 2, "till2": 2}, ("shop",)),
         plays.TOTAL: Calls({"till1": 1, "till2": 1}, ("shop",)),
     }
     assert len(list(cells(sites, 0.5))) == 2 * (9 + 9) + 2 + 1
-    assert seconds > 0
+    assert healthy.seconds > 0
+
+
+def recorded(subject: Subject, place: Path) -> Run:
+    return record(partial(run, subject, recorded=True), subject.name, place)
 
 
 def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Result]:
     """Return the results of ``pay``'s cells, by kind and occurrence."""
     subject = plays.subject(till)
-    sites, healthy = record(subject, place / "healthy")
+    sites = census(recorded(subject, place / "healthy").timeline)
     todo = [cell for cell in cells(sites, subject.timeout) if cell.site == plays.PAY and cell.injection in injections]
-    return {(each.cell.injection, each.cell.occurrence): each for each in sweep(subject, todo, place, healthy=healthy)}
+    return {(each.cell.injection, each.cell.occurrence): each for each in sweep(partial(run, subject), todo, place)}
 
 
 def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
@@ -95,11 +104,9 @@ def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
 def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
     """At least one cell is run."""
     subject = plays.subject(plays.careful)
-    sites, healthy = record(subject, tmp_path / "healthy")
+    sites = census(recorded(subject, tmp_path / "healthy").timeline)
     todo, begun = list(cells(sites, 0.5)), []
-    results = list(
-        sweep(subject, todo, tmp_path, healthy=healthy, budget=1e-6, on_start=lambda *each: begun.append(each))
-    )
+    results = list(sweep(partial(run, subject), todo, tmp_path, budget=1e-6, on_start=lambda *each: begun.append(each)))
     assert [result.cell for result in results] == todo[:1]
     assert begun == [(0, todo[0])]
     assert len(todo) == 2 * 9 + 9
@@ -107,10 +114,10 @@ def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
 
 def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
     with pytest.raises(SweepFailed, match=r"healthy run of untidy is not healthy: .*sleep 1000 still runs"):
-        record(plays.subject(plays.untidy), tmp_path)
+        recorded(plays.subject(plays.untidy), tmp_path)
 
 
-OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None}
+OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None, "part": None}
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,9 @@ from tests.mutants.mutant import Mutant
 
 _CHECKS = "faults/verdict/checks.py"
 _CLI = "faults/cli/main.py"
-_COMMANDS = "faults/cli/commands.py"
 _FOLDER = "faults/ledger/run_files.py"
 _INTERRUPTS = "reference/system/interrupts.py"
 _OPTIONS = "faults/cli/options.py"
-_SWEEP = "faults/cli/sweep_command.py"
 _REFERENCE = "reference/cli/main.py"
 
 _INTERRUPTED = "tests/reference/test_interrupts.py"
@@ -32,7 +30,7 @@ _SWEPT_WRONG = (
 _OF_STATUSES = (
     Mutant(
         "help-of-the-published-sizes",
-        _OPTIONS,
+        "faults/cli/tutorial_options.py",
         "    add_case_options(parser, quick(name, timeout=TIMEOUT))",
         "    add_case_options(parser, type(quick(name))())",
         (f"{_HELP}[batch_parameter_server-small0-run]",),
@@ -41,17 +39,17 @@ _OF_STATUSES = (
     Mutant(
         "wrong-is-status-0",
         _CHECKS,
-        "        return {True: 0, False: 1, None: 2}[self.passed]",
-        "        return {True: 0, False: 0, None: 2}[self.passed]",
+        "        return {True: 0, False: 1, None: 3}[self.passed]",
+        "        return {True: 0, False: 0, None: 3}[self.passed]",
         (_CHECKED,),
         "a defect ends with status 0",
     ),
     Mutant(
         "unknown-is-status-0",
         _CHECKS,
-        "        return {True: 0, False: 1, None: 2}[self.passed]",
+        "        return {True: 0, False: 1, None: 3}[self.passed]",
         "        return {True: 0, False: 1, None: 0}[self.passed]",
-        (f"{_STATUSES}::test_check_of_an_unknown_run_gives_2",),
+        (f"{_STATUSES}::test_check_of_an_unknown_run_gives_3",),
         "an unknown verdict is printed as pass",
     ),
     Mutant(
@@ -64,7 +62,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "reported-as-status-0",
-        _COMMANDS,
+        "faults/cli/run_report.py",
         "    return judgement.status",
         "    return 0",
         (_CHECKED,),
@@ -72,7 +70,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "run-is-status-0",
-        _COMMANDS,
+        "faults/cli/run_tutorial_command.py",
         "recorded=True)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
         "recorded=True)\n        passed.append(judgement.passed)\n        report(found, judgement)\n        return 0",
         (_FAILED,),
@@ -80,7 +78,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "run-of-a-tutorial-is-status-0",
-        _COMMANDS,
+        "faults/cli/run_tutorial_command.py",
         "    return run_of(subject, plan_of(options), options)",
         "    run_of(subject, plan_of(options), options)\n    return 0",
         (_FAILED,),
@@ -88,23 +86,23 @@ _OF_STATUSES = (
     ),
     Mutant(
         "script-is-status-0",
-        _COMMANDS,
-        "bound=options.bound)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
-        "bound=options.bound)\n        passed.append(judgement.passed)\n        return 0 * report(found, judgement)",
+        "faults/cli/run_script_command.py",
+        "        return report(found, judgement)",
+        "        return 0 * report(found, judgement)",
         (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[wrong]",),
         "`run --script` ends with status 0, whatever it came to",
     ),
     Mutant(
         "check-is-status-0",
-        _COMMANDS,
-        "    return report(found, judgement)\n\n\ndef prepare",
-        "    report(found, judgement)\n    return 0\n\n\ndef prepare",
+        "faults/cli/check_command.py",
+        "    return report(found, judgement)",
+        "    report(found, judgement)\n    return 0",
         (_CHECKED,),
         "`check` ends with status 0, whatever it came to",
     ),
     Mutant(
         "sweep-is-status-0",
-        _SWEEP,
+        "faults/cli/sweep_tutorial_command.py",
         "    return status_of(passed)",
         "    status_of(passed)\n    return 0",
         (_SWEPT_WRONG,),
@@ -112,7 +110,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "command-of-a-sweep-is-status-0",
-        _SWEEP,
+        "faults/cli/sweep_tutorial_command.py",
         "    return sweep_of(subject, options)",
         "    sweep_of(subject, options)\n    return 0",
         (f"{_STATUSES}::test_a_sweep_of_a_wrong_tutorial_gives_1",),
@@ -120,25 +118,25 @@ _OF_STATUSES = (
     ),
     Mutant(
         "sweep-of-the-last-cell",
-        _SWEEP,
-        "    return 1 if False in passed else 2 if None in passed else 0",
-        "    return 1 if passed[-1] is False else 2 if passed[-1] is None else 0",
+        "faults/cli/sweep_runs.py",
+        "    return 1 if False in passed else 3 if None in passed else 0",
+        "    return 1 if passed[-1] is False else 3 if passed[-1] is None else 0",
         (f"{_STATUSES}::test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run",),
         "a sweep whose last cell passes, passes",
     ),
     Mutant(
         "main-is-status-0",
         _CLI,
-        "        return _COMMANDS[arguments[0]](arguments[1:])",
-        "        _COMMANDS[arguments[0]](arguments[1:])\n        return 0",
+        "    status: int = import_module(module).main(*words)",
+        "    status: int = 0 * import_module(module).main(*words)",
         (_CHECKED,),
         "commands end with their status, and the program does not",
     ),
     Mutant(
         "program-is-status-0",
         "faults/__main__.py",
-        '    sys.exit(status_of("faults.cli.main", failed=2))',
-        '    status_of("faults.cli.main", failed=2)\n    sys.exit(0)',
+        "    sys.exit(status_of(",
+        "    sys.exit(0 * status_of(",
         (f"{_STATUSES}::test_python_m_faults_gives_the_status_of_its_command",),
         "`python -m faults` drops what `main` returns",
     ),
@@ -205,8 +203,8 @@ _OF_WORDS = (
     Mutant(
         "last-option-wins",
         "reference/cli/options.py",
-        "            if action is not None and action.dest in given:",
-        "            if action is not None and action.dest in ():",
+        "            if action is not None and action.dest in given and not repeats:",
+        "            if action is not None and action.dest in () and not repeats:",
         (f"{_BAD}[prepare x --plan DELAY --plan DELAY]",),
         "of an option that is given twice, one is dropped without a word",
     ),
@@ -252,7 +250,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "options-after-the-script-swallowed",
-        _OPTIONS,
+        "faults/cli/script_options.py",
         "    for word in command if theirs is command else ():",
         "    for word in command[:1] if theirs is command else ():",
         (f"{_BAD}[run --plan DELAY --script x.py --plan]",),
@@ -260,7 +258,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "assigned-options-after-the-script-swallowed",
-        _OPTIONS,
+        "faults/cli/script_options.py",
         '        if word.partition("=")[0] in ours:',
         "        if word in ours:",
         (f"{_BAD}[run --plan DELAY --script x.py --plan=x]",),
@@ -268,7 +266,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "nothing-passed-on",
-        _OPTIONS,
+        "faults/cli/script_options.py",
         "    for word in command if theirs is command else ():",
         "    for word in command:",
         (_PASSED_ON,),
@@ -276,7 +274,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "kind-without-cells",
-        _SWEEP,
+        "faults/cli/sweep_options.py",
         "    if missing:",
         "    if missing and not at_sites:",
         ("tests/faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",),
@@ -323,7 +321,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "healthy-not-recorded",
-        _COMMANDS,
+        "faults/cli/run_tutorial_command.py",
         "deadline=options.deadline, recorded=True)",
         "deadline=options.deadline)",
         (f"{_STATUSES}::test_a_healthy_run_of_a_tutorial_gives_0",),
@@ -331,7 +329,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "healthy-not-said",
-        _COMMANDS,
+        "faults/cli/run_report.py",
         "    if number == 0:",
         "    if number < 0:",
         (f"{_STATUSES}::test_check_of_a_healthy_run_says_that_nothing_was_planned",),
@@ -339,7 +337,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "faults-not-counted",
-        _COMMANDS,
+        "faults/cli/run_report.py",
         "number = f\"{' '.join(found.name.split())}:{taken}\", len(found.plan.faults)",
         "number = f\"{' '.join(found.name.split())}:{taken}\", min(1, len(found.plan.faults))",
         (f"{_STATUSES}::test_several_faults_are_counted",),
@@ -351,7 +349,7 @@ _OF_VERDICTS = (
 _OF_PAGES = (
     Mutant(
         "timeout-of-minutes",
-        _OPTIONS,
+        "faults/cli/tutorial_options.py",
         "TIMEOUT = 3.0",
         "TIMEOUT = 30.0",
         ("tests/project/test_documented.py::test_sizes_are_small_unless_given",),
@@ -375,7 +373,7 @@ _OF_PAGES = (
     ),
     Mutant(
         "dash-m-taken-for-a-command",
-        _OPTIONS,
+        "faults/cli/script_options.py",
         '    if theirs[0] == "-m":',
         '    if theirs[0] == "--module":',
         (_REFUSED,),
@@ -399,7 +397,7 @@ _OF_PAGES = (
     ),
     Mutant(
         "a-folder-for-a-command",
-        "faults/cli/commands.py",
+        "faults/cli/script_options.py",
         '("/" in name or shutil.which(name) is None)',
         '("/" not in name and shutil.which(name) is None)',
         ("tests/faults/test_cli.py::test_bad_input_is_one_line",),
@@ -491,7 +489,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "anybodys-memory-is-a-leak",
-        "faults/run/runs.py",
+        "faults/run/left_over.py",
         "            if path.lstat().st_uid == os.geteuid():",
         "            if path.lstat().st_uid >= 0:",
         ("tests/faults/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
@@ -524,8 +522,8 @@ _OF_FOLDERS = (
     Mutant(
         "script-without-a-watcher",
         "faults/script/script.py",
-        "env={**_environment(place), **variables}",
-        "env=_environment(place)",
+        "environment = {**_environment(place), **variables}",
+        "environment = _environment(place)",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
         "a launcher that is killed leaves its script running",
         waits=True,
@@ -615,7 +613,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "failed-list-not-kept",
-        _COMMANDS,
+        "faults/cli/stored_runs.py",
         "            passed.append(None)",
         "            passed.append(True)",
         (f"{_STATUSES}::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",),

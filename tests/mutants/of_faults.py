@@ -297,8 +297,8 @@ MUTANTS = (
     Mutant(
         "last-occurrence-skipped",
         "faults/run/sweep.py",
-        "        if first[0] == last[0] and last[1] == 1:",
-        "        if first[0] == last[0]:",
+        "    if first[0] == last[0] and last[1] == 1:",
+        "    if first[0] == last[0]:",
         ("tests/faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",),
         "a sweep that hurts a lone caller's first call only",
     ),

@@ -37,10 +37,10 @@ _FAULTS = {
         "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
     ),
     "Write options in full, each at most once, and before `--script`.": (_BAD,),
-    "Exit status 0: pass; 1: fail; 2: unknown, or bad input (then no process was started); 130: interrupted.": (
+    "Exit status 0: pass; 1: fail; 2: bad input (then no process was started); 3: unknown; 130: interrupted.": (
         _BAD,
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
         "faults/test_exit_statuses.py::test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run",

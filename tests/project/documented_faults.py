@@ -38,7 +38,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "| 2 | `unknown`, or bad input, which is one line and starts nothing.": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_a_run_that_hangs_gives_1",
         "faults/test_exit_statuses.py::test_a_run_of_a_wrong_tutorial_gives_1",
@@ -168,7 +168,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "`check` says `unknown` and gives 2 although every fault fired": (
         "faults/test_autostart.py::test_torchrun_runs_under_a_plan_as_documented",
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_runs.py::TestUnknown::test_a_run_without_its_end_is_unknown",
     ),
     "A fault that did not fire is 1 here too": (
@@ -386,7 +386,7 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
         "faults/test_checks.py::TestEffect::test_a_dropped_call_that_is_answered_had_no_effect",
     ),
     "| `unknown` | 2 | the folder does not tell": (
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_a_run_without_rpc_is_unknown",
         "faults/test_runs.py::TestUnknown::test_a_run_with_a_torn_line_is_unknown",
         "faults/test_runs.py::TestUnknown::test_a_run_without_the_ledger_of_the_role_that_fired_is_unknown",

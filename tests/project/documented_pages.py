@@ -235,7 +235,7 @@ _DESIGN: dict[str, tuple[str, ...]] = {
     ),
     "A defect never passes; what the folder does not tell is `unknown`": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
     ),
     "Nothing imports against the arrows": (
         "project/test_imports.py::test_a_file_imports_only_from_rooms_that_its_own_may_know",

@@ -105,7 +105,7 @@ README: dict[str, tuple[str, ...]] = {
     ),
     "Exit status 0: pass; 1: a defect; 2: `unknown`, or bad input": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
-        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_2",
+        "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_a_run_without_rpc_is_unknown",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_a_run_of_a_wrong_tutorial_gives_1",

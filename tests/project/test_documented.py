@@ -24,7 +24,9 @@ from hypothesis import settings
 
 import faults.cli.main
 import reference.cli.main
-from faults.cli.options import DEADLINE, OF_SCRIPTS, parser_of, tutorial_of
+from faults.cli.options import DEADLINE, parser_of
+from faults.cli.script_options import OF_SCRIPTS
+from faults.cli.tutorial_options import tutorial_of
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.fields import KINDS
@@ -186,9 +188,9 @@ def test_documented_commands_start(
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
         monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
-    for place in ("commands.run", "commands.run_script", "sweep_command.record"):
+    for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
-    for place in ("list_command.record", "list_command.run_script"):
+    for place in ("list_tutorial_command.record", "list_script_command.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)

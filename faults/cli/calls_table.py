@@ -1,0 +1,51 @@
+"""Print what a healthy run calls and announces, and a plan for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.table import Table
+
+from faults.cli.run_report import console
+from faults.ledger.census import Calls, census
+from faults.ledger.ledger import Timeline
+from faults.ledger.moments_seen import Moments, moments_seen
+from faults.plan.plan import Fault, PlanError
+from reference.system.printable import one_line
+
+
+def print_calls(name: str, timeline: Timeline) -> None:
+    sites = census(timeline)
+    console().print(_table(name, sites))
+    print('plans, of which each makes one run (`run --plan "PLAN" ...`):')
+    for line in (*_of_sites(sites), *_of_moments(moments_seen(timeline))):
+        print(one_line(f"  {line}"))
+    if not timeline.of("step"):
+        print("no step is announced: none of the program's log records has extra={'step': N}")
+
+
+def _table(name: str, sites: Mapping[str, Calls]) -> Table:
+    table = Table(title=one_line(f"{name}: calls of a healthy run"))
+    for column in ("site", "callers", "executes on"):
+        table.add_column(column, overflow="fold")
+    for site, calls in sites.items():
+        callers = ", ".join(f"{role} {count}" for role, count in calls.callers.items())
+        table.add_row(site, callers, ", ".join(calls.callees))
+    return table
+
+
+def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
+    """A plan for each site: the first call of its first caller."""
+    for site, calls in sites.items():
+        try:
+            yield str(Fault(kind="Drop", site=site, role=next(iter(calls.callers)), nth=1, side="request"))
+        except PlanError as error:
+            yield f"none for {site}: {error}"
+
+
+def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
+    """A plan for each moment; of moments that differ in their number, for the first."""
+    for each in moments:
+        yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
+        if each.first != each.last:
+            yield f"  up to at={each.last}"

@@ -1,0 +1,39 @@
+"""Run ``run --script`` of ``python -m faults``: a program of the user's own once, under a plan or healthy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from faults.cli.options import parser_of, plan_of
+from faults.cli.result_options import CHECK, WRITES, checked_by
+from faults.cli.run_report import report
+from faults.cli.script_options import OF_SCRIPTS, only_theirs, startable
+from faults.cli.stored_runs import stored
+from faults.script.results import ERRORS, OUTPUT, RESULTS, Results
+from faults.script.script import run_script
+
+
+def main(arguments: Sequence[str], command: list[str]) -> int:
+    about = (
+        "Run a program of your own once, under a plan or healthy, and judge the run. "
+        "All words after --script are the program's command."
+    )
+    own = (*OF_SCRIPTS, CHECK, WRITES)
+    options = parser_of("run ... --script my.py", about, *own).parse_args(arguments)
+    command = startable(only_theirs(command, own))
+    plan, results = plan_of(options), checked_by(options)
+    limits = {"deadline": options.deadline, "bound": options.bound}
+    with stored(options.dir) as (place, passed):
+        found, judgement = run_script(command, plan, place, **limits, results=results)
+        _print_streams(place, results)
+        passed.append(judgement.passed)
+        return report(found, judgement)
+
+
+def _print_streams(place: Path, results: Results | None) -> None:
+    """Print what the program has printed, if that went into files."""
+    if results is not None:
+        for name, stream in ((OUTPUT, sys.stdout), (ERRORS, sys.stderr)):
+            stream.write((place / RESULTS / name).read_text(errors="replace"))

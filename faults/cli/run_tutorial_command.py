@@ -1,0 +1,31 @@
+"""Run ``run NAME`` of ``python -m faults``: a tutorial once, under a plan or healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from faults.cli.options import DEADLINE, DIR, HEALTHY, PLAN, plan_of
+from faults.cli.run_report import report
+from faults.cli.stored_runs import stored
+from faults.cli.tutorial_options import tutorial_of
+from faults.plan.plan import Plan
+from faults.run.runs import run
+from faults.run.subject import Subject
+
+
+def main(arguments: Sequence[str]) -> int:
+    about = (
+        "Run a tutorial once, under a plan or healthy, and judge the run. "
+        "For a program of your own: `run --help --script`."
+    )
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
+    return run_of(subject, plan_of(options), options)
+
+
+def run_of(subject: Subject, plan: Plan, options: Any) -> int:
+    """Run any subject, and return the exit status. ``options``: `dir` and `deadline`, None where not given."""
+    with stored(options.dir) as (place, passed):
+        found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
+        passed.append(judgement.passed)
+        return report(found, judgement)

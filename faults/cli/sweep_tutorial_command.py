@@ -1,0 +1,34 @@
+"""Run ``sweep NAME`` of ``python -m faults``: every cell of a tutorial, as a table of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from faults.cli.stored_runs import stored
+from faults.cli.sweep_options import OF_SWEEPS
+from faults.cli.sweep_runs import run_cells, status_of
+from faults.cli.tutorial_options import tutorial_of
+from faults.run.runs import bound_of, run
+from faults.run.subject import Subject
+from faults.run.sweep import record
+from faults.verdict.time_bounds import MARGIN
+
+
+def main(arguments: Sequence[str]) -> int:
+    about = (
+        "Run a tutorial without faults to find its RPC call sites. Then run it once for each site, each kind of fault, "
+        "and the first and the last call. For a program of your own: `sweep --help --script`."
+    )
+    subject, options = tutorial_of("sweep", about, arguments, *OF_SWEEPS)
+    return sweep_of(subject, options)
+
+
+def sweep_of(subject: Subject, options: Any) -> int:
+    """Sweep any subject, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
+    with stored(options.dir) as (place, passed):
+        healthy = record(partial(run, subject, recorded=True), subject.name, place / "healthy")
+        deadline = 3 * healthy.seconds + bound_of(subject) + MARGIN
+        run_cells(partial(run, subject, deadline=deadline), healthy, place, options, subject.timeout, passed)
+    return status_of(passed)

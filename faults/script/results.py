@@ -1,0 +1,140 @@
+"""Check the results of a program whose command has ended with status 0: by a command, its output, or its files.
+
+Output and files are compared with those of a healthy run. They lie in the folder `RESULTS` of each run's folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from faults.script import same_file, same_output
+
+RESULTS, OUTPUT, ERRORS = "faults-results", "stdout", "stderr"
+
+# A check by a command that takes longer is unknown (seconds).
+CHECK_SECONDS = 300.0
+
+
+class StaleResult(ValueError):
+    """A file that the program has to write is there before the program runs. One line."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is checked after each run.
+
+    ``command``: ends with status 0 if the results are right; ``output``: whether the standard output is compared,
+    without what ``ignored`` matches; ``files``: those to compare; ``written``: those that the command reads;
+    ``healthy``: the folder of the healthy run, None in that run itself.
+    """
+
+    command: Sequence[str] = ()
+    output: bool = False
+    ignored: Sequence[re.Pattern[str]] = ()
+    files: Sequence[Path] = ()
+    written: Sequence[Path] = ()
+    healthy: Path | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether runs are compared with a healthy run."""
+        return self.output or bool(self.files)
+
+    def of(self, healthy: Path) -> Results:
+        return replace(self, healthy=healthy)
+
+    def begin(self, folder: Path) -> tuple[Path, Path]:
+        """Make the folder for results, and return the files for the standard output and the standard error.
+
+        Raises:
+            StaleResult: a file that the run has to write is there already.
+        """
+        for path in (*self.files, *self.written):
+            if path.exists():
+                raise StaleResult(f"{path} is there before the run that has to write it: wanted no such file")
+        place = folder / RESULTS
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        return place / OUTPUT, place / ERRORS
+
+    def end(self, folder: Path, returned: bool) -> tuple[str, str] | None:
+        """Check the results, and move the program's files into the run's folder.
+
+        Returns 'equal', 'wrong' or 'unknown' with the reason; None if the command failed, or nothing is checked.
+        """
+        try:
+            found = self._by_command(folder) if returned and self.command else None
+        finally:
+            missing = self._take(folder)
+        if not returned or not (self.command or self.compares):
+            return None
+        differences = [f"{path} was not written" for path in missing]
+        differences += [] if self.healthy is None else self._differences(folder)
+        if differences:
+            return "wrong", f"{'; '.join(differences)}; wanted what the healthy run wrote"
+        return found or ("equal", "output and files are those of the healthy run")
+
+    def _by_command(self, folder: Path) -> tuple[str, str]:
+        shown = shlex.join(self.command)
+        place = folder / RESULTS
+        variables = {**os.environ, "FAULTS_OUTPUT": str(place / OUTPUT), "FAULTS_ERRORS": str(place / ERRORS)}
+        status, said = _run(self.command, variables)
+        if status is None:
+            return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
+        if status == 0:
+            return "equal", f"`{shown}` ended with status 0"
+        return "wrong", f"`{shown}` ended with status {status}: {said}; wanted 0"
+
+    def _take(self, folder: Path) -> list[Path]:
+        """Move the program's files into the run's folder, and return those that are not there."""
+        missing = []
+        for number, path in enumerate((*self.files, *self.written)):
+            if path.is_file():
+                shutil.move(path, folder / RESULTS / _name(number, path))
+            else:
+                missing.append(path)
+        return missing
+
+    def _differences(self, folder: Path) -> list[str]:
+        """Return one line for each result that is not the healthy run's. A file that was not written has none."""
+        assert self.healthy is not None
+        healthy, own = self.healthy / RESULTS, folder / RESULTS
+        found = []
+        if self.output and (text := same_output.difference(healthy / OUTPUT, own / OUTPUT, self.ignored)):
+            found.append(f"output: {text}")
+        for number, path in enumerate(self.files):
+            name = _name(number, path)
+            if (own / name).exists() and (text := same_file.difference(healthy / name, own / name)):
+                found.append(f"{path}: {text}")
+        return found
+
+
+def _name(number: int, path: Path) -> str:
+    """Return the name of a file in the run's folder: files of different folders may have the same name."""
+    return f"{number}-{path.name}"
+
+
+def _run(command: Sequence[str], variables: dict[str, str]) -> tuple[int | None, str]:
+    """Run a command that checks. Return its status, None if it takes too long, and the last line that it printed."""
+    process = subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        said, _ = process.communicate(timeout=CHECK_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None, ""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    lines = said.decode(errors="replace").strip().splitlines()
+    return process.returncode, lines[-1] if lines else "it printed nothing"
