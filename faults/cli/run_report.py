@@ -16,6 +16,8 @@ def report(found: Run, judgement: Judgement) -> int:
     print(headline(found))
     if judgement.passed is not True:
         print(_timeline(found))
+        for name, place in found.waits.items():
+            print(one_line(f"{name} waits at {place}"))
     print(judgement)
     return judgement.status
 

@@ -33,6 +33,7 @@ _FORMS = file_schema.by_name(
     (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
     (file_schema.named(file_schema.mapping), "ends"),
     (file_schema.named(file_schema.many(file_schema.mapping)), "lives"),
+    (file_schema.named(file_schema.text), "waits"),
 )
 _END = file_schema.by_name(
     (file_schema.text, "kind text"),
@@ -74,7 +75,8 @@ class Run:
 
     ``trace``: 'equal', 'wrong', 'unknown', or None if no role returned one; ``difference``: the same in words;
     ``limit``: how the bound is computed, in words; ``lives``: for a script, the ends of all lives of each role;
-    ``recorded``: whether ledgers were wanted even for an empty plan.
+    ``recorded``: whether ledgers were wanted even for an empty plan; ``waits``: where each process of an overdue script
+    waited.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Run:
     recorded: bool = False
     limit: str = ""
     lives: Mapping[str, Sequence[End]] = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_faults(self) -> bool:

@@ -27,7 +27,7 @@ EARLIER = ".faults-earlier"
 
 _BEGIN = b'{"event": "start"'
 # Files that a script's processes write about their ends (`exit_record`, `own_signals`): a name, and a process id.
-_SIGN = re.compile(r".+\.\d+\.(term|int|status)")
+_SIGN = re.compile(r".+\.\d+\.(term|int|status)|\+\.stacks")
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
 
 
 def _signs(place: Path) -> list[Path]:
-    return [each for pattern in ("*.term", "*.int", "+.*.status") for each in sorted(place.glob(pattern))]
+    return [each for pattern in ("*.term", "*.int", "+.*.status", "+.stacks") for each in sorted(place.glob(pattern))]
 
 
 def _set_aside(place: Path) -> None:

@@ -159,8 +159,9 @@ def start() -> None:
         return
     # Absolute, for processes that are started in another folder. `os.path`, because importing `pathlib` takes time.
     os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
-    from faults.script import exit_hooks, own_signals
+    from faults.script import exit_hooks, own_signals, stacks
 
+    stacks.watch(Path(folder))
     own_signals.watch(Path(folder))
     exit_hooks.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
@@ -174,6 +175,7 @@ def leave_alone() -> None:
         os.environ.pop(variable, None)
     for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:
         sys.meta_path.remove(each)
-    from faults.script import own_signals
+    from faults.script import own_signals, stacks
 
+    stacks.leave_alone()
     own_signals.leave_alone()

@@ -14,12 +14,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from faults.ledger import record
-from faults.ledger.ledger import read
+from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
@@ -31,6 +32,7 @@ from faults.script.exit_statuses import silent, statuses
 from faults.script.own_signals import asked_to_end
 from faults.script.results import Results
 from faults.script.tied_processes import tied_environment
+from faults.script.waits import waits
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.failures import COMMAND
 from faults.verdict.script_outcomes import Known, fates, of_lives, planned
@@ -72,8 +74,8 @@ def run_script(
         with _printing(results, place) as streams:
             ended = _execute(command, place, streams, deadline or patience, lambda: deadline or later())
         seconds = time.monotonic() - begun
-        judged = results.end(place, ended[0].returned) if results else None
-        _record(command, plan, place, bound, seconds, judged, *ended)
+        judged = results.end(place, ended.end.returned) if results else None
+        _record(command, plan, place, bound, seconds, judged, ended)
         found = record.read(place)
         return found, judge(found)
 
@@ -85,27 +87,38 @@ def _record(
     bound: float | None,
     seconds: float,
     judged: tuple[str, str] | None,
-    end: End,
-    running: set[int],
-    orphans: list[str],
+    ended: _Ended,
 ) -> None:
-    timeline = read(place)
+    timeline = ended.timeline
     timeout = timeout_of(timeline, first_effect(plan, timeline))
-    known = Known(asked_to_end(place), running, statuses(place), silent(place))
+    known = Known(asked_to_end(place), ended.running, statuses(place), silent(place))
     record.write(
         place,
         name=shlex.join(command),
-        ends={**fates(timeline, known), COMMAND: end},
+        ends={**fates(timeline, known), COMMAND: ended.end},
         lives=of_lives(timeline, known),
+        waits=ended.waits,
         bound=bound_of_timeout(timeout) if bound is None else bound,
         limit=limit(timeout) if bound is None else "",
         seconds=seconds,
         trace=judged[0] if judged else None,
         difference=judged[1] if judged else "",
-        leaks=[*leaks(timeline), *orphans],
+        leaks=[*leaks(timeline), *ended.orphans],
         start=timeline.zero,
         recorded=True,
     )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """The end of a command, the roles that still ran then, the processes it left, the ledgers, and where an overdue
+    command's processes waited."""
+
+    end: End
+    running: set[int]
+    orphans: list[str]
+    timeline: Timeline
+    waits: dict[str, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -121,19 +134,29 @@ def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[byt
 
 def _execute(
     command: Sequence[str], place: Path, streams: Mapping[str, Any], first: float, deadline: Callable[[], float]
-) -> tuple[End, set[int], list[str]]:
-    """Start the command, and wait for its end. Return that, the roles that still run, and the processes it leaves."""
+) -> _Ended:
+    """Start the command, and wait for its end."""
     with tied_environment() as variables, adopting() as left:
         environment = {**_environment(place), **variables}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         try:
             end = _wait(process, first, deadline)
-            # Look before the session is killed, which removes what is left in it. A killed command could not clean up.
-            orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
-            running = _running(place, 0.0 if end.kind == "Overdue" else GRACE)
+            ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left)
         finally:
             _end(process)
-        return end, running, orphans or left()
+        return replace(ended, orphans=ended.orphans or left())
+
+
+def _overdue(end: End, place: Path) -> _Ended:
+    """Look at a command that is to be killed, before anything is done to its processes."""
+    running, timeline = _running(place, 0.0), read(place)
+    return _Ended(end, running, [], timeline, waits(place, _played(timeline)))
+
+
+def _ended(end: End, place: Path, left: Callable[..., list[str]]) -> _Ended:
+    """Look at what a command leaves, before its session is killed. A command that was killed could not clean up."""
+    orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
+    return _Ended(end, _running(place, GRACE), orphans, read(place))
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -177,8 +200,13 @@ def _grace(place: Path) -> float:
 def _running(place: Path, grace: float) -> set[int]:
     """Return the processes of roles that do not end within ``grace`` seconds after the command."""
     due = time.monotonic() + grace
-    pids = {int(event.details["pid"]) for event in read(place).of("start") if not event.role.startswith("+")}
-    return {pid for pid in pids if is_running(pid) and not ends_by(pid, due)}
+    return {pid for pid in _played(read(place)) if is_running(pid) and not ends_by(pid, due)}
+
+
+def _played(timeline: Timeline) -> dict[int, str]:
+    """Return the roles of the processes that have started RPC."""
+    starts = timeline.of("start")
+    return {int(event.details["pid"]): event.role for event in starts if not event.role.startswith("+")}
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -126,7 +126,8 @@ def ended(run: Run) -> Check:
     running = [role for role, end in run.ends.items() if end.kind == "Running"]
     if late:
         besides = f" while {', '.join(running)} still ran" if running else ""
-        return Check("ends", "hung", False, f"{_lateness(run, late)}{besides}, wanted an outcome of every role")
+        text = f"{_lateness(run, late)}{besides}{_waiting(run)}, wanted an outcome of every role"
+        return Check("ends", "hung", False, text)
     if running:  # the command was killed; otherwise `nothing_left` names these processes
         text = f"{', '.join(running)} still ran when the command had ended, and was not waited for"
         return Check("ends", "hung", None, f"{text}, wanted an outcome of every role")
@@ -139,6 +140,14 @@ def _lateness(run: Run, late: Sequence[str]) -> str:
     missed = ", ".join(role for role in late if role not in given_up)
     found = [f"{missed} missed the deadline"] if missed else []
     return "; ".join([*found, *(f"{role} {_short(run.ends[role])}" for role in given_up)])
+
+
+def _waiting(run: Run, most: int = 8) -> str:
+    """Tell where the roles of an overdue script waited; of a script without roles, where its processes did."""
+    roles = [name for name in run.waits if name.rpartition(" (process ")[0] in run.timeline.roles]
+    named = [f"{name} waits at {run.waits[name]}" for name in roles or run.waits]
+    more = [f"{len(named) - most} more"] if len(named) > most else []
+    return "".join(f"; {each}" for each in (*named[:most], *more))
 
 
 def _departures(run: Run) -> str:

@@ -1,0 +1,40 @@
+"""Let every Python process of a script write the stacks of all its threads when a signal comes. This needs no GIL.
+
+This module is imported at the start of Python, so it needs only the standard library.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import fcntl
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+# All processes append to this file of the run's folder, one after the other, when `waits` asks them.
+STACKS = "+.stacks"
+
+# A signal that no program is known to use. Python gives it no meaning of its own.
+SIGNAL = signal.SIGRTMAX - 5 if hasattr(signal, "SIGRTMAX") else signal.SIGUSR2
+
+# The file's number in each process, where programs that close or reuse low numbers leave it alone.
+_NUMBER = 700
+
+
+def watch(folder: Path) -> None:
+    """Register the handler, which forked children inherit, with its file. A signal that is in use is left alone."""
+    if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
+        return
+    with suppress(OSError, ValueError):  # no more files, or a limit below that number: a hung run has no stacks
+        low = os.open(folder / STACKS, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        try:
+            file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _NUMBER)
+        finally:
+            os.close(low)
+        faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)
+
+
+def leave_alone() -> None:
+    """Undo `watch`, except for the open file."""
+    faulthandler.unregister(SIGNAL)

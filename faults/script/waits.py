@@ -1,0 +1,119 @@
+"""Find where the processes of an overdue script wait: each is asked for the stacks of its threads, one after another.
+
+A stopped process is asked last, because it has to go on for that. No process is ended before all have answered, so
+that no stack tells of an error which another one's end has caused; but the signal ends a sleep in C, as signals do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from faults.run.process_tree import command, everybody
+from faults.script.autostart import VARIABLE
+from faults.script.stacks import SIGNAL, STACKS
+
+# Seconds that a process has to write its stacks.
+_SECONDS = 2.0
+
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
+# A helper of multiprocessing, which waits as long as the program runs.
+_TRACKER = "multiprocessing.resource_tracker"
+_OWN = str(Path(__file__).parents[1])
+
+
+def waits(folder: Path, roles: Mapping[int, str]) -> dict[str, str]:
+    """Return where each Python process of the run waits, by its role or its command.
+
+    The stacks of all threads go to the file `STACKS` of the folder. ``roles``: the roles of processes.
+    """
+    found = {}
+    for pid in sorted(_processes(folder), key=lambda pid: (_is_stopped(pid), pid)):
+        stopped = " (stopped)" if _is_stopped(pid) else ""
+        name = f"{roles.get(pid) or command(pid)} (process {pid})"
+        found[name] = f"{place_of(_asked(pid, folder / STACKS))}{stopped}"
+    return found
+
+
+def place_of(stacks: str) -> str:
+    """Return the innermost lines of the program's own in all threads of one process, those of the main thread first."""
+    *others, main = _threads(stacks) or [[]]
+    lines = [_own_line(main, ""), *(_own_line(frames, "in another thread ") for frames in others)]
+    found = list(dict.fromkeys(filter(None, lines)))
+    return ", ".join(found) or (_text(main[0]) if main else "no line of Python")
+
+
+def _threads(stacks: str) -> list[list[tuple[str, str, str]]]:
+    """Return the frames of each thread, the innermost first. The main thread is the last one, because it is the oldest;
+    the current one is the one that handled the signal."""
+    return [_FRAME.findall(text) for text in _THREAD.split(stacks)[1:]]
+
+
+def _own_line(frames: list[tuple[str, str, str]], where: str) -> str:
+    return next((f"{where}{_text(frame)}" for frame in frames if not _is_library(frame[0])), "")
+
+
+def _is_library(file: str) -> bool:
+    return _LIBRARY.search(file) is not None or file.startswith(_OWN)
+
+
+def _text(frame: tuple[str, str, str]) -> str:
+    file, line, name = frame
+    return f"{os.path.basename(file)}:{line} in {name}"  # noqa: PTH119 (as text)
+
+
+def _processes(folder: Path) -> set[int]:
+    """Return the processes that were started under this folder's plan, and handle the signal."""
+    found = {pid for pid in everybody() if _has_variable(pid, folder) and _in_mask(pid, "SigCgt:")}
+    return {pid for pid in found if _TRACKER not in command(pid)}
+
+
+def _has_variable(pid: int, folder: Path) -> bool:
+    with suppress(OSError):
+        return f"{VARIABLE}={folder}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return False
+
+
+def _asked(pid: int, file: Path) -> str:
+    """Ask one process for its stacks, and return them: what it has written when it has handled the signal."""
+    before, due = file.stat().st_size, time.monotonic() + _SECONDS
+    with suppress(ProcessLookupError):
+        os.kill(pid, SIGNAL)
+        os.kill(pid, signal.SIGCONT)  # a stopped process handles no signal
+    while time.monotonic() < due and _is_busy(pid):
+        time.sleep(0.005)  # no event tells that another process has handled a signal
+    with file.open("rb") as stacks:
+        stacks.seek(before)
+        return stacks.read().decode(errors="replace")
+
+
+def _is_busy(pid: int) -> bool:
+    """Whether the signal waits for the process, or one of its threads is handling it, which blocks it there."""
+    if _in_mask(pid, "ShdPnd:"):
+        return True
+    with suppress(OSError):
+        threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+        return any(_in_mask(thread, "SigBlk:") or _in_mask(thread, "SigPnd:") for thread in threads)
+    return False
+
+
+def _in_mask(pid: int, name: str) -> bool:
+    """Whether the signal is in one of the masks that /proc tells of a process or a thread."""
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+        mask = next(line for line in lines if line.startswith(name))
+        return bool(int(mask.split()[1], 16) >> (SIGNAL - 1) & 1)
+    return False
+
+
+def _is_stopped(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T"
+    return False
