@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from faults.cli.options import parser_of, plan_of
+from faults.cli.report_files import REPORTS, check_reports, write_run
 from faults.cli.result_options import CHECK, WRITES, checked_by
 from faults.cli.run_report import report
 from faults.cli.script_options import OF_SCRIPTS, only_theirs, startable
@@ -20,15 +21,17 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
         "Run a program of your own once, under a plan or healthy, and judge the run. "
         "All words after --script are the program's command."
     )
-    own = (*OF_SCRIPTS, CHECK, WRITES)
+    own = (*OF_SCRIPTS, CHECK, WRITES, *REPORTS)
     options = parser_of("run ... --script my.py", about, *own).parse_args(arguments)
     command = startable(only_theirs(command, own))
     plan, results = plan_of(options), checked_by(options)
+    check_reports(options)
     limits = {"deadline": options.deadline, "bound": options.bound}
     with stored(options.dir) as (place, passed):
         found, judgement = run_script(command, plan, place, **limits, results=results)
         _print_streams(place, results)
         passed.append(judgement.passed)
+        write_run(options, found, judgement, place)
         return report(found, judgement)
 
 

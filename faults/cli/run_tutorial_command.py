@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from faults.cli.options import DEADLINE, DIR, HEALTHY, PLAN, plan_of
+from faults.cli.report_files import REPORTS, check_reports, write_run
 from faults.cli.run_report import report
 from faults.cli.stored_runs import stored
 from faults.cli.tutorial_options import tutorial_of
@@ -19,13 +20,15 @@ def main(arguments: Sequence[str]) -> int:
         "Run a tutorial once, under a plan or healthy, and judge the run. "
         "For a program of your own: `run --help --script`."
     )
-    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE, *REPORTS)
+    check_reports(options)
     return run_of(subject, plan_of(options), options)
 
 
 def run_of(subject: Subject, plan: Plan, options: Any) -> int:
-    """Run any subject, and return the exit status. ``options``: `dir` and `deadline`, None where not given."""
+    """Run any subject, and return the exit status. ``options``: `dir`, `deadline`, `REPORTS`; None if not given."""
     with stored(options.dir) as (place, passed):
         found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
         passed.append(judgement.passed)
+        write_run(options, found, judgement, place)
         return report(found, judgement)

@@ -10,6 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from faults.cli.options import DIR, Option, seconds
+from faults.cli.report_files import REPORTS
 from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt
 from reference.cli.options import BadInput
 
@@ -60,6 +61,7 @@ OF_SWEEPS: tuple[Option, ...] = (
         },
     ),
     DIR,
+    *REPORTS,
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.cli.progress_bar import countdown
+from faults.cli.report_files import write_sweep
 from faults.cli.sweep_options import asked, chosen
 from faults.cli.sweep_table import print_sweep
 from faults.ledger.census import census
@@ -33,6 +34,7 @@ def run_cells(
                 passed.append(result.passed)
     finally:  # even if the sweep is interrupted
         print_sweep(healthy.name, results, len(todo), unhurt)
+        write_sweep(options, healthy.name, results, len(todo), unhurt)
     return results
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.cli.options import parser_of
+from faults.cli.report_files import check_reports
 from faults.cli.result_options import OF_RESULTS, results_of
 from faults.cli.script_options import BOUND, DEADLINE_OF_SWEEP, only_theirs, startable
 from faults.cli.stored_runs import stored
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     )
     options = parser_of("sweep ... --script my.py", about, *_OPTIONS).parse_args(arguments)
     results = results_of(options)
+    check_reports(options)
     command = startable(only_theirs(command, _OPTIONS))
     with stored(options.dir) as (place, passed):
         run = partial(run_script, command, deadline=options.deadline, bound=options.bound)

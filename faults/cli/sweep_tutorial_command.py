@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from faults.cli.report_files import check_reports
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells, status_of
@@ -22,6 +23,7 @@ def main(arguments: Sequence[str]) -> int:
         "and the first and the last call. For a program of your own: `sweep --help --script`."
     )
     subject, options = tutorial_of("sweep", about, arguments, *OF_SWEEPS)
+    check_reports(options)
     return sweep_of(subject, options)
 
 

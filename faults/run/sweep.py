@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,19 @@ class Unhurt:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's run. ``detail``: the texts of failed checks; for a clean error, how each role ended."""
+    """A cell's run.
+
+    ``detail``: the texts of failed checks; for a clean error, how each role ended; ``ends``: how each role ended;
+    ``waits``: where each process of an overdue script waited.
+    """
 
     cell: Cell
     judgement: Judgement
     detail: str
     seconds: float
     folder: Path
+    ends: Mapping[str, str] = field(default_factory=dict)
+    waits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool | None:
@@ -153,6 +159,11 @@ def sweep(
         on_start(number, cell)
         place = folder / f"{number:04d}"
         found, judgement = run(Plan((cell.fault,)), place)
-        ends = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
-        failed = [str(check.text) for check in judgement.checks if check.holds is not True]
-        yield Result(cell, judgement, "; ".join(failed or ends), found.seconds, place)
+        yield _result(cell, found, judgement, place)
+
+
+def _result(cell: Cell, found: Run, judgement: Judgement, place: Path) -> Result:
+    errors = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
+    failed = [str(check.text) for check in judgement.checks if check.holds is not True]
+    ends = {role: end.text for role, end in found.ends.items()}
+    return Result(cell, judgement, "; ".join(failed or errors), found.seconds, place, ends, found.waits)

@@ -125,16 +125,15 @@ def _name(number: int, path: Path) -> str:
 
 def _run(command: Sequence[str], variables: dict[str, str]) -> tuple[int | None, str]:
     """Run a command that checks. Return its status, None if it takes too long, and the last line that it printed."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    try:
-        said, _ = process.communicate(timeout=CHECK_SECONDS)
-    except subprocess.TimeoutExpired:
-        return None, ""
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=CHECK_SECONDS)
+        except subprocess.TimeoutExpired:
+            return None, ""
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     lines = said.decode(errors="replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else "it printed nothing"

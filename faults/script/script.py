@@ -7,37 +7,28 @@ the package is not installed. A role is a name that the program gives to `rpc.in
 from __future__ import annotations
 
 import os
-import select
 import shlex
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from faults.ledger import record
-from faults.ledger.ledger import Timeline, read
-from faults.ledger.record import End, Run
+from faults.ledger.ledger import read
+from faults.ledger.record import Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.left_over import leaks
-from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
-from faults.run.process_tree import ends_by, is_running
-from faults.script.autostart import SAID, VARIABLE
+from faults.script.execution import Ended, execute
 from faults.script.exit_statuses import silent, statuses
 from faults.script.own_signals import asked_to_end
 from faults.script.results import Results
-from faults.script.tied_processes import tied_environment
-from faults.script.waits import waits
 from faults.verdict.checks import Judgement, judge
 from faults.verdict.failures import COMMAND
-from faults.verdict.script_outcomes import Known, fates, of_lives, planned
+from faults.verdict.script_outcomes import Known, fates, of_lives
 from faults.verdict.time_bounds import bound_of_timeout, first_effect, lasting, limit, timeout_of
-from reference.outcome import Exited, Killed
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
@@ -72,7 +63,7 @@ def run_script(
         begun = time.monotonic()
         later = partial(_deadline, place, plan, bound, begun, patience)
         with _printing(results, place) as streams:
-            ended = _execute(command, place, streams, deadline or patience, lambda: deadline or later())
+            ended = execute(command, place, streams, deadline or patience, lambda: deadline or later())
         seconds = time.monotonic() - begun
         judged = results.end(place, ended.end.returned) if results else None
         _record(command, plan, place, bound, seconds, judged, ended)
@@ -87,7 +78,7 @@ def _record(
     bound: float | None,
     seconds: float,
     judged: tuple[str, str] | None,
-    ended: _Ended,
+    ended: Ended,
 ) -> None:
     timeline = ended.timeline
     timeout = timeout_of(timeline, first_effect(plan, timeline))
@@ -109,18 +100,6 @@ def _record(
     )
 
 
-@dataclass(frozen=True)
-class _Ended:
-    """The end of a command, the roles that still ran then, the processes it left, the ledgers, and where an overdue
-    command's processes waited."""
-
-    end: End
-    running: set[int]
-    orphans: list[str]
-    timeline: Timeline
-    waits: dict[str, str] = field(default_factory=dict)
-
-
 @contextmanager
 def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[bytes]]]:
     """Yield where the command prints. Raises StaleResult."""
@@ -132,38 +111,6 @@ def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[byt
         yield {"stdout": first, "stderr": second}
 
 
-def _execute(
-    command: Sequence[str], place: Path, streams: Mapping[str, Any], first: float, deadline: Callable[[], float]
-) -> _Ended:
-    """Start the command, and wait for its end."""
-    with tied_environment() as variables, adopting() as left:
-        environment = {**_environment(place), **variables}
-        process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
-        try:
-            end = _wait(process, first, deadline)
-            ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left)
-        finally:
-            _end(process)
-        return replace(ended, orphans=ended.orphans or left())
-
-
-def _overdue(end: End, place: Path) -> _Ended:
-    """Look at a command that is to be killed, before anything is done to its processes."""
-    running, timeline = _running(place, 0.0), read(place)
-    return _Ended(end, running, [], timeline, waits(place, _played(timeline)))
-
-
-def _ended(end: End, place: Path, left: Callable[..., list[str]]) -> _Ended:
-    """Look at what a command leaves, before its session is killed. A command that was killed could not clean up."""
-    orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
-    return _Ended(end, _running(place, GRACE), orphans, read(place))
-
-
-def _environment(place: Path) -> dict[str, str]:
-    path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
-
-
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patience: float) -> float:
     """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
     timeline = read(place)
@@ -171,46 +118,3 @@ def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patien
     allowed = bound_of_timeout(timeout_of(timeline, first_seen)) if bound is None else bound
     since = 0.0 if first_seen is None else first_seen + timeline.zero - begun
     return max(patience, since + allowed + lasting(plan) + LATER)
-
-
-def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:
-    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
-    handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
-    try:
-        ended = select.select([handle], [], [], due)[0]
-        while not ended and due < deadline():
-            due = deadline()
-            ended = select.select([handle], [], [], max(0.0, begun + due - time.monotonic()))[0]
-    finally:
-        os.close(handle)
-    if not ended:
-        return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
-    status = process.wait()
-    if status == 0:
-        return End("Returned", "returned", time.monotonic(), process=process.pid)
-    outcome = Exited(status) if status > 0 else Killed(-status)
-    return End(type(outcome).__name__, str(outcome), time.monotonic(), process=process.pid)
-
-
-def _grace(place: Path) -> float:
-    """Return the seconds that remaining processes have to end by themselves. If there are none, no time is spent."""
-    return GRACE_OF_KILLED if planned(read(place)) else GRACE
-
-
-def _running(place: Path, grace: float) -> set[int]:
-    """Return the processes of roles that do not end within ``grace`` seconds after the command."""
-    due = time.monotonic() + grace
-    return {pid for pid in _played(read(place)) if is_running(pid) and not ends_by(pid, due)}
-
-
-def _played(timeline: Timeline) -> dict[int, str]:
-    """Return the roles of the processes that have started RPC."""
-    starts = timeline.of("start")
-    return {int(event.details["pid"]): event.role for event in starts if not event.role.startswith("+")}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command's process group, with all processes of it that are left."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

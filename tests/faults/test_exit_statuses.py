@@ -156,7 +156,7 @@ def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pyte
 
 PAY = f"site={plays.PAY} role=till"
 RAISE = f"Raise {PAY} nth=2 side=request error=ValueError text=gone"
-OPTIONS = Namespace(dir=None, deadline=30.0)
+OPTIONS = Namespace(dir=None, deadline=30.0, json=None, junit=None)
 
 
 @pytest.mark.usefixtures("forkserver")
@@ -387,7 +387,10 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
     plain = plays.subject(plays.careful)
     subject = Subject("careful", plain.roles, plain.timeout, judged)
     with pytest.raises(KeyboardInterrupt):
-        sweep_of(subject, Namespace(dir=None, sites=plays.PAY, kinds=["Delay"], budget=None, part=None))
+        sweep_of(
+            subject,
+            Namespace(**vars(OPTIONS), sites=plays.PAY, kinds=["Delay"], budget=None, part=None),
+        )
     out = capsys.readouterr().out
     assert "careful: 1 of 4 cells, each under 1 fault" in out
     assert out.splitlines()[-2:] == ["1 equal", "3 of 4 cells were not run"]

@@ -18,7 +18,8 @@ from faults.ledger import Ledger
 from faults.plan import Plan, PlanError
 from faults.run.orphans import GRACE, adopting
 from faults.script.autostart import VARIABLE
-from faults.script.script import _grace, run_script
+from faults.script.execution import _grace
+from faults.script.script import run_script
 from faults.verdict.failures import COMMAND
 from reference.cli.options import BadInput
 

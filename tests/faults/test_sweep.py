@@ -117,7 +117,7 @@ def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
         recorded(plays.subject(plays.untidy), tmp_path)
 
 
-OPTIONS: dict[str, Any] = {"dir": None, "sites": plays.PAY, "kinds": None, "budget": None, "part": None}
+OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "kinds", "budget", "part", "json", "junit"]), "sites": plays.PAY}
 
 
 @pytest.mark.parametrize(

@@ -521,7 +521,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "script-without-a-watcher",
-        "faults/script/script.py",
+        "faults/script/execution.py",
         "environment = {**_environment(place), **variables}",
         "environment = _environment(place)",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),

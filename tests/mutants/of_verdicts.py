@@ -78,7 +78,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a-killed-trainers-loader-is-left",
-        "faults/script/script.py",
+        "faults/script/execution.py",
         "    return GRACE_OF_KILLED if planned(read(place)) else GRACE",
         "    return GRACE",
         ("tests/faults/test_script.py::test_children_of_a_killed_role_have_longer_to_end",),

@@ -1,0 +1,44 @@
+"""Write the verdicts of ``run``, ``sweep`` and ``check`` to files: ``--json`` and ``--junit``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from faults.cli.options import Option
+from faults.ledger.record import Run
+from faults.run.json_report import of_run, of_sweep, text_of
+from faults.run.junit_report import as_junit
+from faults.run.sweep import Result, Unhurt
+from faults.verdict.checks import Judgement
+from reference.cli.options import check_writable
+from reference.system.atomic_file import whole
+
+REPORTS: tuple[Option, ...] = (
+    ("--json", {"metavar": "FILE", "help": "write the verdicts to a file (docs/faults/report.schema.json)"}),
+    ("--junit", {"metavar": "FILE", "help": "write the verdicts to a file, as JUnit's XML"}),
+)
+
+
+def check_reports(options: Any) -> None:
+    """Refuse, before anything runs, a file that could not be written. Raises BadInput."""
+    for path in (options.json, options.junit):
+        if path is not None:
+            check_writable(path)
+
+
+def write_run(options: Any, found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> None:
+    _write(options, {**of_run(found, judgement, folder)})
+
+
+def write_sweep(options: Any, name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> None:
+    """``wanted``: the number of cells, including those that were not run."""
+    _write(options, of_sweep(name, results, wanted, unhurt))
+
+
+def _write(options: Any, report: dict[str, Any]) -> None:
+    for path, text in ((options.json, text_of), (options.junit, as_junit)):
+        if path is not None:
+            with whole(path) as scratch:
+                scratch.write_text(text(report), encoding="utf-8")

@@ -1,0 +1,70 @@
+"""Tell the verdicts of one run, or of a sweep's runs, as JSON. `docs/faults/report.schema.json` describes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from faults.ledger.record import Run
+from faults.run.sweep import Result, Unhurt
+from faults.verdict.checks import Judgement
+from reference.system.printable import one_line
+
+FORMAT = "torch-rpc-reference/faults/1"
+
+
+def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the report of a single run."""
+    run = {"plan": str(found.plan), **_judged(judgement), **_facts(found.seconds, folder, _ends(found), found.waits)}
+    return {"format": FORMAT, "program": one_line(found.name), "passed": judgement.passed, "runs": [run]}
+
+
+def of_sweep(name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> dict[str, Any]:
+    """Return the report of a sweep. ``wanted``: the number of cells, including those that were not run."""
+    passed = [result.passed for result in results]
+    return {
+        "format": FORMAT,
+        "program": one_line(name),
+        "passed": False if False in passed else None if None in passed else True,
+        "runs": [_of_cell(result) for result in results],
+        "not_run": wanted - len(results),
+        "not_hurt": [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in unhurt],
+    }
+
+
+def text_of(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, indent=1) + "\n"
+
+
+def _of_cell(result: Result) -> dict[str, Any]:
+    cell = result.cell
+    place = {"site": cell.site, "kind": cell.injection, "occurrence": cell.occurrence, "call": cell.caller}
+    return {
+        "plan": str(cell.fault),
+        "cell": place,
+        **_judged(result.judgement),
+        "passed": result.passed,
+        **_facts(result.seconds, result.folder, result.ends, result.waits),
+    }
+
+
+def _judged(judgement: Judgement) -> dict[str, Any]:
+    checks = [{"name": each.name, "holds": each.holds, "text": one_line(each.text)} for each in judgement.checks]
+    return {"verdict": judgement.verdict, "passed": judgement.passed, "checks": checks}
+
+
+def _facts(
+    seconds: float, folder: str | os.PathLike[str], ends: Mapping[str, str], waits: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "seconds": round(seconds, 3),
+        "folder": one_line(os.fspath(folder)),
+        "ends": {one_line(role): one_line(text) for role, text in ends.items()},
+        "waits": {one_line(name): one_line(place) for name, place in waits.items()},
+    }
+
+
+def _ends(found: Run) -> dict[str, str]:
+    return {role: end.text for role, end in found.ends.items()}

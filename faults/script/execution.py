@@ -1,0 +1,118 @@
+"""Execute a script's command until it ends or is overdue, and look at what it leaves, before its session is killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.record import End
+from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
+from faults.run.process_tree import ends_by, is_running
+from faults.script.autostart import SAID, VARIABLE
+from faults.script.tied_processes import tied_environment
+from faults.script.waits import waits
+from faults.verdict.script_outcomes import planned
+from reference.outcome import Exited, Killed
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a command, the roles that still ran then, the processes it left, the ledgers, and where an overdue
+    command's processes waited."""
+
+    end: End
+    running: set[int]
+    orphans: list[str]
+    timeline: Timeline
+    waits: dict[str, str] = field(default_factory=dict)
+
+
+def execute(
+    command: Sequence[str], place: Path, streams: Mapping[str, Any], first: float, deadline: Callable[[], float]
+) -> Ended:
+    """Start the command, and wait for its end.
+
+    ``streams``: where it prints, as arguments of `Popen`; ``first``: seconds after which ``deadline`` is asked for the
+    seconds until the command is overdue, because these depend on what the ledgers tell by then.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    with tied_environment() as variables, adopting() as left:
+        environment = {**_environment(place), **variables}
+        process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
+        try:
+            end = _wait(process, first, deadline)
+            ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left)
+        finally:
+            _end(process)
+        return replace(ended, orphans=ended.orphans or left())
+
+
+def _overdue(end: End, place: Path) -> Ended:
+    """Look at a command that is to be killed, before anything is done to its processes."""
+    running, timeline = _running(place, 0.0), read(place)
+    return Ended(end, running, [], timeline, waits(place, _played(timeline)))
+
+
+def _ended(end: End, place: Path, left: Callable[..., list[str]]) -> Ended:
+    """Look at what a command leaves, before its session is killed. A command that was killed could not clean up."""
+    orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
+    return Ended(end, _running(place, GRACE), orphans, read(place))
+
+
+def _environment(place: Path) -> dict[str, str]:
+    path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[], float]) -> End:
+    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
+    handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
+    try:
+        ended = select.select([handle], [], [], due)[0]
+        while not ended and due < deadline():
+            due = deadline()
+            ended = select.select([handle], [], [], max(0.0, begun + due - time.monotonic()))[0]
+    finally:
+        os.close(handle)
+    if not ended:
+        return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
+    status = process.wait()
+    if status == 0:
+        return End("Returned", "returned", time.monotonic(), process=process.pid)
+    outcome = Exited(status) if status > 0 else Killed(-status)
+    return End(type(outcome).__name__, str(outcome), time.monotonic(), process=process.pid)
+
+
+def _grace(place: Path) -> float:
+    """Return the seconds that remaining processes have to end by themselves. If there are none, no time is spent."""
+    return GRACE_OF_KILLED if planned(read(place)) else GRACE
+
+
+def _running(place: Path, grace: float) -> set[int]:
+    """Return the processes of roles that do not end within ``grace`` seconds after the command."""
+    due = time.monotonic() + grace
+    return {pid for pid in _played(read(place)) if is_running(pid) and not ends_by(pid, due)}
+
+
+def _played(timeline: Timeline) -> dict[int, str]:
+    """Return the roles of the processes that have started RPC."""
+    starts = timeline.of("start")
+    return {int(event.details["pid"]): event.role for event in starts if not event.role.startswith("+")}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the command's process group, with all processes of it that are left."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

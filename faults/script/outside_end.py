@@ -1,0 +1,68 @@
+"""Record the end of programs that something else started with FAULTS_RUN, such as torchrun on several machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from faults.inject.process.target import CannotFireError, process_of
+from faults.ledger import record
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.record import End, RecordError
+from faults.script.exit_statuses import silent, statuses
+from faults.script.own_signals import asked_to_end
+from faults.verdict.failures import COMMAND
+from faults.verdict.script_outcomes import Known, fates, of_lives
+from faults.verdict.time_bounds import bound_of_timeout, first_effect, limit, timeout_of
+from reference.outcome import Exited, Killed
+
+
+def record_end(folder: str | os.PathLike[str], status: int) -> None:
+    """Write ``run.json`` from what the ledgers tell and from the command's exit ``status`` (128 + N: signal N).
+
+    The command counts as ended at the time of the last event. What is left is told of the processes on this machine.
+
+    Raises:
+        RecordError: the folder holds no prepared run, or one whose end is recorded.
+    """
+    place = Path(folder)
+    found = record.read(place)
+    if found.complete:
+        raise RecordError(f"{place} tells how its run ended: wanted one that `prepare` made, to record an end")
+    timeline = read(place)
+    timeout = timeout_of(timeline, first_effect(found.plan, timeline))
+    left = dict(_running(place, timeline))
+    known = Known(asked_to_end(place), set(left), statuses(place), silent(place))
+    last = max((event.time for event in timeline.events), default=0.0)
+    record.write(
+        place,
+        name=f"{place.name}, started by something else",
+        ends={**fates(timeline, known), COMMAND: _end(status, last + timeline.zero)},
+        lives=of_lives(timeline, known),
+        bound=bound_of_timeout(timeout),
+        limit=limit(timeout),
+        seconds=last,
+        trace=None,
+        difference="",
+        leaks=[f"{role} still runs (process {pid})" for pid, role in left.items()],
+        start=timeline.zero,
+        recorded=True,
+    )
+
+
+def _end(status: int, time: float) -> End:
+    if status == 0:
+        return End("Returned", "returned", time)
+    outcome = Killed(status - 128) if status > 128 else Exited(status)
+    return End(type(outcome).__name__, str(outcome), time)
+
+
+def _running(place: Path, timeline: Timeline) -> Iterator[tuple[int, str]]:
+    """Yield the processes of roles that run on this machine, with their roles."""
+    for role in (each for each in timeline.roles if not each.startswith("+")):
+        with suppress(CannotFireError):  # it has ended, or runs on another machine
+            pid, handle = process_of(role, place)
+            os.close(handle)
+            yield pid, role

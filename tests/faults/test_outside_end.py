@@ -1,0 +1,88 @@
+"""`check --ended`: the end of programs that something else started is recorded, and the run is judged by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.ledger import record
+from faults.ledger.ledger import boot_id
+from faults.script.autostart import VARIABLE
+from faults.script.execution import _environment
+from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+
+DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
+LOST = "Drop site=__main__:pay role=till nth=1 side=request"
+
+
+def run(place: Path, plan: str, how: str) -> int:
+    """Prepare a folder, run the script with FAULTS_RUN, and return the script's status."""
+    assert main(["prepare", str(place), "--plan", plan]) == 0
+    environment = _environment(place)
+    assert environment[VARIABLE] == str(place)
+    return subprocess.run([sys.executable, own("stall.py", place.parent), how], env=environment, timeout=100).returncode
+
+
+def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "run"
+    assert run(place, DOUBLE, "tolerant") == 0
+    capfd.readouterr()
+    assert main(["check", str(place)]) == 3
+    assert "verdict: unknown" in capfd.readouterr().out
+    assert main(["check", str(place), "--ended", "0"]) == 0
+    assert "verdict: returned" in capfd.readouterr().out
+    assert main(["check", str(place)]) == 0  # it is recorded
+    assert main(["check", str(place), "--ended", "0"]) == 2
+    assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
+
+
+def test_an_error_of_the_plan_is_clean(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody reads how this script's roles end, so the command's status is 0."""
+    place = tmp_path / "run"
+    assert run(place, LOST, "strict") == 0
+    assert main(["check", str(place), "--ended", "0"]) == 0
+    assert "verdict: clean error" in capfd.readouterr().out
+
+
+def folder(place: Path, pid: int, boot: str) -> Path:
+    """Make the folder of a run of one role, which has started, and has written nothing since."""
+    assert main(["prepare", str(place), "--healthy"]) == 0
+    now = time.monotonic()
+    start = {"event": "start", "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
+    up = {"event": "up", "time": now + 1, "process": pid, "workers": ["till"]}
+    (place / "till.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(up)}\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("mine", "status", "verdict", "end"),
+    [
+        (True, "0", "leaked", "still ran when the command had ended"),
+        (False, "0", "wrong", "was killed by a signal"),
+        (False, "137", "wrong", "was killed by a signal"),
+        (False, "1", "wrong", "was killed by a signal"),
+    ],
+)
+def test_processes_of_this_machine_are_looked_for(
+    mine: bool, status: str, verdict: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another machine may have a process of the same number."""
+    place = folder(tmp_path / "run", os.getpid(), boot_id() if mine else "another machine's")
+    assert main(["check", str(place), "--ended", status]) == 1
+    assert f"verdict: {verdict}" in capsys.readouterr().out
+    assert record.read(place).ends["till"].text == end
+    kinds = {"0": "Returned", "137": "Killed", "1": "Exited"}
+    assert record.read(place).ends["+command"].kind == kinds[status]
+
+
+@pytest.mark.parametrize("text", ["", "-1", "256", "x", "1.5"])
+def test_a_status_is_a_number_up_to_255(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path), "--ended", text]) == 2
+    assert "wanted an exit status from 0 to 255, got" in capsys.readouterr().err

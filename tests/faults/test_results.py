@@ -1,0 +1,105 @@
+"""The results of a program: checked by a command, by its output, by its files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.script import results
+from faults.script.results import ERRORS, OUTPUT, RESULTS, Results, StaleResult
+
+
+def run(folder: Path, found: Results, output: str = "", returned: bool = True, **files: str) -> Any:
+    """Do what a run does: begin, print, write files, end."""
+    folder.mkdir(exist_ok=True)
+    printed, errors = found.begin(folder)
+    printed.write_text(output)
+    errors.write_text("")
+    for name, text in files.items():
+        Path(name).write_text(text)
+    return found.end(folder, returned)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
+    wanted = Results(output=True, files=[Path("loss")])
+    healthy, again = tmp_path / "healthy", tmp_path / "again"
+    same = ("equal", "output and files are those of the healthy run")
+    assert run(healthy, wanted, "a\n", loss="1") == same
+    assert run(again, wanted.of(healthy), "a\n", loss="1") == same
+    assert not Path("loss").exists()
+    assert (again / RESULTS / "0-loss").read_text() == "1"
+    end = "; wanted what the healthy run wrote"
+    assert run(again, wanted.of(healthy), "b\n", loss="1") == ("wrong", f"output: no line 'a', the line 'b'{end}")
+    assert run(again, wanted.of(healthy), "a\n", loss="2") == (
+        "wrong",
+        f"loss: byte 0 of 1 differs, wanted 1 bytes{end}",
+    )
+    assert run(again, wanted.of(healthy), "a\n") == ("wrong", f"loss was not written{end}")
+
+
+def test_a_program_that_failed_has_no_results(tmp_path: Path) -> None:
+    """Its files are moved away all the same, so that the next run does not find them."""
+    wanted = Results(command=["false"], files=[Path("loss")])
+    assert run(tmp_path / "run", wanted, returned=False, loss="1") is None
+    assert not Path("loss").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "judged"),
+    [
+        ("pass", ("equal", "ended with status 0")),
+        ("print('no loss'); raise SystemExit(3)", ("wrong", "ended with status 3: no loss; wanted 0")),
+        ("raise SystemExit(1)", ("wrong", "ended with status 1: it printed nothing; wanted 0")),
+        ("import os; assert open(os.environ['FAULTS_OUTPUT']).read() == 'a\\n'", ("equal", "ended with status 0")),
+        ("import os; assert open(os.environ['FAULTS_ERRORS']).read() == ''", ("equal", "ended with status 0")),
+        ("assert open('loss').read() == '1'", ("equal", "ended with status 0")),
+    ],
+)
+def test_a_command_judges_by_its_status(program: str, judged: tuple[str, str], tmp_path: Path) -> None:
+    wanted = Results(command=[sys.executable, "-S", "-c", program], written=[Path("loss")])
+    verdict, text = run(tmp_path / "run", wanted, "a\n", loss="1")
+    assert (verdict, text.endswith(judged[1])) == (judged[0], True), text
+    assert not Path("loss").exists()
+
+
+def test_a_command_that_does_not_end_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "CHECK_SECONDS", 0.2)
+    assert run(tmp_path / "run", Results(command=["sleep", "1000"])) == (
+        "unknown",
+        "`sleep 1000` did not end within 0.2 s",
+    )
+
+
+def test_wrong_files_are_wrong_though_the_command_is_content(tmp_path: Path) -> None:
+    wanted = Results(command=["true"], files=[Path("loss")])
+    run(tmp_path / "healthy", wanted, loss="1")
+    assert run(tmp_path / "run", wanted.of(tmp_path / "healthy"), loss="2")[0] == "wrong"
+
+
+def test_a_file_of_an_earlier_run_is_refused(tmp_path: Path) -> None:
+    """Otherwise a program that writes nothing would have the results of another run."""
+    Path("loss").touch()
+    for wanted in (Results(files=[Path("loss")]), Results(command=["true"], written=[Path("loss")])):
+        with pytest.raises(StaleResult, match=r"^loss is there before the run that has to write it: wanted no such"):
+            run(tmp_path / "run", wanted)
+
+
+def test_files_of_the_same_name_are_kept_apart(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    wanted = Results(files=[Path("loss"), Path("a/loss")])
+    run(tmp_path / "run", wanted, **{"loss": "1", "a/loss": "2"})
+    kept = sorted((tmp_path / "run" / RESULTS).iterdir())
+    assert [(each.name, each.read_text()) for each in kept] == [
+        ("0-loss", "1"),
+        ("1-loss", "2"),
+        (ERRORS, ""),
+        (OUTPUT, ""),
+    ]

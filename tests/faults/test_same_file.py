@@ -1,0 +1,82 @@
+"""Files of two runs are the same if their bytes are, or the tensors in them."""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from faults.script.same_file import difference
+
+ONE = {"layer": {"weight": torch.tensor([[1.0, 2.0], [3.0, float("nan")]])}, "steps": [3, 4]}
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    return {**ONE, **values}
+
+
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (ONE, None),
+        (changed(steps=[3, 5]), "steps[1]: 5, wanted 4"),
+        (changed(steps=[3]), "no steps[1]"),
+        (changed(more=1), "more, which is not wanted"),
+        (changed(layer={"weight": torch.zeros(2, 2)}), "layer.weight: 4 of 4 numbers have other bits"),
+        (changed(layer={"weight": torch.tensor([[1.0, 2.0], [-3.0, float("nan")]])}), "layer.weight: 1 of 4 numbers"),
+        (changed(layer={"weight": torch.zeros(4)}), "layer.weight: torch.float32 of shape (4,), wanted torch.float32"),
+        (changed(layer={"weight": torch.zeros(2, 2).double()}), "layer.weight: torch.float64 of shape (2, 2), wanted"),
+        (changed(layer={"weight": 1.0}), "layer.weight: 1.0, wanted tensor"),
+    ],
+)
+def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None, tmp_path: Path) -> None:
+    """A file's name is in its bytes, so that two files of the same tensors differ in these."""
+    torch.save(ONE, tmp_path / "wanted.pt")
+    torch.save(got, tmp_path / "got.pt")
+    found = difference(tmp_path / "wanted.pt", tmp_path / "got.pt")
+    assert (tmp_path / "wanted.pt").read_bytes() != (tmp_path / "got.pt").read_bytes()
+    assert found is None if said is None else found is not None and found.startswith(said), found
+
+
+def test_minus_zero_is_another_zero(tmp_path: Path) -> None:
+    for name, value in (("wanted", 0.0), ("got", -0.0)):
+        save_file({"w": torch.tensor(value)}, tmp_path / f"{name}.safetensors")
+    found = difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors")
+    assert found == "w: 1 of 1 numbers have other bits"
+
+
+def test_safetensors_may_differ_in_their_header(tmp_path: Path) -> None:
+    for name in ("wanted", "got"):
+        save_file({"w": torch.ones(2)}, tmp_path / f"{name}.safetensors", metadata={"date": name})
+    assert difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors") is None
+
+
+def test_other_files_are_compared_by_their_bytes(tmp_path: Path) -> None:
+    for name, content in (("a", b"one"), ("b", b"two"), ("c", b"one more"), ("d.safetensors", b"{}")):
+        (tmp_path / name).write_bytes(content)
+    assert difference(tmp_path / "a", tmp_path / "a") is None
+    assert difference(tmp_path / "a", tmp_path / "b") == "byte 0 of 3 differs, wanted 3 bytes"
+    assert difference(tmp_path / "a", tmp_path / "c") == "8 bytes, wanted 3"
+    assert difference(tmp_path / "d.safetensors", tmp_path / "a") == "byte 0 of 3 differs, wanted 2 bytes"
+
+
+class Executed:
+    """Creates a file where it is unpickled by whoever executes code."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("executed"),)
+
+
+def test_no_code_of_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("wanted.pt", "got.pt"):
+        with zipfile.ZipFile(tmp_path / name, "w") as file:
+            file.writestr(f"{name}/data.pkl", pickle.dumps(Executed()))
+            file.writestr(f"{name}/version", "3\n")
+    assert difference(tmp_path / "wanted.pt", tmp_path / "got.pt") is not None
+    assert not (tmp_path / "executed").exists()

@@ -1,0 +1,149 @@
+"""`sweep --script`: a program of the user's own, run under each fault, with a check of its results."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from faults.cli import sweep_script_command
+from faults.cli.main import main
+from tests.faults.test_script import SCRIPTS, _plain, own  # noqa: F401 (the fixture, too)
+from tests.support.suite_runs import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def script(*arguments: str, name: str = "tally.py") -> list[str]:
+    return ["--script", sys.executable, own(name, Path()), *arguments]
+
+
+def read(path: str) -> Any:
+    content = json.loads(Path(path).read_text())
+    jsonschema.validate(content, SCHEMA)
+    return content
+
+
+def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]) -> None:
+    """A lost reply makes this till pay again, which only its results show."""
+    options = ["--sites", "__main__:p*", "--kinds", "Raise request,Drop reply", "--part", "1/1", "--dir", "runs"]
+    checks = ["--same-output", "--ignore", "paying .*", "--same-file", "total.pt"]
+    reports = ["--json", "report.json", "--junit", "report.xml"]
+    assert main(["sweep", *options, *checks, *reports, *script("total.pt")]) == 1
+    said = capfd.readouterr()
+    assert "2 equal, 2 wrong" in said.out.splitlines()
+    assert re.search(r"a run is overdue after \d+ s, or later if its own timeouts are longer", said.err)
+    assert "in the till" not in said.out  # the program prints into files
+    found = read("report.json")
+    assert [(run["cell"]["kind"], run["verdict"]) for run in found["runs"]] == [
+        *[("Raise request", "equal")] * 2,
+        *[("Drop reply", "wrong")] * 2,
+    ]
+    assert (found["passed"], found["not_run"]) == (False, 0)
+    [trace] = [check["text"] for check in found["runs"][2]["checks"] if check["name"] == "trace"]
+    assert "no line '111 in the till', the line '112 in the till'" in trace
+    assert "total.pt: total: 1 of 1 numbers have other bits" in trace
+    cases = ElementTree.parse("report.xml").getroot()
+    assert (cases.get("tests"), cases.get("failures"), cases.get("errors")) == ("4", "2", "0")
+    assert [case.get("name") for case in cases if len(case)] == [run["plan"] for run in found["runs"][2:]]
+    assert Path("runs/0000/faults-results/stdout").read_text() == "paying 1 again\n111 in the till\n"
+    assert not Path("total.pt").exists()
+
+
+def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
+    """It is told where the program's output is, and what each run has left is taken away."""
+    check = 'sh -c \'grep -qx "111 in the till" "$FAULTS_OUTPUT" && test -s total.pt\''
+    options = ["--kinds", "Drop reply", "--sites", "pay", "--check", check, "--writes", "total.pt", "--budget", "1e-6"]
+    assert main(["sweep", *options, *script("total.pt")]) == 1
+    said = capfd.readouterr()
+    assert "1 wrong" in said.out.splitlines()
+    assert "1 of 2 cells were not run" in said.out
+    shutil.rmtree(said.err.splitlines()[-1].removeprefix("stored in "))
+
+
+def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("my.py").write_text(f"{(SCRIPTS / 'tally.py').read_text()}    print('at', __import__('time').time_ns())\n")
+    Path("my.py").write_text(
+        Path("my.py").read_text().replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit(")
+    )
+    text = Path("my.py").read_text().replace("import tempfile", "import tempfile\nimport time")
+    Path("my.py").write_text(text)
+    assert main(["sweep", "--same-output", "--dir", "runs", "--script", "my.py", "total.pt"]) == 2
+    said = capfd.readouterr().err
+    assert "two healthy runs of" in said
+    assert "differ: output: no line '" in said
+    assert "(--ignore leaves out what changes)" in said
+
+
+def test_a_program_that_does_not_write_its_file_is_not_healthy(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "--same-file", "other.pt", "--dir", "runs", *script("total.pt")]) == 2
+    assert "is not healthy: " in (said := capfd.readouterr().err)
+    assert "other.pt was not written" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--ignore", "x"], "--ignore has no effect without --same-output: wanted both"),
+        (["--writes", "x"], "--writes has no effect without --check: wanted both"),
+        (["--check", "no-such-command x"], "wanted a command that can be started, got 'no-such-command x'"),
+        (["--check", "'"], 'wanted a command, got "\'": No closing quotation'),
+        (["--check", ""], "wanted a command that can be started, got ''"),
+        (["--same-output", "--ignore", "("], "wanted a regular expression, got '('"),
+        (["--same-file", "there"], "'there' is there already: wanted a file that each run of the program writes anew"),
+        (["--same-file", ""], "'' is no name: wanted a file that each run"),
+        (["--part", "3/2"], "wanted I/N with I from 1 to N, such as 1/4, got '3/2'"),
+        (["--same-output", "--same-output"], "--same-output is given twice, wanted once"),
+        (["--json", "."], "cannot write .: it is a directory, wanted a file"),
+        (["--plan", "x"], "unrecognized arguments: --plan x; wanted "),
+    ],
+)
+def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No process is started."""
+    Path("there").touch()
+    Path("my.py").write_text("raise SystemExit('started')")
+    assert main(["sweep", *options, "--script", "my.py"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+
+
+def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("my.py").touch()
+    assert main(["sweep", "--script", "my.py", "--same-output"]) == 2
+    assert "stands after --script, where all words belong to the program" in capsys.readouterr().err
+
+
+def test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty() -> None:
+    assert (sweep_script_command.TIMES, sweep_script_command.SECONDS) == (10.0, 60.0)
+
+
+def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) -> None:
+    """`run --check` prints what the program has printed."""
+    plan = "Drop site=__main__:pay role=till nth=2 side=reply"
+    check = "grep -qx '111 in all' total.txt"
+    text = (SCRIPTS / "tally.py").read_text()
+    Path("my.py").write_text(
+        text.replace('torch.save({"total": taken}, file)', "Path(file).write_text(f'{taken} in all')")
+    )
+    options = ["--plan", plan, "--dir", "run", "--json", "report.json", "--check", check, "--writes", "total.txt"]
+    assert main(["run", *options, "--script", "my.py", "total.txt"]) == 1
+    said = capfd.readouterr().out
+    assert "paying 10 again\n121 in the till\n" in said
+    assert "verdict: wrong" in said
+    [run] = read("report.json")["runs"]
+    assert (run["plan"], run["verdict"], run["passed"]) == (plan, "wrong", False)
+    assert main(["check", "run", "--junit", "again.xml"]) == 1
+    assert ElementTree.parse("again.xml").getroot().get("failures") == "1"

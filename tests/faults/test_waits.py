@@ -1,0 +1,108 @@
+"""A hung script says where each of its processes waits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.ledger import record
+from faults.plan import Plan
+from faults.script import stacks
+from faults.script.autostart import VARIABLE
+from faults.script.execution import _environment
+from faults.script.script import run_script
+from faults.script.waits import place_of, waits
+from tests.faults.test_script import SCRIPTS
+
+LIBRARY = 'File "/usr/lib/python3.11/threading.py", line 327 in wait'
+OWN = 'File "shop.py", line 7 in pay'
+TORCH = 'File "/venv/site-packages/torch/distributed/rpc/api.py", line 799 in rpc_sync'
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            f"Current thread 0x1 (most recent call first):\n  {TORCH}\n  {OWN}\n",
+            "shop.py:7 in pay",
+        ),
+        (
+            "Thread 0x2 (most recent call first):\n"
+            f'  {LIBRARY}\n  File "/a/shop.py", line 9 in total\n\n'
+            "Current thread 0x1 (most recent call first):\n"
+            f'  {TORCH}\n  File "/a/shop.py", line 7 in pay\n  File "/a/shop.py", line 1 in <module>\n',
+            "shop.py:7 in pay, in another thread shop.py:9 in total",
+        ),
+        (f"Current thread 0x1 (most recent call first):\n  {LIBRARY}\n", "threading.py:327 in wait"),
+        ("Thread 0x1 (most recent call first):\n  <no Python frame>\n", "no line of Python"),
+        ("", "no line of Python"),
+    ],
+)
+def test_the_programs_own_lines_are_told(text: str, wanted: str) -> None:
+    assert place_of(text) == wanted
+
+
+@pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.long)])
+def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
+    """The script's first process."""
+    command = [sys.executable, str(SCRIPTS / "waiting.py"), request.param]
+    process = subprocess.Popen(command, env=_environment(tmp_path), start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_every_process_says_where_it_waits(started: int, tmp_path: Path) -> None:
+    """One holds the GIL, one is stopped, and one blocks every signal."""
+    source = list(map(str.strip, (SCRIPTS / "waiting.py").read_text().splitlines()))
+    line = {text: number for number, text in enumerate(source, 1)}  # of equal lines the last one
+    sleeping = line["ctypes.PyDLL(None).sleep(1000)  # a signal ends it"]
+    idle = f"waiting.py:{line['threading.Event().wait()']} in until_told"
+    wanted = [
+        f"waiting.py:{line['player.join()']} in <module>",
+        f"waiting.py:{line['lock.acquire()']} in with_a_thread, in another thread {idle}",
+        f"waiting.py:{sleeping} in with_the_gil",
+        f"waiting.py:{line['os.kill(os.getpid(), signal.SIGSTOP)']} in stopped (stopped)",
+        "no line of Python",
+    ]
+    due, found = time.monotonic() + 30, dict[str, str]()
+    while sorted(found.values()) != sorted(wanted) and time.monotonic() < due:  # until all have begun to wait
+        found = waits(tmp_path, {started: "master"})
+    assert sorted(found.values()) == sorted(wanted)
+    assert found[f"master (process {started})"] == wanted[0]
+    assert idle.split()[0].split(":")[1] in (tmp_path / stacks.STACKS).read_text()
+
+
+def test_an_overdue_script_is_told_with_its_places(tmp_path: Path) -> None:
+    run, judgement = run_script(
+        [sys.executable, str(SCRIPTS / "waiting.py"), "fork"], Plan(), tmp_path / "run", deadline=3.0
+    )
+    assert judgement.verdict == "hung"
+    [ends] = [check.text for check in judgement.checks if check.name == "ends"]
+    assert ends.startswith("+command missed the deadline; ")
+    assert " waits at waiting.py:" in ends
+    assert record.read(tmp_path / "run").waits == run.waits
+    assert run.ends["+command"].text == "was overdue after 3 s"
+
+
+def test_a_program_that_uses_the_signal_keeps_it(tmp_path: Path) -> None:
+    """Its handler is there before ours, for instance where Python is embedded."""
+    text = (
+        "import signal, sys; from pathlib import Path; from faults.script import stacks\n"
+        "signal.signal(stacks.SIGNAL, lambda *_: print('mine', flush=True)); stacks.watch(Path(sys.argv[1]))\n"
+        "signal.raise_signal(stacks.SIGNAL)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    command = [sys.executable, "-c", text, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, cwd=SCRIPTS.parents[1])
+    assert (done.stdout, done.returncode) == ("mine\n", 0), done.stderr
+    assert not (tmp_path / stacks.STACKS).exists()

@@ -1,0 +1,47 @@
+"""Processes that wait in many ways, without RPC. Knows nothing of faults.
+
+python waiting.py fork | spawn
+"""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+
+
+def until_told():
+    threading.Event().wait()
+
+
+def with_a_thread():
+    threading.Thread(target=until_told, daemon=True).start()
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def with_the_gil():
+    while True:
+        ctypes.PyDLL(None).sleep(1000)  # a signal ends it
+
+
+def stopped():
+    while True:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def without_a_way_to_ask():
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    until_told()
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    ways = (with_a_thread, with_the_gil, stopped, without_a_way_to_ask)
+    players = [context.Process(target=way) for way in ways]
+    for player in players:
+        player.start()
+    for player in players:
+        player.join()
