@@ -45,7 +45,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     said = capfd.readouterr()
     assert "2 equal, 2 wrong" in said.out.splitlines()
     assert re.search(r"a run is overdue after \d+ s, or later if its own timeouts are longer", said.err)
-    assert "in the till" not in said.out  # the program prints into files
+    assert "paying 1 again" not in said.out  # the program prints into files
     found = read("report.json")
     assert [(run["cell"]["kind"], run["verdict"]) for run in found["runs"]] == [
         *[("Raise request", "equal")] * 2,
@@ -74,12 +74,8 @@ def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    Path("my.py").write_text(f"{(SCRIPTS / 'tally.py').read_text()}    print('at', __import__('time').time_ns())\n")
-    Path("my.py").write_text(
-        Path("my.py").read_text().replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit(")
-    )
-    text = Path("my.py").read_text().replace("import tempfile", "import tempfile\nimport time")
-    Path("my.py").write_text(text)
+    text = (SCRIPTS / "tally.py").read_text().replace("import tempfile", "import tempfile\nimport time")
+    Path("my.py").write_text(text.replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit("))
     assert main(["sweep", "--same-output", "--dir", "runs", "--script", "my.py", "total.pt"]) == 2
     said = capfd.readouterr().err
     assert "two healthy runs of" in said
@@ -134,10 +130,8 @@ def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) ->
     """`run --check` prints what the program has printed."""
     plan = "Drop site=__main__:pay role=till nth=2 side=reply"
     check = "grep -qx '111 in all' total.txt"
-    text = (SCRIPTS / "tally.py").read_text()
-    Path("my.py").write_text(
-        text.replace('torch.save({"total": taken}, file)', "Path(file).write_text(f'{taken} in all')")
-    )
+    saved, written = 'torch.save({"total": taken}, file)', "Path(file).write_text(f'{taken} in all')"
+    Path("my.py").write_text((SCRIPTS / "tally.py").read_text().replace(saved, written))
     options = ["--plan", plan, "--dir", "run", "--json", "report.json", "--check", check, "--writes", "total.txt"]
     assert main(["run", *options, "--script", "my.py", "total.txt"]) == 1
     said = capfd.readouterr().out

@@ -1,0 +1,101 @@
+"""The reports of `--json` and `--junit`, and the schema of the first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from faults.ledger.record import End, Run
+from faults.plan import Fault, Plan
+from faults.run.json_report import of_run, of_sweep, text_of
+from faults.run.junit_report import as_junit
+from faults.run.sweep import Cell, Result, Unhurt
+from faults.verdict.checks import Check, Judgement
+from tests.support.suite_runs import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
+FAULT = Fault(kind="Drop", site="m:f", role="a", side="reply", nth=2)
+CELL = Cell("m:f", "Drop reply", "last", FAULT)
+WRONG = Judgement((Check("trace", "wrong", False, "<1> & \x1b2"), Check("ends", "hung", True, "fine")), "wrong")
+FINE = Judgement((Check("ends", "hung", True, "fine"),), "equal")
+UNKNOWN = Judgement((Check("record", "unknown", None, "torn"),), "unknown")
+
+
+def result(judgement: Judgement) -> Result:
+    return Result(CELL, judgement, "", 1.23456, Path("runs/0000"), {"a": "returned"}, {"a (process 1)": "my.py:1"})
+
+
+def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:
+    return of_sweep("my.py", list(map(result, judgements)), wanted, [Unhurt("m:g", "Order", "a alone calls it")])
+
+
+def test_a_run_is_told_whole() -> None:
+    from faults.ledger.ledger import Timeline
+
+    run = Run("my.py x", Plan((FAULT,)), Timeline((), {}, ()), {"a": End("Returned", "returned", 1.0)}, seconds=2.0)
+    report = of_run(run, WRONG, "run")
+    jsonschema.validate(json.loads(text_of(report)), SCHEMA)
+    assert (report["program"], report["passed"]) == ("my.py x", False)
+    assert report["runs"] == [
+        {
+            "plan": "Drop site=m:f role=a nth=2 side=reply",
+            "verdict": "wrong",
+            "passed": False,
+            "checks": [
+                {"name": "trace", "holds": False, "text": r"<1> & \x1b2"},
+                {"name": "ends", "holds": True, "text": "fine"},
+            ],
+            "seconds": 2.0,
+            "folder": "run",
+            "ends": {"a": "returned"},
+            "waits": {},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("judgements", "passed", "counts"),
+    [
+        ((FINE, FINE), True, ("2", "0", "0")),
+        ((FINE, UNKNOWN), None, ("2", "0", "1")),
+        ((UNKNOWN, WRONG, FINE), False, ("3", "1", "1")),
+        ((), True, ("0", "0", "0")),
+    ],
+)
+def test_a_sweep_is_told_cell_by_cell(
+    judgements: tuple[Judgement, ...], passed: bool | None, counts: tuple[str, ...]
+) -> None:
+    report = sweep(*judgements)
+    jsonschema.validate(json.loads(text_of(report)), SCHEMA)
+    assert report["passed"] is passed
+    assert report["not_run"] == 3 - len(judgements)
+    assert report["not_hurt"] == [{"site": "m:g", "kind": "Order", "reason": "a alone calls it"}]
+    suite = ElementTree.fromstring(as_junit(report).encode())
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == counts
+
+
+def test_junit_says_why_a_run_failed() -> None:
+    [case] = ElementTree.fromstring(as_junit(sweep(WRONG)).encode())
+    assert (case.get("classname"), case.get("name"), case.get("time")) == ("my.py", str(FAULT), "1.235")
+    [failure] = case
+    assert (failure.tag, failure.get("type"), failure.get("message")) == ("failure", "wrong", r"trace: <1> & \x1b2")
+    assert failure.text == "trace: <1> & \\x1b2\na returned\nstored in runs/0000"
+
+
+def test_a_needless_error_of_a_harmless_fault_fails() -> None:
+    """The report has the sweep's verdict of the cell, not the one of the run alone."""
+    cell = Cell("m:f", "Delay", "first", Fault(kind="Delay", site="m:f", role="a", seconds=0.1, side="request"))
+    clean = Judgement((Check("ends", "hung", True, "a raised"),), "clean error")
+    report = of_sweep("my.py", [Result(cell, clean, "", 1.0, Path("r"))], 1, [])
+    assert (report["passed"], report["runs"][0]["passed"], report["runs"][0]["verdict"]) == (
+        False,
+        False,
+        "clean error",
+    )
+    [case] = ElementTree.fromstring(as_junit(report).encode())
+    assert [each.tag for each in case] == ["failure"]
