@@ -76,7 +76,7 @@ def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
 def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
     text = (SCRIPTS / "tally.py").read_text().replace("import tempfile", "import tempfile\nimport time")
     Path("my.py").write_text(text.replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit("))
-    assert main(["sweep", "--same-output", "--dir", "runs", "--script", "my.py", "total.pt"]) == 2
+    assert main(["sweep", "--same-output", "--budget", "1e-6", "--dir", "runs", "--script", "my.py", "total.pt"]) == 2
     said = capfd.readouterr().err
     assert "two healthy runs of" in said
     assert "differ: output: no line '" in said
@@ -114,6 +114,15 @@ def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("error: ")
     assert said in line
+
+
+def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    """A payment that is made twice passes."""
+    options = ["--kinds", "Drop reply", "--sites", "pay", "--budget", "1e-6", "--dir", "runs"]
+    assert main(["sweep", *options, *script("total.pt")]) == 0
+    said = capfd.readouterr()
+    assert "no result is checked, so a run that returns passes: wanted --check, --same-output or" in said.err
+    assert "1 returned" in said.out.splitlines()
 
 
 def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

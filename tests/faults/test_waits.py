@@ -61,8 +61,9 @@ def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
-def test_every_process_says_where_it_waits(started: int, tmp_path: Path) -> None:
+def test_every_process_says_where_it_waits(started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One holds the GIL, one is stopped, and one blocks every signal."""
+    monkeypatch.setattr(sys.modules[waits.__module__], "_SECONDS", 0.5)
     source = list(map(str.strip, (SCRIPTS / "waiting.py").read_text().splitlines()))
     line = {text: number for number, text in enumerate(source, 1)}  # of equal lines the last one
     sleeping = line["ctypes.PyDLL(None).sleep(1000)  # a signal ends it"]
@@ -74,7 +75,7 @@ def test_every_process_says_where_it_waits(started: int, tmp_path: Path) -> None
         f"waiting.py:{line['os.kill(os.getpid(), signal.SIGSTOP)']} in stopped (stopped)",
         "no line of Python",
     ]
-    due, found = time.monotonic() + 30, dict[str, str]()
+    due, found = time.monotonic() + 20, dict[str, str]()
     while sorted(found.values()) != sorted(wanted) and time.monotonic() < due:  # until all have begun to wait
         found = waits(tmp_path, {started: "master"})
     assert sorted(found.values()) == sorted(wanted)

@@ -71,8 +71,8 @@ _OF_STATUSES = (
     Mutant(
         "run-is-status-0",
         "faults/cli/run_tutorial_command.py",
-        "recorded=True)\n        passed.append(judgement.passed)\n        return report(found, judgement)",
-        "recorded=True)\n        passed.append(judgement.passed)\n        report(found, judgement)\n        return 0",
+        "        return report(found, judgement)",
+        "        report(found, judgement)\n        return 0",
         (_FAILED,),
         "`run NAME` ends with status 0, whatever it came to",
     ),

@@ -87,8 +87,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who-hangs-is-not-named",
         "faults/verdict/checks.py",
-        """{_lateness(run, late)}{besides},""",
-        """{_lateness(run, late)},""",
+        """{_lateness(run, late)}{besides}{_waiting""",
+        """{_lateness(run, late)}{_waiting""",
         (f"{_OF_CHECKS}::TestEnds::test_a_role_that_still_runs_when_a_command_misses_its_deadline_is_named",),
         "of a command that hangs nobody learns which role it waits for",
     ),

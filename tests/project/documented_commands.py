@@ -19,6 +19,9 @@ _FAULTS = {
         "faults/test_script.py::test_spawned_processes_run_under_a_plan",
         "faults/test_exit_statuses.py::test_a_run_of_an_rpc_script_gives_the_status_of_its_verdict",
     ),
+    "do so with your own program, and check its results": (
+        "faults/test_sweep_script.py::test_a_payment_that_is_made_twice_is_found",
+    ),
     "run a tutorial once for each call site, kind of fault, and first and last call": (
         "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
         "faults/test_sweep.py::test_a_real_subjects_calls_give_its_cells",
@@ -101,6 +104,53 @@ _PICTURE = {
     ),
 }
 
+_REPORTS = {
+    "--json FILE write the verdicts to a file": (
+        "faults/test_json_report.py::test_a_run_is_told_whole",
+        "faults/test_sweep_script.py::test_a_run_can_be_checked_by_a_command",
+    ),
+    "--junit FILE write the verdicts to a file, as JUnit's XML": (
+        "faults/test_json_report.py::test_junit_says_why_a_run_failed",
+        "faults/test_sweep_script.py::test_a_run_can_be_checked_by_a_command",
+    ),
+}
+
+_CHECKED = {
+    "--check CMD after each run that returns: a command that ends with status 0 if the results are right": (
+        "faults/test_results.py::test_a_command_judges_by_its_status",
+        "faults/test_sweep_script.py::test_a_run_can_be_checked_by_a_command",
+    ),
+    "--writes PATH a file that the program writes and --check reads; it is moved into the run's folder": (
+        "faults/test_results.py::test_a_command_judges_by_its_status",
+        "faults/test_sweep_script.py::test_a_command_checks_every_run",
+    ),
+}
+
+_SWEPT = {
+    **_DIR,
+    **_REPORTS,
+    "once for each site, each kind of fault, and the first and the last call": (
+        "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
+    ),
+    "--budget X seconds after which no run begins (default: no limit)": (
+        "faults/test_sweep.py::test_no_cell_begins_after_the_budget",
+        "faults/test_sweep.py::test_a_spent_budget_is_reported",
+    ),
+    "--sites TEXT only call sites that contain this text, or that match it if it has *, ? or [ (default: all)": (
+        "faults/test_sweep_options.py::test_sites_are_chosen_by_a_part_of_their_name_or_by_a_pattern",
+        "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
+    ),
+    "--kinds KIND,... only these kinds, by their names in the table, such as 'Delay request'": (
+        "faults/test_sweep.py::test_a_tutorial_is_equal_under_every_harmless_cell",
+        "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
+        "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
+    ),
+    "--part I/N only part I of N: each cell is in one part, the same on every machine (default: all)": (
+        "faults/test_sweep_options.py::test_each_cell_is_in_one_part",
+        "faults/test_sweep_options.py::test_a_part_does_not_depend_on_the_other_cells",
+    ),
+}
+
 COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults --help": _FAULTS,
     "python -m faults list rnn --help": {**_DIR, **_SIZES},
@@ -118,6 +168,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         **_PLAN,
         **_DIR,
         **_SIZES,
+        **_REPORTS,
         "--deadline X seconds until a role that still runs is killed (default: computed from --timeout)": (
             "project/test_documented.py::test_a_tutorial_that_misses_its_deadline",
             "faults/test_runs.py::test_a_role_that_waits_forever_hangs",
@@ -126,6 +177,8 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults run --help --script": {
         **_PLAN,
         **_DIR,
+        **_REPORTS,
+        **_CHECKED,
         "All words after --script are the program's command": (
             "faults/test_exit_statuses.py::test_words_after_two_dashes_belong_to_the_program",
             "faults/test_exit_statuses.py::test_other_words_after_the_script_belong_to_the_program",
@@ -139,24 +192,24 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
             "project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",
         ),
     },
-    "python -m faults sweep rnn --help": {
-        **_DIR,
-        **_SIZES,
-        "once for each site, each kind of fault, and the first and the last call": (
-            "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
+    "python -m faults sweep rnn --help": {**_SWEPT, **_SIZES},
+    "python -m faults sweep --help --script": {
+        **_SWEPT,
+        **_CHECKED,
+        "--same-output the standard output has the healthy run's lines, in any order": (
+            "faults/test_same_output.py::test_lines_are_compared_without_their_order",
         ),
-        "--budget X seconds after which no run begins (default: no limit)": (
-            "faults/test_sweep.py::test_no_cell_begins_after_the_budget",
-            "faults/test_sweep.py::test_a_spent_budget_is_reported",
+        "--ignore REGEX with --same-output: what this matches does not count": (
+            "faults/test_same_output.py::test_lines_are_compared_without_their_order",
         ),
-        "--sites TEXT only call sites that contain this text (default: all)": (
-            "faults/test_sweep.py::test_a_tutorial_is_equal_under_every_harmless_cell",
-            "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
+        "--same-file PATH a file that the program writes has the healthy run's bytes, or the same tensors": (
+            "faults/test_same_file.py::test_files_of_torch_are_compared_by_their_tensors",
         ),
-        "--kinds KIND,... only these kinds, by their names in the table, such as 'Delay request'": (
-            "faults/test_sweep.py::test_a_tutorial_is_equal_under_every_harmless_cell",
-            "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
-            "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
+        "--deadline X seconds until a run's command is killed (default: ten times those of the healthy run, at least 60,": (
+            "faults/test_sweep_script.py::test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty",
+        ),
+        "--bound X seconds from the first fault to the end of a program that fails": (
+            "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
         ),
     },
     "python -m faults prepare --help": {
@@ -167,7 +220,12 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "python -m faults check --help": {
-        "DIR the run's folder": ("faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict", _BAD)
+        **_REPORTS,
+        "--ended STATUS record in the folder that all programs, started with FAULTS_RUN, have ended": (
+            "faults/test_outside_end.py::test_a_run_that_has_ended_is_no_longer_unknown",
+            "faults/test_outside_end.py::test_a_status_is_a_number_up_to_255",
+        ),
+        "DIR the run's folder": ("faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict", _BAD),
     },
     "python -m reference --help": {
         "list list the tutorials": ("reference/test_cli.py::test_list_names_every_tutorial",),

@@ -36,7 +36,23 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "Without a command the usage is shown, and the status is 2": (
         "faults/test_cli.py::test_without_a_command_the_status_is_2",
     ),
-    "| 2 | `unknown`, or bad input, which is one line and starts nothing.": (
+    "| 2 | bad input, which is one line and starts nothing.": (
+        _BAD,
+        "faults/test_sweep_script.py::test_bad_options_are_one_line",
+    ),
+    "A program that is not healthy is neither listed nor swept: 2, too": (
+        "faults/test_exit_statuses.py::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",
+        "faults/test_sweep_script.py::test_a_program_that_does_not_write_its_file_is_not_healthy",
+    ),
+    "`--json FILE` with every check, end and place of each\nrun": (
+        "faults/test_json_report.py::test_a_run_is_told_whole",
+        "faults/test_sweep_script.py::test_a_payment_that_is_made_twice_is_found",
+    ),
+    "in which a run that failed is a failure,\nand an unknown one an error": (
+        "faults/test_json_report.py::test_a_sweep_is_told_cell_by_cell",
+        "faults/test_json_report.py::test_junit_says_why_a_run_failed",
+    ),
+    "| 3 | `unknown`: the run's folder does not tell |": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_run_gives_the_status_of_the_verdict",
@@ -166,12 +182,22 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "`python -m faults` takes no notice of the variable": (
         "faults/test_startup.py::test_the_commands_take_no_notice_of_the_variable",
     ),
-    "`check` says `unknown` and gives 2 although every fault fired": (
+    "`check DIR` alone says `unknown` and gives 3 although every fault fired": (
         "faults/test_autostart.py::test_torchrun_runs_under_a_plan_as_documented",
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_runs.py::TestUnknown::test_a_run_without_its_end_is_unknown",
     ),
-    "A fault that did not fire is 1 here too": (
+    "`check DIR --ended STATUS` records that everything has ended": (
+        "faults/test_outside_end.py::test_a_run_that_has_ended_is_no_longer_unknown",
+        "faults/test_outside_end.py::test_an_error_of_the_plan_is_clean",
+    ),
+    "Roles that still run are looked for on this machine only": (
+        "faults/test_outside_end.py::test_processes_of_this_machine_are_looked_for",
+    ),
+    "A folder whose end is recorded is refused": (
+        "faults/test_outside_end.py::test_a_run_that_has_ended_is_no_longer_unknown",
+    ),
+    "A\n  fault that did not fire is 1 here too": (
         "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
     ),
 }
@@ -326,7 +352,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
 }
 
 _SWEEPS: dict[str, tuple[str, ...]] = {
-    "it hits each site in up to ten ways": ("project/test_documented.py::test_a_sweep_hurts_in_ten_ways",),
+    "it hits each site in up to\nten ways": ("project/test_documented.py::test_a_sweep_hurts_in_ten_ways",),
     "in its first call (of the first caller) and its last (of the last one)": (
         "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
     ),
@@ -347,7 +373,51 @@ _SWEEPS: dict[str, tuple[str, ...]] = {
         "faults/test_sweep.py::test_a_harmless_fault_needs_no_error",
         "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
     ),
-    "Calls that torch makes by itself are left out": (
+    "What is not hurt is listed\nwith the reason: calls that torch makes by itself, functions that no plan can name": (
+        "faults/test_sweep_options.py::test_what_is_not_hurt_has_a_reason",
+        "faults/test_sweep_options.py::test_reasons_are_told_for_the_chosen_sites_and_kinds",
+    ),
+    "A text with `*`, `?` or `[` has to match the whole site": (
+        "faults/test_sweep_options.py::test_sites_are_chosen_by_a_part_of_their_name_or_by_a_pattern",
+    ),
+    "each cell is in one part, which depends on nothing but its name": (
+        "faults/test_sweep_options.py::test_each_cell_is_in_one_part",
+        "faults/test_sweep_options.py::test_a_part_does_not_depend_on_the_other_cells",
+        "faults/test_sweep_options.py::test_a_part_may_be_empty",
+    ),
+    "| `--check CMD`, `--writes PATH` | CMD ends with status 0, as for `run` |": (
+        "faults/test_sweep_script.py::test_a_command_checks_every_run",
+        "faults/test_results.py::test_a_command_judges_by_its_status",
+    ),
+    "its standard output has the healthy run's lines, in any order": (
+        "faults/test_same_output.py::test_lines_are_compared_without_their_order",
+        "faults/test_sweep_script.py::test_a_payment_that_is_made_twice_is_found",
+    ),
+    "what this matches does not count; a line of which nothing remains is none": (
+        "faults/test_same_output.py::test_lines_are_compared_without_their_order",
+    ),
+    "or the same tensors, bit by bit, if it is of `torch.save` or safetensors": (
+        "faults/test_same_file.py::test_files_of_torch_are_compared_by_their_tensors",
+        "faults/test_same_file.py::test_minus_zero_is_another_zero",
+        "faults/test_same_file.py::test_safetensors_may_differ_in_their_header",
+        "faults/test_same_file.py::test_other_files_are_compared_by_their_bytes",
+    ),
+    "No code in it is executed": ("faults/test_same_file.py::test_no_code_of_a_file_is_executed",),
+    "the program is run twice without faults: what differs then is told, and nothing is\nswept": (
+        "faults/test_sweep_script.py::test_results_that_change_by_themselves_are_refused",
+    ),
+    "`--same-file` and `--writes` name files that are not there before the\nsweep": (
+        "faults/test_sweep_script.py::test_bad_options_are_one_line",
+        "faults/test_results.py::test_a_file_of_an_earlier_run_is_refused",
+    ),
+    "each run's own are moved into its folder": (
+        "faults/test_results.py::test_a_program_that_failed_has_no_results",
+        "faults/test_results.py::test_files_of_the_same_name_are_kept_apart",
+    ),
+    "say how its results are checked; without any check a run that returns passes,\nand the sweep says so": (
+        "faults/test_sweep_script.py::test_a_sweep_without_a_check_says_so",
+    ),
+    "Calls that torch makes itself are left out": (
         "faults/test_census.py::test_torchs_own_calls_are_left_out_unless_wanted",
     ),
 }
@@ -385,7 +455,7 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
         "faults/test_checks.py::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",
         "faults/test_checks.py::TestEffect::test_a_dropped_call_that_is_answered_had_no_effect",
     ),
-    "| `unknown` | 2 | the folder does not tell": (
+    "| `unknown` | 3 | the folder does not tell": (
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_a_run_without_rpc_is_unknown",
         "faults/test_runs.py::TestUnknown::test_a_run_with_a_torn_line_is_unknown",

@@ -103,7 +103,7 @@ README: dict[str, tuple[str, ...]] = {
         "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
         "faults/test_script.py::test_a_plan_for_a_program_without_rpc_is_unknown",
     ),
-    "Exit status 0: pass; 1: a defect; 2: `unknown`, or bad input": (
+    "Exit status 0: pass; 1: a defect; 2: bad input; 3: `unknown`": (
         "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_exit_statuses.py::test_a_run_without_rpc_is_unknown",

@@ -190,7 +190,7 @@ def test_documented_commands_start(
         monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
     for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
-    for place in ("list_tutorial_command.record", "list_script_command.run_script"):
+    for place in ("list_tutorial_command.record", "list_script_command.run_script", "sweep_script_command.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
@@ -204,7 +204,7 @@ def test_documented_commands_start(
         reference.cli.main.main(["conform", "export", arguments[2], "--cases", "rpc*"])
     try:
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
-        assert status == (2 if arguments[0] == "check" else 0), capsys.readouterr().err
+        assert status == (3 if arguments[0] == "check" else 0), capsys.readouterr().err
         assert arguments[0] in ("list", "prepare", "check", "compare") or arguments[:2] == ["conform", "export"]
     except Started:
         assert arguments[0] not in ("prepare", "check")

@@ -28,6 +28,7 @@ ANY_MODULE = {
         "reference/cli/command.py",
         "reference/cli/main.py",
         "reference/conform/single_case.py",
+        "faults/cli/main.py",
         "faults/run/runs.py",
         "faults/script/autostart.py",
     )
