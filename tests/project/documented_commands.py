@@ -205,7 +205,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         "--same-file PATH a file that the program writes has the healthy run's bytes, or the same tensors": (
             "faults/test_same_file.py::test_files_of_torch_are_compared_by_their_tensors",
         ),
-        "--deadline X seconds until a run's command is killed (default: ten times those of the healthy run, at least 60,": (
+        "--deadline X seconds until a run's command is killed (default: ten times those of the healthy run": (
             "faults/test_sweep_script.py::test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty",
         ),
         "--bound X seconds from the first fault to the end of a program that fails": (

@@ -187,6 +187,18 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "faults/test_exit_statuses.py::test_check_of_an_unknown_run_gives_3",
         "faults/test_runs.py::TestUnknown::test_a_run_without_its_end_is_unknown",
     ),
+    "and the verdict says which line of the program each of its Python\n  processes waits at, in all threads": (
+        "faults/test_waits.py::test_every_process_says_where_it_waits",
+        "faults/test_waits.py::test_an_overdue_script_is_told_with_its_places",
+        "faults/test_waits.py::test_the_programs_own_lines_are_told",
+    ),
+    "The signal SIGRTMAX-5 asks for them; a program that uses it keeps it": (
+        "faults/test_waits.py::test_a_program_that_uses_the_signal_keeps_it",
+    ),
+    "a status other than 0 is `wrong`": (
+        "faults/test_results.py::test_a_command_judges_by_its_status",
+        "faults/test_sweep_script.py::test_a_run_can_be_checked_by_a_command",
+    ),
     "`check DIR --ended STATUS` records that everything has ended": (
         "faults/test_outside_end.py::test_a_run_that_has_ended_is_no_longer_unknown",
         "faults/test_outside_end.py::test_an_error_of_the_plan_is_clean",

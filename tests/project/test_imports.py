@@ -59,7 +59,7 @@ ROOMS: dict[str, set[str]] = {
     "reference.cli": {*_PLAIN, "reference.rounding", "reference.verify", "reference.world", *_KIT},
     "reference.__main__": {"reference.system", "reference.cli"},
     "faults": set(),
-    "faults.__main__": {"faults.script", "reference.cli"},
+    "faults.__main__": {"faults.script", "faults.cli", "reference.cli"},
     "faults.plan": {"reference.system"},
     "faults.tracebacks": {"reference.system"},
     "faults.ledger": {"faults.plan", "faults.tracebacks", "reference.system"},
