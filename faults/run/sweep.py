@@ -22,6 +22,7 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
     "Raise request": {"kind": "Raise", "side": "request"},
     "Raise reply": {"kind": "Raise", "side": "reply"},
+    "Raise flight": {"kind": "Raise", "side": "flight"},
     "Drop request": {"kind": "Drop", "side": "request"},
     "Drop reply": {"kind": "Drop", "side": "reply"},
     "Duplicate": {"kind": "Duplicate"},
@@ -81,6 +82,8 @@ def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
         if first[0] == last[0] and last[1] == 1:
             del places["last"]
         for injection, fields in INJECTIONS.items():
+            if calls.remote and fields.get("side") == "flight":
+                continue  # a `remote` has no future that could fail
             for occurrence, (role, nth) in places.items():
                 yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
         if len(calls.callers) > 1 and len(calls.callees) == 1:
