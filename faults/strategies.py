@@ -19,7 +19,7 @@ from functools import cached_property
 from math import perm
 from typing import Any
 
-from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value
+from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value, words_of
 from faults.plan.plan import Fault, Plan, PlanError
 
 try:
@@ -56,9 +56,6 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "percent": (1.0, 10.0, 50.0, 100.0),
     "kbit_per_second": (100_000, 10_000, 1_000),
     "times": (1, 2, 3),
-    "side": ("request", "reply"),
-    "when": ("before", "after"),
-    "direction": ("out", "in", "both"),
     "error": (None, "ValueError", "KeyError", "RuntimeError"),
     "text": (None, "a planned error"),
 }
@@ -254,8 +251,12 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: _Program
 
 def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
     """Return one field's values, the smallest first; None stands for a field that is left out."""
+    if name in ("error", "text") and drawn["side"] == "flight":
+        return [None]
     if name in _CHOICES:
         return _CHOICES[name]
+    if words := words_of(kind, name):
+        return words
     if name == "site":
         return program.sites(kind)
     if name == "role":

@@ -11,20 +11,26 @@ from faults.plan.site import INTERNAL
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of one site. ``callers``: role to number of calls; ``callees``: the roles that executed them."""
+    """The calls of one site. ``callers``: role to number of calls; ``callees``: the roles that executed them;
+    ``remote``: whether `remote` made one of them."""
 
     callers: Mapping[str, int]
     callees: tuple[str, ...]
+    remote: bool = False
 
 
 def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
     """Count calls by site, in the order of the first calls. ``internal``: include the calls that torch makes itself."""
     callers: dict[str, dict[str, int]] = {}
     callees: dict[str, set[str]] = {}
+    remote = {str(event.details["site"]) for event in timeline.of("invoke") if event.details.get("via") == "remote"}
     for event in timeline.of("invoke"):
         site = str(event.details["site"])
         if internal or not site.startswith(INTERNAL):
             each = callers.setdefault(site, {})
             each[event.role] = each.get(event.role, 0) + 1
             callees.setdefault(site, set()).add(str(event.details.get("to", "")))
-    return {site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site]))) for site, each in callers.items()}
+    return {
+        site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site])), site in remote)
+        for site, each in callers.items()
+    }

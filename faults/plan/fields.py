@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from faults.plan.errors import PlanError, shown
@@ -57,7 +57,8 @@ FIELDS: Mapping[str, str] = {
     "nth": "the number of the role's call of the site, from 1; the default is 1",
     "every": "every call",
     "chance_percent": "each call with this chance, drawn from the plan's seed",
-    "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered",
+    "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered; "
+    "'flight' (Raise only): when it begins to execute",
     "when": "'before' or 'after' the call executes",
     "direction": "'out': packets from the role, 'in': packets to it, 'both'",
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
@@ -73,6 +74,10 @@ _WORDS = {
     "when": ("before", "after"),
     "direction": ("out", "in", "both"),
     "message": MESSAGES,
+}
+# A kind's further words.
+_MORE_WORDS = {
+    ("Raise", "side"): ("flight",),
 }
 # Lowest (exclusive where 0.0), highest. The lowest's type is the field's.
 _NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
@@ -119,13 +124,27 @@ def allowed_fields(kind: str, place: str) -> tuple[str, ...]:
 
 
 def wanted(name: str) -> str:
-    """Describe the values that a field takes, for errors and for the manual."""
+    """Describe the values that a field takes, for the manual."""
     if name in _WORDS:
-        return " or ".join(map(repr, _WORDS[name]))
+        more = [f"; {kind} also {_either(words)}" for (kind, each), words in _MORE_WORDS.items() if each == name]
+        return "".join([_either(_WORDS[name]), *more])
     if name not in _NUMBERS:
         return _WANTED[name]
     low, high = _NUMBERS[name]
     return f"an integer from {low} to {high}" if isinstance(low, int) else f"a number above 0, at most {high:.0f}"
+
+
+def words_of(kind: str, name: str) -> tuple[str, ...]:
+    """Return the words that this field of a fault of this kind takes; none if it takes other values."""
+    return (*_WORDS.get(name, ()), *_MORE_WORDS.get((kind, name), ()))
+
+
+def _wanted_of(kind: str, name: str) -> str:
+    return _either(words_of(kind, name)) or wanted(name)
+
+
+def _either(words: Iterable[str]) -> str:
+    return " or ".join(map(repr, words))
 
 
 def check_value(kind: str, name: str, value: Any) -> Any:
@@ -138,9 +157,9 @@ def check_value(kind: str, name: str, value: Any) -> Any:
     elif name == "every":
         kept = True if value is True else None
     else:
-        kept = value if isinstance(value, str) and _fits(name, value) else None
+        kept = value if isinstance(value, str) and _fits(kind, name, value) else None
     if kept is None:
-        raise PlanError(f"{kind}: {name!r} must be {wanted(name)}, got {shown(value)}")
+        raise PlanError(f"{kind}: {name!r} must be {_wanted_of(kind, name)}, got {shown(value)}")
     return str(Moment.parse(kept)) if name == "at" else kept
 
 
@@ -158,9 +177,9 @@ def _roles(value: Any) -> tuple[str, ...] | None:
     return names if holds and len(set(names)) == len(names) else None
 
 
-def _fits(name: str, value: str) -> bool:
+def _fits(kind: str, name: str, value: str) -> bool:
     if name in _WORDS:
-        return value in _WORDS[name]
+        return value in words_of(kind, name)
     if name in _PATTERNS:
         return _PATTERNS[name].fullmatch(value) is not None
     if name == "error":

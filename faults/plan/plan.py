@@ -58,6 +58,7 @@ class Fault:
         self._check_fields(place, given)
         if place == "call":
             self._check_occurrence(given)
+        self._check_flight(given)
         if self.peer is not None and self.peer == self.role:
             raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 
@@ -74,6 +75,14 @@ class Fault:
         for name in required:
             if name not in given:
                 raise PlanError(f"{self.kind} at a {place} needs {name!r}, got {', '.join(given) or 'nothing'}")
+
+    def _check_flight(self, given: dict[str, Any]) -> None:
+        """Refuse an error of one's own for a call in flight: its caller gets the error of a broken connection."""
+        chosen = [name for name in ("error", "text") if name in given]
+        if self.side == "flight" and chosen:
+            raise PlanError(
+                f"{self.kind}: side='flight' raises RPC's own error of a broken connection, got {' and '.join(chosen)}"
+            )
 
     def _check_occurrence(self, given: dict[str, Any]) -> None:
         chosen = [name for name in ("nth", "every", "chance_percent") if name in given]

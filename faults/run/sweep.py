@@ -21,6 +21,7 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Delay reply": {"kind": "Delay", "side": "reply", "seconds": 0.2},
     "Raise request": {"kind": "Raise", "side": "request"},
     "Raise reply": {"kind": "Raise", "side": "reply"},
+    "Raise flight": {"kind": "Raise", "side": "flight"},
     "Drop request": {"kind": "Drop", "side": "request"},
     "Drop reply": {"kind": "Drop", "side": "reply"},
     "Duplicate": {"kind": "Duplicate"},
@@ -107,12 +108,15 @@ def every_way(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell | Unh
             yield Unhurt(site, "all", f"no plan can name it: {error}")
 
 
-def _injections(site: str, calls: Calls) -> Iterator[Cell]:
+def _injections(site: str, calls: Calls) -> Iterator[Cell | Unhurt]:
     first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
     places = {"first": (first[0], 1), "last": last}
     if first[0] == last[0] and last[1] == 1:
         del places["last"]
     for injection, fields in INJECTIONS.items():
+        if calls.remote and fields.get("side") == "flight":
+            yield Unhurt(site, injection, "a `remote` has no future that could fail")
+            continue
         for occurrence, (role, nth) in places.items():
             yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
 

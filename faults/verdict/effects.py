@@ -27,6 +27,9 @@ class Effects:
         """Whether the fault of this event had its effect. True if the ledgers cannot tell."""
         number = fired.details["fault"]
         fault = self._run.plan.faults[number]
+        if fault.side == "flight":  # the callee fires it when the call executes, so the caller has to have failed
+            hit = self._hit_calls(number, fired.details["caller"])
+            return bool(hit) and hit <= self._ended
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
             call = (fired.details["caller"], fired.details["site"], fired.details["nth"])
             return call not in (self._valued if fault.kind == "Raise" else self._answered)
@@ -36,6 +39,11 @@ class Effects:
         if fault.kind == "Crash" and self._killed(str(fault.role)):
             return True  # a process that kills itself cannot record the effect
         return number in self._effective
+
+    def _hit_calls(self, number: int, caller: str) -> set[_Call]:
+        """Return the calls that this caller says the fault has hit."""
+        begun = self._run.timeline.of("invoke")
+        return _calls(each for each in begun if each.role == caller and number in each.details.get("faults", ()))
 
     def _killed(self, role: str) -> bool:
         return role in self._run.ends and self._run.ends[role].kind == "Killed"

@@ -4,7 +4,7 @@
 |---|---|
 | `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own; the error that `Order` itself raises |
 | `Duplicate` | the error that the callee raised in handling the call that came twice |
-| `Raise` | the error that the plan raises, and errors that derive from it |
+| `Raise` of request or reply | the error that the plan raises, and errors that derive from it |
 | all others | RPC's own error, a time-out, and errors that derive from one of these |
 
 An error derives from another one if it has the other among its causes (`causes`), or quotes the other's type and text,
@@ -12,8 +12,8 @@ or quotes those of a call that failed by the other. A lost connection and a time
 has ended and that role's end is excused by itself.
 
 An error that may come from the plan, or from the program itself, is unknown:
-- after a `Raise`, a time-out or a lost connection if no role has ended by the raised error: the role that caught it may
-  have left others waiting;
+- after such a `Raise`, a time-out or a lost connection if no role has ended by the raised error: the role that caught
+  it may have left others waiting;
 - an error that quotes a text without its type;
 - a sentence of the program's own that only seems to speak of a time-out or a loss.
 """
@@ -118,7 +118,7 @@ def _unlike(run: Run, numbers: Iterable[int]) -> Iterable[int]:
     found: dict[tuple[object, ...], int] = {}
     for number in numbers:
         fault = run.plan.faults[number]
-        found[fault.kind, fault.error, fault.text, number if fault.kind == "Duplicate" else None] = number
+        found[fault.kind, fault.side, fault.error, fault.text, number if fault.kind == "Duplicate" else None] = number
     return found.values()
 
 
@@ -134,7 +134,7 @@ def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
         return _best([*map(is_timeout, pieces), fault.kind == "Order" and _out_of_turn(pieces)])
     if fault.kind == "Duplicate":
         return _derives(pieces, _of_the_second(run, number))
-    if fault.kind == "Raise":
+    if fault.kind == "Raise" and fault.side != "flight":
         planned = _planned(fault)
         found = _derives(pieces, [*planned, *_of_failed(run, lambda piece: _derives([piece], planned) is True)])
         return None if found is False and _silence(pieces) is not False else found

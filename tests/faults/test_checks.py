@@ -527,6 +527,16 @@ class TestEffect:
         assert check("effect", run(plan, fired(), late)).holds is True
         assert check("effect", run(plan, fired(), replace(late, role="b"))).holds is False
 
+    @pytest.mark.parametrize(
+        ("ended", "seen"), [(["info"], True), (["ok"], False), ([], False), (["info", "ok"], False)], ids=str
+    )
+    def test_a_call_in_flight_has_to_fail_at_its_caller(self, ended: list[str], seen: bool) -> None:
+        """The second of its two calls is ``ended[1]``. The callee has executed, as its `fired` says."""
+        calls = [(event, nth) for nth, end in enumerate(ended, 1) for event in ("invoke", end)]
+        told = [Event("a", event, 1.0, {"site": "shop:pay", "nth": nth, "faults": [0]}) for event, nth in calls]
+        found = run("Raise site=shop:pay role=a every=true side=flight", fired(), *told)
+        assert check("effect", found).holds is seen
+
     def test_a_role_that_kills_itself_needs_no_effect_event(self) -> None:
         plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}
         assert check("effect", run(plan, fired(role="a"), ends=ends)).holds is True

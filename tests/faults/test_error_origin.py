@@ -20,6 +20,7 @@ TWICE = f"Duplicate {CALL}"
 DROP = f"Drop {CALL} side=request"
 RAISE = f"Raise {CALL} side=request error=KeyError text='no sale'"
 FAULT = f"Raise {CALL} side=reply"
+FLIGHT = f"Raise {CALL} side=flight"
 CRASH = "Crash role=b at=up@a"
 RESET = "Reset role=a peer=b"
 LOST_MESSAGE = "Drop message=PYTHON_CALL role=a times=1"
@@ -58,6 +59,10 @@ NOTHING: tuple[Event, ...] = ()
 
 def fired(time: float = 1.0) -> Event:
     return Event("b", "fired", time, {"fault": 0, "caller": "a", "site": "shop:pay", "nth": 1})
+
+
+def other_fired() -> Event:
+    return Event("b", "fired", 1.0, {"fault": 1, "caller": "a", "site": "shop:pay", "nth": 1})
 
 
 def call(event: str, *causes: Piece, role: str = "a", nth: int = 1, **details: object) -> Event:
@@ -128,6 +133,12 @@ def test_a_server_that_is_no_peer_is_not_lost_by_the_plan(piece: Piece, late: bo
     """A program that recovered from the fault may find a wrong port, or a slow command, of its own."""
     assert (comes(DELAY, piece), comes(DROP, piece)) == (late, lost)
     assert comes(DROP, CLOSED, piece, GONE) is True
+
+
+def test_a_call_in_flight_excuses_what_a_lost_connection_does() -> None:
+    for piece, right in ((GONE, True), (LATE, True), (SIZE, False), (error("FaultError", "injected"), False)):
+        assert comes(FLIGHT, piece) is right
+    assert comes(f"{FLIGHT}; {FAULT}", GONE, events=(fired(), other_fired())) is True
 
 
 def test_an_out_of_turn_error_comes_from_the_plan() -> None:

@@ -49,7 +49,8 @@ def test_the_manual_shows_the_tables(table: Callable[[], str]) -> None:
 def test_an_error_says_what_the_manual_says(name: str) -> None:
     with pytest.raises(PlanError) as caught:
         check_value("Kind", name, b"")
-    assert str(caught.value) == f"Kind: {name!r} must be {wanted(name)}, got b''"
+    of_all_kinds = wanted(name).partition(";")[0]
+    assert str(caught.value) == f"Kind: {name!r} must be {of_all_kinds}, got b''"
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ from faults.strategies import GENTLE, PLACES, SECONDS, faults, plans
 
 ROOT = Path(__file__).parents[2]
 unhurried = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-searching = settings(deadline=None, max_examples=2000, database=None, derandomize=True)
+searching = settings(deadline=None, max_examples=20_000, database=None, derandomize=True)
 
 CALLS = {"shop:Till.pay": {"till1": 6, "till2": 3}, "shop:look": {"till2": 1}, "shop:unused": {"till1": 0}}
+PAY = "shop:Till.pay"
 ROLES = ["shop", "till1", "till2"]
 STEPS = 2
 
@@ -141,7 +142,12 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
     ("shape", "values", "text"),
     [
         (("Drop", "call"), {"nth": 3}, "Drop site=shop:Till.pay role=till1 nth=3 side=request"),
-        (("Drop", "call"), {"role": "till2"}, "Drop site=shop:Till.pay role=till2 nth=1 side=request"),
+        # The site is asked for, too, because the shrinker does not change a site and its caller at once.
+        (
+            ("Drop", "call"),
+            {"role": "till2", "site": PAY},
+            "Drop site=shop:Till.pay role=till2 nth=1 side=request",
+        ),
         (("Drop", "call"), {"role": None}, "Drop site=shop:Till.pay nth=1 side=request"),
         (("Drop", "call"), {"every": True}, "Drop site=shop:Till.pay role=till1 every=true side=request"),
         (("Crash", "call"), {"when": "after"}, "Crash site=shop:Till.pay role=till1 nth=1 when=after"),

@@ -26,21 +26,23 @@ SITES = {
     "m:f": Calls({"a": 3, "b": 2}, ("ps",)),
     "m:g": Calls({"a": 1}, ("ps",)),
     "m:h": Calls({"a": 1, "b": 1}, ("c", "d")),
+    "m:r": Calls({"a": 1}, ("ps",), remote=True),
 }
 
 
 def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
-    """f has nine kinds twice and two orders; g, called once, has nine; h has no order, because it executes in two
-    places."""
+    """f has ten kinds twice and two orders; g, called once, has ten; h has no order, because it executes in two
+    places; r has no call that fails in flight."""
     found = list(cells(SITES, 3.0))
     assert Counter((cell.site, cell.occurrence) for cell in found) == {
-        ("m:f", "first"): 10,
-        ("m:f", "last"): 10,
-        ("m:g", "first"): 9,
-        ("m:h", "first"): 9,
-        ("m:h", "last"): 9,
+        ("m:f", "first"): 11,
+        ("m:f", "last"): 11,
+        ("m:g", "first"): 10,
+        ("m:h", "first"): 10,
+        ("m:h", "last"): 10,
+        ("m:r", "first"): 9,
     }
-    assert len(set(found)) == len(found) == 47
+    assert len(set(found)) == len(found) == 61
     assert [cell.caller for cell in found if (cell.site, cell.injection) == ("m:f", "Duplicate")] == ["a#1", "b#2"]
     orders = [cell.fault for cell in found if cell.injection == "Order"]
     assert orders == [
@@ -60,7 +62,7 @@ def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
         plays.PAY: Calls({"till1": 2, "till2": 2}, ("shop",)),
         plays.TOTAL: Calls({"till1": 1, "till2": 1}, ("shop",)),
     }
-    assert len(list(cells(sites, 0.5))) == 2 * (9 + 9) + 2 + 1
+    assert len(list(cells(sites, 0.5))) == 2 * (10 + 10) + 2 + 1
     assert healthy.seconds > 0
 
 
@@ -109,7 +111,7 @@ def test_no_cell_begins_after_the_budget(tmp_path: Path) -> None:
     results = list(sweep(partial(run, subject), todo, tmp_path, budget=1e-6, on_start=lambda *each: begun.append(each)))
     assert [result.cell for result in results] == todo[:1]
     assert begun == [(0, todo[0])]
-    assert len(todo) == 2 * 9 + 9
+    assert len(todo) == 2 * 10 + 10
 
 
 def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ SITES = {
     "shop:Till.pay": Calls({"a": 3, "b": 2}, ("ps",)),
     "shop:Till.total": Calls({"a": 1}, ("ps",)),
     "shop:help": Calls({"a": 1, "b": 1}, ("c", "d")),
+    "shop:Shop": Calls({"a": 2}, ("c",), remote=True),
     "torch.distributed.rpc.api:_gather_to_leader": Calls({"a": 1}, ("b",)),
     "shop:<a b>\n": Calls({"a": 1}, ("b",)),
 }
@@ -38,7 +39,7 @@ def sites_of(**given: Any) -> list[str]:
         ("shop:Till.*", ["shop:Till.pay", "shop:Till.total"]),
         ("*:help", ["shop:help"]),
         ("shop:[Th]*", ["shop:Till.pay", "shop:Till.total", "shop:help"]),
-        ("shop", ["shop:Till.pay", "shop:Till.total", "shop:help"]),
+        ("shop", ["shop:Till.pay", "shop:Till.total", "shop:help", "shop:Shop"]),
     ],
 )
 def test_sites_are_chosen_by_a_part_of_their_name_or_by_a_pattern(text: str, wanted: list[str]) -> None:
@@ -78,6 +79,8 @@ def test_what_is_not_hurt_has_a_reason() -> None:
     assert unnamed.reason.startswith("no plan can name it: ")
     assert {(each.site, each.injection): each.reason for each in others} == {
         ("shop:Till.total", ORDER): "a alone calls it",
+        ("shop:Shop", "Raise flight"): "a `remote` has no future that could fail",
+        ("shop:Shop", ORDER): "a alone calls it",
         ("shop:help", ORDER): "it executes on several roles: c, d",
         ("torch.distributed.rpc.api:_gather_to_leader", "all"): "torch calls it by itself; a plan can name it",
     }

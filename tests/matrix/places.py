@@ -100,6 +100,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Delay reply": f"Delay {_CALL} side=reply seconds=0.2",
         "Raise request": f"Raise {_CALL} side=request",
         "Raise reply": f"Raise {_CALL} side=reply",
+        "Raise flight": f"Raise {_CALL} side=flight",
         "Drop request": f"Drop {_CALL} side=request",
         "Drop reply": f"Drop {_CALL} side=reply",
         "Duplicate": f"Duplicate {_CALL}",

@@ -77,6 +77,7 @@ class TestTheTable:
             *(("Partition", way) for way in ("in", "out", "both")),
         } <= sides
         assert {(kind, side) for kind in ("Delay", "Raise", "Drop") for side in ("request", "reply")} <= sides
+        assert ("Raise", "flight") in sides
 
     def test_an_order_is_left_out_only_where_nobody_else_calls_or_can(self) -> None:
         for name, place in PLACES.items():

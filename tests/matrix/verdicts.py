@@ -44,6 +44,7 @@ def none(*kinds: str, reason: str) -> Row:
 LATE = r"RPCErr:1:RPC ran for more than set timeout"
 LOST = r"RPCErr:2:Send attempt failed intentionally"
 UNMADE = r"RRef creation via rpc.remote\(\) timed out"
+TORN = r"EOF: end of file"
 KILLED = r"^was killed by SIGKILL$"
 # The text depends on the transport or channel, and on which role notices the loss first.
 GONE = (
@@ -65,10 +66,13 @@ _ONE_THREAD = none(
 )
 _NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
 
+_IN_REMOTE = none("Raise flight", reason="the call is a `remote`, which has no future that could fail")
+
 VERDICTS: Mapping[str, Row] = {
     "rpc_basics": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", caller=r"RuntimeError: FaultError: .*dest_worker"),
+        **error("Raise flight", caller=TORN),
         **error("Drop request", "Drop reply", *PARTITIONS, caller=LATE),
         **error(*CRASHES, dest_worker=KILLED, caller=GONE),
         **error("Crash at call", caller=KILLED, dest_worker=r"PeerLost: caller was killed"),
@@ -80,6 +84,7 @@ VERDICTS: Mapping[str, Row] = {
     "rref_dataflow": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", worker0=r"FaultError: On WorkerInfo.*worker4"),
+        **_IN_REMOTE,
         # Either worker0's own limit ends it, or worker4's equal one, of which worker4 tells worker0.
         **error("Drop request", "Drop reply", *PARTITIONS, "Reset", worker0=rf"({LATE}|{GONE})"),
         **wrong(
@@ -104,6 +109,7 @@ VERDICTS: Mapping[str, Row] = {
     "dist_autograd": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", worker0=r"RuntimeError: FaultError: .*worker1"),
+        **error("Raise flight", worker0=TORN),
         **error("Drop request", "Drop reply", *PARTITIONS, worker0=LATE),
         **error(*CRASHES, worker1=KILLED, worker0=GONE),
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: worker0 was killed"),
@@ -114,6 +120,7 @@ VERDICTS: Mapping[str, Row] = {
     "parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", worker1=r"FaultError: .*ps", ps=r"MissingWorker: .*from worker1"),
+        **error("Raise flight", worker1=TORN, ps=r"MissingWorker: .*from worker1"),
         # The two roles wait equally long. The first to give up ends the world, and its network with it.
         **error(
             *("Drop request", "Drop reply", *PARTITIONS),
@@ -128,6 +135,7 @@ VERDICTS: Mapping[str, Row] = {
     "batch_parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps=r"RoundFailed: round \d: trainer1 failed: .*FaultError"),
+        **error("Raise flight", ps=rf"RoundFailed: round \d: trainer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, ps=r"RoundFailed: round \d: nothing for .* from trainer1"),
         **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),
         **error("Crash at call", trainer1=KILLED, ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
@@ -137,6 +145,7 @@ VERDICTS: Mapping[str, Row] = {
     "sharded_parameter_server": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps1=r"RoundFailed: trainer1 failed: ps1: .*FaultError"),
+        **error("Raise flight", ps1=rf"RoundFailed: trainer1 failed: ps1: {TORN}"),
         **error("Drop request", "Partition out", ps1=r"RoundFailed: .*ps1: .* from trainer1"),
         **error("Drop reply", ps1=rf"RoundFailed: trainer1 failed: ps1: {LATE}"),
         **error(
@@ -152,6 +161,7 @@ VERDICTS: Mapping[str, Row] = {
     "reinforce": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", agent=r"ParticipantFailed: observer1 failed: FaultError"),
+        **error("Raise flight", agent=rf"ParticipantFailed: observer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, agent=r"ParticipantFailed: .*observer1"),
         **error(*CRASHES, agent=KILLED, observer1=r"PeerLost: agent was killed"),
         **error("Crash at call", observer1=KILLED, agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
@@ -162,6 +172,7 @@ VERDICTS: Mapping[str, Row] = {
     "batch_reinforce": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", agent=r"AgentFailed: observer1 failed: .*FaultError"),
+        **error("Raise flight", agent=rf"AgentFailed: observer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", *PARTITIONS, agent=r"AgentFailed: .*observer1"),
         **error(*CRASHES, agent=KILLED, observer1=r"PeerLost: agent was killed"),
         **error("Crash at call", observer1=KILLED, agent=rf"AgentFailed: observer1 failed: {GONE}"),
@@ -172,6 +183,7 @@ VERDICTS: Mapping[str, Row] = {
     "rnn": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", trainer=r"RuntimeError: FaultError: .*ps", ps=r"PeerLost: trainer"),
+        **error("Raise flight", trainer=TORN, ps=r"PeerLost: trainer"),
         **error("Drop request", "Drop reply", *PARTITIONS, trainer=LATE),
         **error(*CRASHES, ps=KILLED, trainer=GONE),
         **error("Crash at call", trainer=KILLED, ps=r"PeerLost: trainer was killed"),
@@ -182,6 +194,7 @@ VERDICTS: Mapping[str, Row] = {
     "pipeline": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", master=r"RuntimeError: FaultError: .*worker"),
+        **_IN_REMOTE,
         # Either master's own limit ends it, or worker2's equal one, of which worker2 tells master.
         **error("Drop request", "Drop reply", *PARTITIONS, master=LATE),
         **error(*CRASHES, worker1=KILLED, master=REMOTE_GONE),
@@ -193,6 +206,7 @@ VERDICTS: Mapping[str, Row] = {
     "hybrid_ddp": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps=r"StepFailed: step \d: trainer1 failed: .*FaultError"),
+        **error("Raise flight", ps=rf"StepFailed: step \d: trainer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", ps=rf"StepFailed: step \d: .*trainer1 failed: .*{LATE}"),
         **error(*PARTITIONS, ps=r"StepFailed: step \d: .*trainer1"),
         **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),

@@ -303,7 +303,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_error_origin.py::TestDuplicate::test_an_error_of_another_call_is_not_excused_by_a_duplicate",
         "faults/test_error_origin.py::TestDuplicate::test_an_error_of_the_program_is_not_excused_by_a_duplicate",
     ),
-    "| `Raise` | what the plan raises, and what derives from it |": (
+    "| `Raise` of request or reply | what the plan raises, and what derives from it |": (
         "faults/test_error_origin.py::test_a_planned_error_is_excused_by_type_and_text",
         "faults/test_error_origin.py::test_after_an_error_of_the_plan_others_are_its_own_or_unknown",
     ),
@@ -364,7 +364,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
 }
 
 _SWEEPS: dict[str, tuple[str, ...]] = {
-    "it hits each site in up to\nten ways": ("project/test_documented.py::test_a_sweep_hurts_in_ten_ways",),
+    "it hits each site in up to\neleven ways": ("project/test_documented.py::test_a_sweep_hurts_in_eleven_ways",),
     "in its first call (of the first caller) and its last (of the last one)": (
         "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
     ),
@@ -611,6 +611,14 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "| `Raise side=reply` | executes, then raises instead of answering |": (
         _KINDS,
         "faults/test_delivery.py::test_raise_raises_on_either_side",
+    ),
+    "| `Raise side=flight` | executes; its caller fails when it begins, and its answer is dropped |": (
+        _KINDS,
+        "faults/test_flight.py::test_the_caller_fails_while_the_callee_executes",
+        "faults/test_flight.py::test_the_error_stays_where_the_future_is_passed_on",
+    ),
+    "torch tells only the first RRef of a process that its creation has failed": (
+        "faults/test_flight.py::test_a_remote_passes_unhurt_and_the_ledger_says_why",
     ),
     "| `Drop side=request` | never executes, is never answered |": (
         _KINDS,

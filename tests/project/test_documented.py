@@ -359,8 +359,8 @@ def test_a_script_that_ends_beyond_its_bound(
         assert capfd.readouterr().out.splitlines()[-1] == f"verdict: {verdict}"
 
 
-def test_a_sweep_hurts_in_ten_ways() -> None:
-    assert len({*INJECTIONS, ORDER}) == 10
+def test_a_sweep_hurts_in_eleven_ways() -> None:
+    assert len({*INJECTIONS, ORDER}) == 11
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,8 +20,9 @@ from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.announcer import Announcer
+from faults.inject.call import flight
 from faults.inject.call.called_sites import sites_of
-from faults.inject.call.delivery import CalleeState, Envelope, deliver
+from faults.inject.call.delivery import CalleeState, Envelope, deliver, has_begun
 from faults.inject.call.occurrence import concerns, hits
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Plan, PlanError
@@ -64,7 +66,7 @@ class Calls:
             raise PlanError(reason)
         names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # they are put back in this order
         original = {name: getattr(api, name) for name in names}
-        self._pickler = original[_PICKLER]
+        self._pickler, self._call = original[_PICKLER], original[_SENDERS[0]]
         self._announce_plan()
         CalleeState.open = CalleeState(self.ledger, self.settle)
         # Replace both picklers, because torch's own context manager puts the second in the first's place. Replace the
@@ -91,7 +93,7 @@ class Calls:
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
         site = sites[-1]
-        envelope = self._envelope(sites, numbers, later)
+        envelope = self._in_flight(self._envelope(sites, numbers, later), via)
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
@@ -99,7 +101,11 @@ class Calls:
         self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
         start = time.monotonic()
         try:
-            result = send(to, *self._pickler.serialize(call), timeout, later)
+            packed = self._pickler.serialize(call)
+            if envelope is not None and envelope.flight:
+                result = self._send_in_flight(send, to, packed, timeout, envelope)
+            else:
+                result = send(to, *packed, timeout, later)
         except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
             self._write_failed("fail", note, start, error)
             raise
@@ -107,6 +113,13 @@ class Calls:
         self._pending[id(note)] = (note, start, future)
         future.add_done_callback(partial(self._ended, id(note)))
         return result
+
+    def _send_in_flight(
+        self, send: Callable[..., Any], to: Any, packed: tuple[Any, Any], timeout: float, envelope: Envelope
+    ) -> Any:
+        question = self._pickler.serialize(PythonUDF(has_begun, (envelope.site, envelope.flight), {}))
+        ask = partial(self._call, to, *question, timeout, True)
+        return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
 
     def _count(self, sites: tuple[str, ...]) -> dict[str, int]:
         with self._lock:
@@ -120,6 +133,17 @@ class Calls:
         if hit is None:
             return None
         return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
+
+    def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
+        """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
+        if envelope is None or all(fault.side != "flight" for fault in envelope.faults.values()):
+            return envelope
+        if via != "remote":
+            return replace(envelope, flight=flight.new_key(self.role))
+        others = {number: fault for number, fault in envelope.faults.items() if fault.side != "flight"}
+        for number in envelope.faults.keys() - others.keys():
+            self.ledger.write("failed", fault=number, kind="Raise", why=flight.REMOTE)
+        return replace(envelope, faults=others) if others else None
 
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before

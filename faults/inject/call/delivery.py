@@ -7,15 +7,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
 import torch
+import torch.distributed.rpc as rpc
 from torch.futures import Future
 
+from faults.inject.call.begun_calls import BegunCalls
 from faults.inject.call.delayed_replies import DelayedReplies
 from faults.inject.call.order_gate import OrderGate
 from faults.ledger.ledger import Ledger
@@ -34,7 +36,7 @@ class FaultError(RuntimeError):
 class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
-    ``counts``: the call's number at each of its sites.
+    ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty.
     """
 
     faults: Mapping[int, Fault]
@@ -43,6 +45,7 @@ class Envelope:
     nth: int
     asynchronous: bool
     counts: Mapping[str, int] = field(default_factory=dict)
+    flight: str = ""
 
     @property
     def answers_later(self) -> bool:
@@ -62,13 +65,25 @@ class CalleeState:
         self.settle = settle
         self.order_gate = OrderGate()
         self.delayed_replies = DelayedReplies()
+        self.begun_calls = BegunCalls()
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""
+    return Delivery(_open(envelope.site), envelope).run(partial(function, *args, **kwargs))
+
+
+@rpc.functions.async_execution  # type: ignore[untyped-decorator]
+def has_begun(site: str, key: str) -> Future[None]:
+    """Answer, on the callee, when the call in flight with this key begins. Raises FaultError: no plan is installed
+    there."""
+    return _open(site).begun_calls.of(key)
+
+
+def _open(site: str) -> CalleeState:
     if CalleeState.open is None:
-        raise FaultError(f"a fault hit {envelope.site}, but its callee has no plan installed")
-    return Delivery(CalleeState.open, envelope).run(partial(function, *args, **kwargs))
+        raise FaultError(f"a fault hit {site}, but its callee has no plan installed")
+    return CalleeState.open
 
 
 class Delivery:
@@ -135,7 +150,7 @@ class Delivery:
     def _executed(self, function: Function) -> Any:
         """Execute the function, and once more for each `Duplicate`. Return the first answer; drop the others."""
         try:
-            return self._execute(function)
+            return self._execute(function, self._flights())
         finally:
             for executions, (number, fault) in enumerate(self._duplicates(), start=2):
                 self.write("fired", number, fault)
@@ -149,12 +164,23 @@ class Delivery:
     def _duplicates(self) -> list[tuple[int, Fault]]:
         return [(number, fault) for number, fault in self.faults if fault.kind == "Duplicate"]
 
-    def _execute(self, function: Function) -> Any:
+    def _flights(self) -> list[tuple[int, Fault]]:
+        return [(number, fault) for number, fault in self.faults if fault.side == "flight"]
+
+    def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
+        """Execute the function. After it has begun, the caller of a call in flight fails."""
         self._write("executing")
+        for number, fault in flights:
+            self.write("fired", number, fault, side="flight")
+        if flights:
+            self.callee.begun_calls.begin(self.envelope.flight)
+        start = time.monotonic()
         try:
             return function()
         finally:
             self._write("executed")
+            for number, fault in flights:
+                self.write("effective", number, fault, seconds=time.monotonic() - start)
 
     def _answer(self, result: Any, error: Exception | None) -> Any:
         late = 0.0

@@ -1,0 +1,57 @@
+"""Fail a call at its caller when it begins to execute at its callee: the ambiguous failure of a connection that breaks
+while a call is in flight (`Raise side=flight`).
+
+The caller sends two calls: first the question whether the call has begun, and then the call itself. The callee answers
+the question when the function begins. That answer fails the caller's future; the answer of the call itself is dropped.
+So the caller never fails before the callee executes, whatever the threads of the two do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from torch.distributed.rpc.internal import RemoteException, _handle_exception
+from torch.futures import Future
+
+# torch's text if the peer's end of a connection closes (transport uv, torch 2.13).
+TORN = "EOF: end of file (this error originated at tensorpipe/transport/uv/connection_impl.cc:132)"
+# Why a `remote` cannot fail in flight.
+REMOTE = "a `remote` returns its RRef at once, and has no future that could fail in flight"
+
+_numbers = itertools.count(1)
+
+
+def new_key(role: str) -> str:
+    """Name a call in flight differently from all others of the world."""
+    return f"{role} {os.getpid()} {next(_numbers)}"
+
+
+def send_in_flight(ask: Callable[[], Any], send: Callable[[], Any]) -> Any:
+    """Send the question and the call. Return a future that fails when the question is answered.
+
+    If the question itself fails, as the call then does too, the future has its error.
+    """
+    question = ask()
+    send()
+    failed: Future[Any] = Future()
+    question.add_done_callback(lambda answered: _fail(failed, _error_of(answered)))
+    return failed
+
+
+def _error_of(question: Any) -> str:
+    """Wait until the question is answered, and return the text of the error that the caller gets."""
+    try:
+        question.wait()
+    except Exception as error:
+        return str(error)
+    return TORN
+
+
+def _fail(future: Future[Any], text: str) -> None:
+    """Fail a future in the way in which torch fails that of a call, so that the error survives where the program passes
+    the future on (`collect_all`, an asynchronous function)."""
+    future._set_unwrap_func(_handle_exception)
+    future.set_result(RemoteException(text, RuntimeError))

@@ -1,0 +1,93 @@
+"""A call that fails in flight: its caller fails when its callee executes. Measured on torch 2.13.0."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.inject.call.begun_calls import BegunCalls
+from faults.inject.call.flight import REMOTE, TORN
+from faults.ledger import read
+from faults.plan import Plan, PlanError
+from faults.run.launch_scope import prepared
+from reference.world import World, launch
+from tests.support import roles_flight as flight
+from tests.support import roles_shop as shop
+
+PLAN = f"Raise site={shop.HERE}function side=flight"
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """One RPC thread a role, as an agent may have: the question and the call must not wait for each other."""
+    with launch(["a", "b", "c"], deadline=300, options={"num_worker_threads": 1}) as world:
+        yield world
+
+
+def played(world: World, folder: Path, plan: str, play: Any, *args: Any) -> Any:
+    place = prepared(Plan.parse(plan), folder)
+    for role in "abc":
+        world.call(role, shop.activate, str(place), role)
+    try:
+        return world.call("a", play, *args)
+    finally:
+        for role in "abc":
+            world.call(role, shop.deactivate)
+
+
+def test_the_caller_fails_while_the_callee_executes(world: World, tmp_path: Path) -> None:
+    """The function ends only after the caller has failed. If the caller waited for its end, it would fail 5 s later."""
+    plan = f"Raise site={flight.__name__}:wait_for_failure side=flight"
+    pipe = str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    assert played(world, tmp_path, plan, flight.fail_while_it_executes, "b", pipe) == TORN
+    timeline = read(tmp_path)
+    assert [each.event for each in timeline.events if each.role == "b" and "nth" in each.details] == [
+        *("executing", "fired", "executed", "effective")
+    ]
+    assert [each.role for each in timeline.of("info")] == ["a"]
+    assert [each.details["site"].rpartition(":")[2] for each in timeline.of("ok", "fail")] == ["process_id"]
+    assert world.call("b", shop.counts) == {"wait_for_failure": 1}
+
+
+def test_the_error_stays_where_the_future_is_passed_on(world: World, tmp_path: Path) -> None:
+    errors = played(world, tmp_path, f"{PLAN} every=true", flight.passed_on, "b", "c")
+    assert [each.partition(": ")[0] for each in errors if TORN in each] == [
+        *("collected", "waited for with others", "chained", "answered with")
+    ]
+    assert len(read(tmp_path).of("effective")) == 4
+
+
+def test_a_remote_passes_unhurt_and_the_ledger_says_why(world: World, tmp_path: Path) -> None:
+    """torch tells only the first RRef of a process that its creation has failed, so no fault can make it so."""
+    assert played(world, tmp_path, PLAN, flight.refer, "b") == 6
+    timeline = read(tmp_path)
+    assert [each.details["why"] for each in timeline.of("failed")] == [REMOTE]
+    assert timeline.of("fired", "executing") == []
+
+
+@pytest.mark.parametrize("question_first", [True, False])
+def test_a_question_is_answered_when_the_call_begins(question_first: bool) -> None:
+    calls = BegunCalls()
+    if question_first:
+        answer = calls.of("key")
+        assert not answer.done()
+        calls.begin("key")
+    else:
+        calls.begin("key")
+        answer = calls.of("key")
+    assert answer.done()
+    assert not calls.of("other").done()
+    assert not calls.of("key").done(), "an answered question is forgotten"
+
+
+@pytest.mark.parametrize("field", ["error=ValueError", "text=gone"])
+def test_an_error_of_ones_own_is_refused(field: str) -> None:
+    with pytest.raises(PlanError, match=r"^Raise: side='flight' raises RPC's own error of a broken connection, got"):
+        Plan.parse(f"{PLAN} {field}")
+    with pytest.raises(PlanError, match=r"^Drop: 'side' must be 'request' or 'reply', got 'flight'$"):
+        Plan.parse(PLAN.replace("Raise", "Drop"))

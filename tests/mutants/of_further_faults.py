@@ -1,0 +1,68 @@
+"""Bugs in the faults that a role or a connection meets in other ways than by a kill or a lost message."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_FLIGHT, _OF_FLIGHT = "faults/inject/call/flight.py", "tests/faults/test_flight.py"
+_DELIVERY, _EFFECTS = "faults/inject/call/delivery.py", "faults/verdict/effects.py"
+_ORIGIN = "faults/verdict/error_origin.py"
+
+MUTANTS = (
+    Mutant(
+        "flight-answered-after-the-call",
+        _FLIGHT,
+        "    send()\n    failed: Future[Any] = Future()\n    question.",
+        "    failed: Future[Any] = Future()\n    send().",
+        (f"{_OF_FLIGHT}::test_the_caller_fails_while_the_callee_executes",),
+        "the caller of a call in flight fails only when the callee has executed",
+    ),
+    Mutant(
+        "flight-executed-by-nobody",
+        _DELIVERY,
+        "        if flights:\n",
+        "        if flights:\n            function = lambda: None  # noqa: E731\n",
+        (f"{_OF_FLIGHT}::test_the_caller_fails_while_the_callee_executes",),
+        "the callee of a call in flight does not execute it",
+    ),
+    Mutant(
+        "flight-lost-where-the-future-is-passed-on",
+        _FLIGHT,
+        "    future.set_result(RemoteException(text, RuntimeError))",
+        "    future.set_exception(RuntimeError(text))",
+        (f"{_OF_FLIGHT}::test_the_error_stays_where_the_future_is_passed_on",),
+        "an asynchronous function that answers with a call in flight returns the error instead of raising it",
+    ),
+    Mutant(
+        "flight-of-a-remote-unsaid",
+        "faults/inject/call/calls.py",
+        '            self.ledger.write("failed", fault=number, kind="Raise", why=flight.REMOTE)',
+        "            del number",
+        (f"{_OF_FLIGHT}::test_a_remote_passes_unhurt_and_the_ledger_says_why",),
+        "nothing says why a `remote` does not fail in flight",
+    ),
+    Mutant(
+        "flight-answered-counts",
+        _EFFECTS,
+        "            return bool(hit) and hit <= self._ended",
+        "            return bool(hit)",
+        ("tests/faults/test_checks.py::TestEffect::test_a_call_in_flight_has_to_fail_at_its_caller",),
+        "a call in flight that its caller got an answer to passes as hurt",
+    ),
+    Mutant(
+        "flight-excuses-a-planned-error",
+        _ORIGIN,
+        '    if fault.kind == "Raise" and fault.side != "flight":',
+        '    if fault.kind == "Raise":',
+        ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
+        "a program that ends by the error of a call in flight is called wrong",
+    ),
+    Mutant(
+        "flight-and-raise-alike",
+        _ORIGIN,
+        "found[fault.kind, fault.side, fault.error,",
+        "found[fault.kind, fault.error,",
+        ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
+        "of a call in flight and a planned error only the last one excuses anything",
+    ),
+)
