@@ -11,7 +11,7 @@ from typing import Any
 from faults.plan.errors import shown
 from faults.plan.plan import Plan, PlanError
 from faults.run.subject import Subject, of_tutorial
-from faults.run.sweep import INJECTIONS, ORDER
+from faults.run.sweep import CORRUPTIONS, INJECTIONS, ORDER
 from reference.cli.options import BadInput, Parser, add_case_options, known
 from reference.system.plain_file import LONGEST, content_of
 from reference.verify.small_cases import quick
@@ -36,7 +36,7 @@ def seconds(text: str) -> float:
 
 def kinds(text: str) -> list[str]:
     """Convert ``--kinds``: names from the table of verdicts, or the first words of such names (argparse type)."""
-    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, ORDER) for each in (name, name.split()[0]))
+    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, *CORRUPTIONS, ORDER) for each in (name, name.split()[0]))
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:

@@ -26,7 +26,7 @@ _KINDS: Option = (
         "type": kinds,
         "metavar": "KIND,...",
         "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of the "
-        "names (default: all)",
+        "names (default: all but 'Corrupt', which needs calls with tensors, and a program that checks its data)",
     },
 )
 
@@ -48,7 +48,8 @@ def sweep_of(subject: Subject, options: Any) -> int:
     """
     with stored(options.dir) as (place, passed):
         sites, healthy = record(subject, place / "healthy")
-        todo = _chosen(list(cells(sites, subject.timeout)), options)
+        corrupt = any(kind.startswith("Corrupt") for kind in options.kinds or ())
+        todo = _chosen(list(cells(sites, subject.timeout, corrupt=corrupt)), options)
         results: list[Result] = []
         try:
             with countdown(subject.name, len(todo), options.budget) as tick:

@@ -29,6 +29,11 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Crash after": {"kind": "Crash", "when": "after"},
 }
 
+# Only if they are asked for: `wrong` is the right verdict for a program that does not check its data.
+CORRUPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "Corrupt request": {"kind": "Corrupt", "side": "request", "how": "zeros"},
+    "Corrupt reply": {"kind": "Corrupt", "side": "reply", "how": "zeros"},
+}
 
 ORDER = "Order"
 
@@ -39,7 +44,7 @@ class SweepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run that a sweep will make. ``injection``: a name of `INJECTIONS`, or `ORDER`."""
+    """One run that a sweep will make. ``injection``: a name of `INJECTIONS` or `CORRUPTIONS`, or `ORDER`."""
 
     site: str
     injection: str
@@ -73,14 +78,18 @@ class Result:
         return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 
-def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
-    """Yield every cell. 'first' is the first caller's first call, 'last' the last caller's last call."""
+def cells(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell]:
+    """Yield every cell, with those of `CORRUPTIONS` if ``corrupt``.
+
+    'first' is the first caller's first call, 'last' the last caller's last call.
+    """
+    injections = {**INJECTIONS, **(CORRUPTIONS if corrupt else {})}
     for site, calls in sites.items():
         first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
         places = {"first": (first[0], 1), "last": last}
         if first[0] == last[0] and last[1] == 1:
             del places["last"]
-        for injection, fields in INJECTIONS.items():
+        for injection, fields in injections.items():
             for occurrence, (role, nth) in places.items():
                 yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
         if len(calls.callers) > 1 and len(calls.callees) == 1:
