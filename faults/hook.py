@@ -32,6 +32,8 @@ from faults.ledger.ledger import Ledger
 from faults.ledger.plan_file import read_plan
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
+from faults.tracebacks.data_words import names_corrupted_data
+from faults.tracebacks.error_chain import TEXT
 
 # Steps above this number are not recorded.
 RECORDED = 10_000
@@ -130,7 +132,7 @@ def activate(
                 ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))
         for room in (processes, network):
             undo.callback(room.prepare(plan, role, place, ledger, announcer))
-        _listen(announcer, ledger, undo)
+        _listen(announcer, plan, ledger, undo)
         _active.push(undo.pop_all())
     return announcer
 
@@ -147,9 +149,10 @@ def deactivate() -> None:
     _active.close()
 
 
-def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
-    """Announce the steps and the shutdown."""
-    undo.callback(hear_steps(partial(_step, announcer, ledger)))
+def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -> None:
+    """Announce the steps and the shutdown. Under a `Corrupt`, record warnings of the program that name such data."""
+    corrupted = any(fault.kind == "Corrupt" for fault in plan.faults)
+    undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_warned, ledger) if corrupted else None))
     _on_shutdown.append(partial(_leave, announcer, ledger))
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
@@ -163,6 +166,12 @@ def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
     if number <= RECORDED:
         ledger.write("step", number=number)
     announcer.announce("step", number)
+
+
+def _warned(ledger: Ledger, message: str) -> None:
+    """Record a warning that names corrupted data: a program may repair them, and go on."""
+    if names_corrupted_data(message):
+        ledger.write("warned", text=message[:TEXT])
 
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:

@@ -48,7 +48,10 @@ GENTLE = (
     ("Partition", "network"),
     ("Crash", "call"),
     ("Crash", "process"),
+    ("Corrupt", "call"),
 )
+# Drawn only if they are named: it needs calls with tensors, and few programs check their data.
+_ASKED = ("Corrupt",)
 # Smaller faults first. A faster connection is a smaller fault.
 SECONDS = (0.1, 0.5, 2.0)
 _CHOICES: Mapping[str, Sequence[Any]] = {
@@ -123,7 +126,7 @@ def faults(
         sites: for each site how often each role calls it in a healthy run, so that ``nth`` never exceeds that; or only
             the sites, each of which every role may call ``calls`` times.
         roles: the names of all roles; callers that are not among them are ignored.
-        kinds: only these kinds; None: all that are possible.
+        kinds: only these kinds; None: all that are possible, except `Corrupt`, which needs calls with tensors.
         places: ``call``, ``message``, ``process``, ``network``; None: all.
         seconds: every duration is one of these.
         steps: how many steps every role logs, for moments such as ``step:2@ps``; 0: no such moments.
@@ -204,7 +207,9 @@ def _shapes(program: _Program, kinds: Iterable[str] | None, places: Iterable[str
             if name not in known:
                 raise ValueError(f"unknown {what} {name!r}, wanted some of {', '.join(known)}")
     wanted = [
-        (kind, place) for kind, place in GENTLE if (asked is None or kind in asked) and (put is None or place in put)
+        (kind, place)
+        for kind, place in GENTLE
+        if (kind not in _ASKED if asked is None else kind in asked) and (put is None or place in put)
     ]
     found = [shape for shape in wanted if program.allows(*shape)]
     for kind in asked or ():

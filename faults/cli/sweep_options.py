@@ -11,13 +11,13 @@ from zlib import crc32
 
 from faults.cli.options import DIR, Option, seconds
 from faults.cli.report_files import REPORTS
-from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt
+from faults.run.sweep import CORRUPTIONS, INJECTIONS, ORDER, Cell, Unhurt
 from reference.cli.options import BadInput
 
 
 def kinds(text: str) -> list[str]:
     """Convert ``--kinds``: names from the table of verdicts, or the first words of such names (argparse type)."""
-    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, ORDER) for each in (name, name.split()[0]))
+    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, *CORRUPTIONS, ORDER) for each in (name, name.split()[0]))
     chosen = [kind.strip() for kind in text.split(",")]
     for kind in chosen:
         if kind not in known_kinds:
@@ -49,7 +49,7 @@ OF_SWEEPS: tuple[Option, ...] = (
             "type": kinds,
             "metavar": "KIND,...",
             "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of "
-            "the names (default: all)",
+            "the names (default: all but 'Corrupt', which needs tensors, and a program that checks its data)",
         },
     ),
     (

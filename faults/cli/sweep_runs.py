@@ -23,7 +23,8 @@ def run_cells(
     ``healthy``: the run that shows the calls; ``timeout``: seconds that a call waits for its turn; ``passed``: gets
     whether each run passed, also if the sweep is interrupted.
     """
-    ways = list(every_way(census(healthy.timeline, internal=True), timeout))
+    corrupt = any(kind.startswith("Corrupt") for kind in options.kinds or ())
+    ways = list(every_way(census(healthy.timeline, internal=True), timeout, corrupt=corrupt))
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
     unhurt = asked([each for each in ways if isinstance(each, Unhurt)], options)
     results: list[Result] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from faults.plan.moment import Moment
 
@@ -33,8 +34,10 @@ class Announcer:
             action()
 
 
-def hear_steps(announce: Callable[[int], object]) -> Callable[[], None]:
+def hear_steps(announce: Callable[[int], object], warned: Callable[[str], object] | None = None) -> Callable[[], None]:
     """Announce the steps of training: every log record that has a whole number as ``step``. Return the undo.
+
+    ``warned``: called with the message of each record at the level WARNING or above.
 
     It replaces `logging.Logger.callHandlers`, so that it hears loggers that do not propagate, too. A handler of its
     own at the root would keep `logging.basicConfig` of the program from working.
@@ -46,6 +49,9 @@ def hear_steps(announce: Callable[[int], object]) -> Callable[[], None]:
         step = getattr(record, "step", None)
         if type(step) is int:  # not True, which is an `int`, too
             announce(step)
+        if warned is not None and record.levelno >= logging.WARNING:
+            with suppress(Exception):  # arguments that do not fit the message; logging itself has said so
+                warned(record.getMessage())
 
     def undo() -> None:
         if logging.Logger.callHandlers is call_handlers:

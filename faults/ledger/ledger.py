@@ -41,8 +41,11 @@ SUFFIX = ".jsonl"
 _OWN = {"event", "time", "process"}
 # The types of a line's fields. Other fields may have any value.
 _FORMS = file_schema.by_name(
-    (file_schema.text, "event site caller to via kind"),
+    (file_schema.text, "event site caller to via kind why"),
+    (file_schema.text, "side how dtype old new digest instead_of"),
     (file_schema.integer, "process pid fault nth number"),
+    (file_schema.integer, "tensor bit changed"),
+    (file_schema.many(file_schema.integer), "shape element"),
     (file_schema.finite, "time wall"),
     (file_schema.number, "rpc_timeout timeout seconds"),
     (file_schema.truth, "final graceful"),

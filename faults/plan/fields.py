@@ -35,6 +35,7 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Duplicate", "call"): (("site",), _CALL),
     ("Crash", "call"): (("site", "when"), _CALL),
     ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every")),
+    ("Corrupt", "call"): (("site", "side", "how"), _CALL),
     ("Delay", "message"): (("message", "seconds"), ("role",)),
     ("Drop", "message"): (("message", "times"), ("role",)),
     ("Crash", "process"): (("role", "at"), ()),
@@ -60,6 +61,8 @@ FIELDS: Mapping[str, str] = {
     "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered; "
     "'flight' (Raise only): when it begins to execute",
     "when": "'before' or 'after' the call executes",
+    "how": "what becomes of a tensor: 'bit': one bit of one element is flipped; 'nan': one element; 'zeros': all "
+    "elements; 'other': it is replaced by the tensor of an earlier call",
     "direction": "'out': packets from the role, 'in': packets to it, 'both'",
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
     "percent": "the share of the packets that is dropped",
@@ -72,6 +75,7 @@ FIELDS: Mapping[str, str] = {
 _WORDS = {
     "side": ("request", "reply"),
     "when": ("before", "after"),
+    "how": ("bit", "nan", "zeros", "other"),
     "direction": ("out", "in", "both"),
     "message": MESSAGES,
 }

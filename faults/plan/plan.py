@@ -41,6 +41,7 @@ class Fault:
     chance_percent: float | None = None
     side: str | None = None
     when: str | None = None
+    how: str | None = None
     direction: str | None = None
     seconds: float | None = None
     percent: float | None = None

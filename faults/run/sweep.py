@@ -29,6 +29,12 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
     "Crash after": {"kind": "Crash", "when": "after"},
 }
 
+# Only if they are asked for: `wrong` is the right verdict for a program that does not check its data.
+CORRUPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "Corrupt request": {"kind": "Corrupt", "side": "request", "how": "zeros"},
+    "Corrupt reply": {"kind": "Corrupt", "side": "reply", "how": "zeros"},
+}
+
 ORDER = "Order"
 
 # Runs a program once under a plan, with all files in a folder.
@@ -41,7 +47,7 @@ class SweepFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One run that a sweep will make. ``injection``: a name of `INJECTIONS`, or `ORDER`."""
+    """One run that a sweep will make. ``injection``: a name of `INJECTIONS` or `CORRUPTIONS`, or `ORDER`."""
 
     site: str
     injection: str
@@ -90,30 +96,34 @@ class Result:
         return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 
-def cells(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell]:
-    """Yield every cell. 'first' is the first caller's first call, 'last' the last caller's last call."""
-    return (each for each in every_way(sites, timeout) if isinstance(each, Cell))
+def cells(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell]:
+    """Yield every cell, with those of `CORRUPTIONS` if ``corrupt``.
+
+    'first' is the first caller's first call, 'last' the last caller's last call.
+    """
+    return (each for each in every_way(sites, timeout, corrupt=corrupt) if isinstance(each, Cell))
 
 
-def every_way(sites: Mapping[str, Calls], timeout: float) -> Iterator[Cell | Unhurt]:
+def every_way(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell | Unhurt]:
     """Yield every cell, and what cannot be hurt. ``timeout``: seconds that a call waits for its turn (`Order`)."""
+    injections = {**INJECTIONS, **(CORRUPTIONS if corrupt else {})}
     for site, calls in sites.items():
         if site.startswith(INTERNAL):
             yield Unhurt(site, "all", "torch calls it by itself; a plan can name it")
             continue
         try:
-            yield from _injections(site, calls)
+            yield from _injections(site, calls, injections)
             yield from _orders(site, calls, timeout)
         except PlanError as error:
             yield Unhurt(site, "all", f"no plan can name it: {error}")
 
 
-def _injections(site: str, calls: Calls) -> Iterator[Cell | Unhurt]:
+def _injections(site: str, calls: Calls, injections: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell | Unhurt]:
     first, last = next(iter(calls.callers.items())), list(calls.callers.items())[-1]
     places = {"first": (first[0], 1), "last": last}
     if first[0] == last[0] and last[1] == 1:
         del places["last"]
-    for injection, fields in INJECTIONS.items():
+    for injection, fields in injections.items():
         if calls.remote and fields.get("side") == "flight":
             yield Unhurt(site, injection, "a `remote` has no future that could fail")
             continue

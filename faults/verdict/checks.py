@@ -2,7 +2,7 @@
 
 A check holds, fails, or is unknown because the run's folder does not tell. If checks fail, the verdict is the gravest
 of their defects. Otherwise the verdict is ``unknown``, ``equal`` (the trace is the twin's), ``returned`` (every role
-returned, and there is no twin) or ``clean error``.
+returned, and there is no twin), ``detected`` (an error names the data that the plan corrupted) or ``clean error``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from faults.ledger.record import End, Run
 from faults.verdict import failures, proof
+from faults.verdict.detections import delivered, reported
 from faults.verdict.time_bounds import lasting, slowest
 from reference.system.printable import one_line
 
@@ -21,6 +22,12 @@ DEFECTS = ("hung", "wrong", "leaked", "not fired")
 
 # Counts of `rpc.shutdown` that are no leak: messages about RRefs that torch awaits an answer to, or sends again later.
 _PASSING = ("num_pending_futures",)
+
+# All roles returned, although the plan had changed a tensor.
+_UNSEEN = (
+    "a corrupted tensor was delivered without any error or logged warning that names corrupted data: "
+    "the folder does not tell whether the program repaired it or did not use it"
+)
 
 NOT_RECORDED = "not recorded"
 
@@ -79,7 +86,7 @@ def judge(run: Run) -> Judgement:
         return Judgement(checks, "unknown")
     if all(end.returned for end in run.ends.values()):
         return Judgement(checks, run.trace or "returned")
-    return Judgement(checks, "clean error")
+    return Judgement(checks, "detected" if failures.detected_by(run) else "clean error")
 
 
 def ledgers_complete(run: Run) -> Check:
@@ -180,7 +187,11 @@ def trace_equal(run: Run) -> Check:
     if not run.complete:
         return Check("trace", "wrong", None, NOT_RECORDED)
     if run.trace is None:
-        return Check("trace", "wrong", True, "no role returned one")
+        unseen = delivered(run) and not reported(run) and all(end.returned for end in run.ends.values())
+        text = f"no role returned one, and {_UNSEEN}" if unseen else "no role returned one"
+        return Check("trace", "wrong", None if unseen else True, text)
+    if run.trace == "equal" and delivered(run) and not reported(run):
+        return Check("trace", "wrong", None, f"{run.difference}, although {_UNSEEN}, or the trace does not show it")
     holds = None if run.trace == "unknown" else run.trace == "equal"
     return Check("trace", "wrong", holds, run.difference or run.trace)
 

@@ -5,6 +5,7 @@
 | `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own; the error that `Order` itself raises |
 | `Duplicate` | the error that the callee raised in handling the call that came twice |
 | `Raise` of request or reply | the error that the plan raises, and errors that derive from it |
+| `Corrupt` | an error that names corrupted data (`detections`), and errors that derive from it |
 | all others | RPC's own error, a time-out, and errors that derive from one of these |
 
 An error derives from another one if it has the other among its causes (`causes`), or quotes the other's type and text,
@@ -14,6 +15,7 @@ has ended and that role's end is excused by itself.
 An error that may come from the plan, or from the program itself, is unknown:
 - after such a `Raise`, a time-out or a lost connection if no role has ended by the raised error: the role that caught
   it may have left others waiting;
+- after a `Corrupt` another error that the program states by `raise` or `assert`;
 - an error that quotes a text without its type;
 - a sentence of the program's own that only seems to speak of a time-out or a loss.
 """
@@ -29,6 +31,7 @@ from faults.ledger.record import Run
 from faults.plan.plan import Fault
 from faults.tracebacks.error_chain import TEXT, UNREAD, Piece, from_json, paths
 from faults.verdict import proof
+from faults.verdict.detections import detects
 from faults.verdict.message_evidence import UNREADABLE
 
 # The value of `proof.first_effects`, which is computed once for each error.
@@ -132,6 +135,9 @@ def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
     fault = run.plan.faults[number]
     if fault.kind in GENTLE:
         return _best([*map(is_timeout, pieces), fault.kind == "Order" and _out_of_turn(pieces)])
+    if fault.kind == "Corrupt":
+        own = _of_failed(run, lambda piece: detects(piece) is True)
+        return _best([*map(detects, pieces), _derives(pieces, own)])
     if fault.kind == "Duplicate":
         return _derives(pieces, _of_the_second(run, number))
     if fault.kind == "Raise" and fault.side != "flight":

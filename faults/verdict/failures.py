@@ -14,6 +14,7 @@ from faults.ledger.ledger import Event
 from faults.ledger.record import End, Run
 from faults.tracebacks.error_chain import Piece, from_json
 from faults.verdict import proof, script_outcomes
+from faults.verdict.detections import detected
 from faults.verdict.error_origin import excused
 from faults.verdict.given_up import may_have_given_up
 from faults.verdict.store_race import may_have_lost_the_store
@@ -59,6 +60,11 @@ def judged(run: Run) -> list[tuple[Failure, bool | None]]:
     if best is not False:  # the other roles may have failed because they lost that one
         found = [(each, holds or _following(run, each, best)) for each, holds in found]
     return found + [(each, _of_command(run, each, found)) for each in _of_commands(run)]
+
+
+def detected_by(run: Run) -> list[str]:
+    """Return the roles that ended by an error which names the data that the plan corrupted."""
+    return [each.role for each in _of_roles(run) if each.causes and detected(run, each.causes, each.time)]
 
 
 def _best(found: Sequence[tuple[Failure, bool | None]]) -> bool | None:

@@ -68,6 +68,7 @@ def _hits(run: Run) -> dict[int, int]:
         return {}
     ((number, fault),) = calls.items()
     count = sum(number in event.details.get("faults", ()) for event in run.timeline.of("invoke"))
+    count -= sum(event.details.get("fault") == number for event in run.timeline.of("failed"))  # such as no tensor
     return {number: count} if count and fault.kind != "Order" else {}
 
 
@@ -80,6 +81,8 @@ def effective(run: Run) -> Proof:
 
 
 def _seen_instead(fault: Fault, event: Event) -> str:
+    if fault.kind == "Corrupt":
+        return f"nothing was changed: the tensor has these bits already ({event.details.get('old')})"
     if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
         return f"{event.details['caller']} got an answer nevertheless"
     return "hit no packet" if fault.place == "network" else "no role saw an effect"

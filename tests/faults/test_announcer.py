@@ -101,6 +101,20 @@ def test_steps_are_heard_in_the_log() -> None:
     assert seen == [2]
 
 
+def test_warnings_are_heard_as_the_log_shows_them() -> None:
+    heard: list[str] = []
+    logger = logging.Logger("data", logging.DEBUG)
+    undo = hear_steps(lambda step: None, heard.append)
+    try:
+        logger.info("below the level of a warning")
+        logger.warning("checksum of %s differs", "trainer1")
+        logger.error("lost")
+    finally:
+        undo()
+    logger.warning("too late")
+    assert heard == ["checksum of trainer1 differs", "lost"]
+
+
 def test_hearing_steps_leaves_the_programs_logging_alone() -> None:
     """A handler at the root would make `logging.basicConfig` do nothing."""
     before = list(logging.getLogger().handlers)

@@ -5,6 +5,7 @@ Behaviours of torch pinned here were measured on torch 2.13.0.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import select
@@ -144,6 +145,37 @@ def facts(to: str, site: str, effects: Sequence[Effect]) -> Iterator[tuple[str, 
         yield to, "fired", what
         if effect.effective:
             yield to, "effective", what
+
+
+HOWS = [(side, how) for side in ("request", "reply") for how in ("bit", "nan", "zeros", "other")]
+
+
+@pytest.mark.parametrize(("way", "to"), FORMS, ids=str)
+def test_a_corrupted_tensor_is_the_one_that_arrives(world: World, tmp_path: Path, way: str, to: str) -> None:
+    """The answer shows which element was changed and to what, and the caller keeps the tensor that it sent."""
+    site = shop.WAYS[way].site
+    faults = [f"Corrupt site={site} nth={nth} side={side} how={how}" for nth, (side, how) in enumerate(HOWS, 2)]
+    seen = played(world, tmp_path, f"seed=3; {'; '.join(faults)}", "a", shop.squares, way, to, len(HOWS) + 2)
+    given = [torch.arange(4, dtype=torch.float64) + number for number in range(1, len(seen) + 1)]
+    assert all(torch.equal(x, kept) for x, (kept, _) in zip(given, seen, strict=True))
+    answers = [answer for _, answer in seen]
+    fired, effective = (ledger.read(tmp_path).of(event) for event in ("fired", "effective"))
+    assert [each.details["fault"] for each in fired] == [*range(len(HOWS))]
+    for number, (side, how) in enumerate(HOWS):
+        x, details = given[number + 1].clone(), fired[number].details
+        if how == "other":  # the tensor of the call before, as that one sent or computed it
+            wanted = given[number] ** 2 + given[number]
+        else:
+            changed = x if side == "request" else x * x + x
+            place = details["element"][0] if how != "zeros" else slice(None)
+            assert how == "zeros" or float(changed[place]) == float(details["old"])
+            changed[place] = float(details["new"])
+            wanted = changed * changed + changed if side == "request" else changed
+        assert torch.equal(answers[number + 1].nan_to_num(7), wanted.nan_to_num(7)), (side, how)
+        if side == "reply":
+            content = answers[number + 1].numpy().tobytes()
+            assert effective[number].details["digest"] == hashlib.sha256(content).hexdigest()[:16]
+    assert all(torch.equal(answers[n], given[n] ** 2 + given[n]) for n in (0, -1))
 
 
 @pytest.mark.parametrize("way", shop.WAYS)

@@ -42,6 +42,7 @@ GOOD: dict[str, Any] = {
     "chance_percent": 12.5,
     "side": "reply",
     "when": "after",
+    "how": "nan",
     "direction": "out",
     "seconds": 0.5,
     "percent": 10.0,
@@ -65,6 +66,7 @@ BAD: dict[str, list[Any]] = {
     "chance_percent": [*NUMBERLESS, 100.5],
     "side": ["", "Reply", 1, True, ["reply"], {}],
     "when": ["", "During", 1, True, ["after"], {}],
+    "how": ["", "Bit", "ones", 1, True, ["bit"], {}],
     "direction": ["", "sideways", 1, True, ["in"], {}],
     "seconds": [*NUMBERLESS, 1e6 + 1],
     "percent": [*NUMBERLESS, 100.5],
@@ -374,7 +376,7 @@ def test_any_object_is_a_fault_or_one_line(values: dict[str, Any]) -> None:
 def test_faults_are_found_by_place() -> None:
     faults = tuple(Fault(**whole(*shape)) for shape in SHAPES)
     found = [Plan(faults).at(place) for place in ("call", "message", "process", "network")]
-    assert [len(each) for each in found] == [6, 2, 2, 4]
+    assert [len(each) for each in found] == [7, 2, 2, 4]
     assert {number: fault for each in found for number, fault in each.items()} == dict(enumerate(faults))
 
 

@@ -31,6 +31,7 @@ UNANSWERED = f"Drop site={plays.PAY} role=till nth=2 side=reply"
 CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"
 RAISE = f"Raise site={plays.PAY} role=till nth=2 side=request error=ValueError text=gone"
 DELAY = f"Delay site={plays.PAY} role=till nth=3 side=reply seconds=0.1"
+CORRUPT = f"Corrupt site={plays.COINS} role=till nth=2 side=request how=zeros"
 
 # For every verdict: the roles, the plan, the verdict, and the text of the check that decides.
 RUNS = [
@@ -57,6 +58,12 @@ RUNS = [
     (plays.careful, LOST.replace("role=till", "role=shop"), "not fired", "shop nth=2 side=request fired 0 times"),
     (plays.careful, LOST.replace("pay", "lend"), "not fired", "(recorded calls of this site: none; called were "),
     (plays.careful, "Crash role=shop at=step:9@till", "not fired", "fired 0 times, wanted 1"),
+    (plays.trusting, CORRUPT, "wrong", "101 in the till"),
+    (plays.checking, CORRUPT.replace("coins", "checked"), "detected", "ValueError('the coins are corrupted: 0"),
+    (plays.correcting, CORRUPT.replace("coins", "checked"), "equal", "1 of 1 faults"),
+    (plays.watching, CORRUPT.replace("request", "reply"), "equal", "1 of 1 faults"),
+    (plays.trusting, CORRUPT.replace("request", "reply"), "unknown", "a corrupted tensor was delivered without"),
+    (plays.careful, CORRUPT.replace("pay_coins", "pay"), "not fired", "wanted a tensor with elements, got no tensor"),
 ]
 
 
@@ -81,7 +88,7 @@ def test_each_run_and_its_check_have_the_same_verdict(
     found, judgement = played(till, plan, tmp_path / "run")
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
-    assert judgement.status == (1 if verdict in DEFECTS else 0)
+    assert judgement.status == (1 if verdict in DEFECTS else 2 if verdict == "unknown" else 0)
     assert judge(record.read(moved(tmp_path / "run"))) == judgement
     assert main(["check", str(tmp_path / "run-moved")]) == judgement.status
     assert str(judgement) in capsys.readouterr().out

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
 from faults.plan import Fault, Plan
-from faults.plan.fields import SHAPES
+from faults.plan.fields import KINDS, SHAPES
 from faults.plan.moment import PlanError
 from faults.strategies import GENTLE, PLACES, SECONDS, faults, plans
 
@@ -128,6 +128,7 @@ SMALLEST = {
     ("Partition", "network"): "Partition role=shop peer=till1 direction=out seconds=0.1",
     ("Crash", "call"): "Crash site=shop:Till.pay role=till1 nth=1 when=before",
     ("Crash", "process"): "Crash role=shop at=up@shop",
+    ("Corrupt", "call"): "Corrupt site=shop:Till.pay role=till1 nth=1 side=request how=bit",
 }
 
 
@@ -135,7 +136,13 @@ SMALLEST = {
 @pytest.mark.parametrize("shape", GENTLE, ids="-".join)
 def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, str]) -> None:
     """It stands alone, although up to three faults of all kinds are drawn."""
-    assert smallest(has(*shape)) == SMALLEST[shape]
+    assert smallest(has(*shape), kinds=KINDS) == SMALLEST[shape]
+
+
+def test_corruptions_are_drawn_only_if_they_are_named() -> None:
+    with pytest.raises(NoSuchExample):
+        smallest(has("Corrupt", "call"))
+    assert smallest(has("Corrupt", "call", how="other"), kinds=["Corrupt"]).endswith("side=request how=other")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,12 @@ def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:
     )
 
 
+def test_corruptions_are_swept_only_if_they_are_asked_for() -> None:
+    more = set(cells(SITES, 3.0, corrupt=True)) - set(cells(SITES, 3.0))
+    assert {cell.injection for cell in more} == {"Corrupt request", "Corrupt reply"}
+    assert len(more) == 2 * (2 + 1 + 2 + 1)
+
+
 def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:
     healthy = recorded(plays.two_tills(), tmp_path)
     sites = census(healthy.timeline)
@@ -129,6 +135,7 @@ OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "kinds", "budget", "part", "j
         (plays.careless, ["Raise reply"], 0, "2 equal"),
         (plays.careless, ["Raise request"], 1, "2 wrong"),
         (plays.touchy, ["Delay reply"], 1, "2 needless error"),
+        (plays.careful, ["Corrupt"], 1, "4 not fired"),  # it sends no tensors
     ],
 )
 def test_a_sweep_prints_its_table_and_gives_its_status(
@@ -144,7 +151,7 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
         from faults.ledger.record import read
 
         place = Path(said.err.strip().removeprefix("stored in "))
-        assert judge(read(place / "0001")).verdict in ("wrong", "clean error")
+        assert judge(read(place / "0001")).verdict in ("wrong", "clean error", "not fired")
         shutil.rmtree(place)
 
 

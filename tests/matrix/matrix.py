@@ -97,13 +97,14 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
 | E | `clean error`: the run ends within the bound, an error names the lost role, and no other trace is returned |
-| W | `wrong`: the run ends with an error that the plan alone does not explain; the reason is below |
+| W | `wrong`: the run ends with an error that the plan alone does not explain, or with another trace (reason below) |
 | - | there is no such cell; the reason is below |
 
 - In each row the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
   (`tests/matrix/places.py`; the table at the end shows them).
 - *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
 - *Pause at call* stops the callee, *Pause at step* stops the caller.
+- *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
 """
 
@@ -115,7 +116,13 @@ def page() -> str:
     both = "\n".join(["## Two at once\n", "| tutorial | faults | |", "|---|---|---|", *mixed])
     rows = [f"| {name} | `{at.site}` | {at.caller} | {at.nth} | {at.callee} |" for name, at in PLACES.items()]
     where = "\n".join(["## Where\n", "| tutorial | call | by | number | executed by |", "|---|---|---|---|---|", *rows])
-    return "\n\n".join([_ABOUT.rstrip(), *tables, both, _reasons(), where]) + "\n"
+    return "\n\n".join([_ABOUT.rstrip(), *tables, both, _reasons(), where, _corrupted()]) + "\n"
+
+
+def _corrupted() -> str:
+    """Show the plan of each tutorial's `Corrupt`."""
+    rows = [f"| {name} | `{plan_of(name, 'Corrupt')}` |" for name, at in PLACES.items() if at.tensors]
+    return "\n".join(["| tutorial | what is corrupted |", "|---|---|", *rows])
 
 
 def _title(place: str) -> str:

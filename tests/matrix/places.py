@@ -14,7 +14,8 @@ class Place:
     ``nth``: which call of ``site`` by ``caller``; ``other``: another caller of it; ``step``: the role that announces
     steps; ``message``: a type that ``sender`` sends for calls that its ledger records; ``late``: the sender of late
     messages, if it is another role, because calls with gradients pass the faulty agent; ``kbit``: the rate of a slow
-    ``callee``, so small that packets have to wait.
+    ``callee``, so small that packets have to wait; ``tensors``: how a `Corrupt` changes a tensor of which message, by
+    the fields that differ from those of the call; empty if no call of the tutorial carries a tensor.
     """
 
     site: str
@@ -27,17 +28,34 @@ class Place:
     other: str = ""
     step: str = ""
     kbit: int = 200
+    tensors: str = ""
 
 
 REMOTE = "PYTHON_REMOTE_CALL"
 
 PLACES: Mapping[str, Place] = {
-    "rpc_basics": Place("reference.rpc_basics:scaled_sum", 4, "caller", "dest_worker", sender="caller"),
+    "rpc_basics": Place(
+        "reference.rpc_basics:scaled_sum", 4, "caller", "dest_worker", sender="caller", tensors="side=request how=bit"
+    ),
     "rref_dataflow": Place(
-        "reference.rref_dataflow:add", 2, "worker0", "worker3", message=REMOTE, sender="worker0", kbit=50000
+        "reference.rref_dataflow:add",
+        2,
+        "worker0",
+        "worker3",
+        message=REMOTE,
+        sender="worker0",
+        kbit=50000,
+        tensors="side=reply how=bit",
     ),
     "dist_autograd": Place(
-        "reference.dist_autograd:gradient", 5, "worker0", "worker1", message=REMOTE, sender="worker0", step="worker0"
+        "reference.dist_autograd:gradient",
+        5,
+        "worker0",
+        "worker1",
+        message=REMOTE,
+        sender="worker0",
+        step="worker0",
+        tensors="side=reply how=other",
     ),
     "parameter_server": Place(
         "reference.parameter_server:ParameterServer.apply_gradients",
@@ -47,6 +65,7 @@ PLACES: Mapping[str, Place] = {
         sender="worker1",
         other="worker2",
         step="ps",
+        tensors="side=request how=nan",
     ),
     "batch_parameter_server": Place(
         "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model",
@@ -56,6 +75,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
+        tensors="nth=1 side=reply how=zeros",
     ),
     "sharded_parameter_server": Place(
         "reference.sharded_parameter_server:ParameterServerShard.push_and_fetch",
@@ -65,18 +85,39 @@ PLACES: Mapping[str, Place] = {
         sender="ps1",
         other="trainer2",
         step="trainer1",
+        tensors="side=request how=other",
     ),
     "reinforce": Place(
         "reference.reinforce:Agent.select_action", 20, "observer1", "agent", sender="agent", step="agent"
     ),
     "batch_reinforce": Place(
-        "reference.batch_reinforce:Agent.select_action_batch", 20, "observer1", "agent", sender="agent", step="agent"
+        "reference.batch_reinforce:Agent.select_action_batch",
+        nth=20,
+        caller="observer1",
+        callee="agent",
+        sender="agent",
+        step="agent",
+        tensors="site=reference.batch_reinforce:Observer.run_episode role=agent nth=1 side=reply how=zeros",
     ),
     "rnn": Place(
-        "reference.rnn:EmbeddingTable.forward", 2, "trainer", "ps", message=REMOTE, sender="trainer", step="trainer"
+        "reference.rnn:EmbeddingTable.forward",
+        2,
+        "trainer",
+        "ps",
+        message=REMOTE,
+        sender="trainer",
+        step="trainer",
+        tensors="side=reply how=other",
     ),
     "pipeline": Place(
-        "reference.rpc.shard:Shard.forward", 5, "master", "worker1", sender="master", late="worker1", step="master"
+        "reference.rpc.shard:Shard.forward",
+        nth=5,
+        caller="master",
+        callee="worker1",
+        sender="master",
+        late="worker1",
+        step="master",
+        tensors="side=reply how=nan",
     ),
     "hybrid_ddp": Place(
         "reference.hybrid_ddp:EmbeddingServer.update",
@@ -86,6 +127,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
+        tensors="site=reference.hybrid_ddp:EmbeddingServer.lookup side=request how=zeros",
     ),
 }
 
@@ -106,6 +148,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Duplicate": f"Duplicate {_CALL}",
         "Crash before": f"Crash {_CALL} when=before",
         "Crash after": f"Crash {_CALL} when=after",
+        "Corrupt": "Corrupt {corrupt}",
         "Order": "Order site={site} roles={other},{caller} nth={nth} seconds=1",
     },
     "message": {
@@ -133,4 +176,10 @@ def plan_of(tutorial: str, kind: str) -> str:
     """Return the cell's plan as text."""
     plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
     at = PLACES[tutorial]
-    return plan.format(**{**vars(at), "late": at.late or at.sender})
+    return plan.format(**{**vars(at), "late": at.late or at.sender, "corrupt": _corrupted(at)})
+
+
+def _corrupted(at: Place) -> str:
+    """Return the fields of a `Corrupt`: those of the call, and the place's own instead."""
+    words = [*_CALL.format(**vars(at)).split(), *(at.tensors or "side=request how=bit").split()]
+    return " ".join(f"{name}={value}" for name, value in dict(word.split("=", 1) for word in words).items())

@@ -50,6 +50,9 @@ def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:
     ends = {role: end.text.removeprefix("raised ") for role, end in found.ends.items()}
     unsaid = [role for role, words in expected.ends.items() if not re.search(words, ends[role], re.DOTALL)]
     wrong = [f"{role}: {ends[role]!r}, wanted {expected.ends[role]!r}" for role in unsaid]
+    told = next(check.text for check in judgement.checks if check.name == "trace")
+    if not re.search(expected.trace, told):
+        wrong.append(f"trace: {told!r}, wanted {expected.trace!r}")
     if judgement.verdict != expected.verdict:
         wrong.append(f"{judgement.verdict}, wanted {expected.verdict}")
     return wrong
@@ -62,7 +65,8 @@ class TestTheTable:
         assert {name: set(row) for name, row in VERDICTS.items()} == dict.fromkeys(TUTORIALS, kinds)
         empty = [(n, kind) for n, row in VERDICTS.items() for kind, e in row.items() if not (e.verdict or e.reason)]
         assert empty == []
-        silent = [cell.name for cell in cells() if cell.expected.verdict != EQUAL and not cell.expected.ends]
+        told = [cell for cell in cells() if cell.expected.ends or cell.expected.trace]
+        silent = [cell.name for cell in cells() if cell.expected.verdict != EQUAL and cell not in told]
         assert silent == [], "errors that nobody has to say"
         assert len({cell.name for cell in cells()}) == len(list(cells())) >= 230
 
@@ -76,6 +80,8 @@ class TestTheTable:
             ("Crash", "after"),
             *(("Partition", way) for way in ("in", "out", "both")),
         } <= sides
+        hows = {Plan.parse(plan_of(name, "Corrupt")).faults[0].how for name in TUTORIALS}
+        assert hows == {"bit", "nan", "zeros", "other"}
         assert {(kind, side) for kind in ("Delay", "Raise", "Drop") for side in ("request", "reply")} <= sides
         assert ("Raise", "flight") in sides
 
@@ -83,6 +89,7 @@ class TestTheTable:
         for name, place in PLACES.items():
             assert bool(place.other) == bool(VERDICTS[name]["Order"].verdict), name
             assert bool(place.step) == bool(VERDICTS[name]["Crash at step"].verdict), name
+            assert bool(place.tensors) == bool(VERDICTS[name]["Corrupt"].verdict), name
 
     def test_the_page_is_not_stale(self) -> None:
         assert matrix.PAGE.read_text() == matrix.page(), "python -m tests.matrix.matrix > docs/matrix.md"

@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "never-fires",
         "faults/inject/call/calls.py",
-        "        if hit is None:\n            return None",
-        "        if hit is None or hit is not None:\n            return None",
+        "        if not faults and not watched:\n            return None",
+        "        if not faults or not watched:\n            return None",
         (_DELAYED,),
         "no call is ever hurt",
     ),
@@ -98,8 +98,8 @@ MUTANTS = (
     Mutant(
         "sides-swapped",
         _DELIVERY,
-        '            if fault.side == "request" or fault.when == "before":',
-        '            if fault.side == "reply" or fault.when == "before":',
+        '            elif fault.side == "request" or fault.when == "before":',
+        '            elif fault.side == "reply" or fault.when == "before":',
         (f"{_OF_DELIVERY}::test_a_lost_request_is_never_executed",),
         "a fault of the reply affects the request",
     ),

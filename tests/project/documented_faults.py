@@ -854,7 +854,76 @@ _LEDGERS: dict[str, tuple[str, ...]] = {
     "from hypothesis import given, settings": ("faults/test_fields.py::test_the_examples_of_the_manual_run",),
 }
 
+_MESSAGE = "faults/test_corrupted_message.py"
+_ARRIVES = "faults/test_calls.py::test_a_corrupted_tensor_is_the_one_that_arrives"
+_NAMES = "faults/test_detections.py"
+
+_CORRUPTIONS: dict[str, tuple[str, ...]] = {
+    "The program went on with the NaN. Let it look at what it gets": (
+        "project/test_documented.py::test_the_example_of_corrupt",
+    ),
+    "| `how` | what becomes of the tensor | which tensors |": (
+        "faults/test_corruption.py::test_one_bit_of_one_element_differs",
+        "faults/test_corruption.py::test_nan_and_zeros",
+        "faults/test_corruption.py::test_the_tensor_of_another_call_has_to_have_the_same_form",
+        "faults/test_corruption.py::test_what_cannot_be_changed_is_told",
+        f"{_MESSAGE}::test_another_calls_tensor_is_that_of_the_last_call_before",
+    ),
+    "Which tensor, element and bit is drawn from the plan's seed": (
+        f"{_MESSAGE}::test_the_same_seed_changes_the_same_bit_and_others_differ",
+    ),
+    "A message's tensors are those of RPC's own table, in its order, from 0": (
+        "faults/test_message_tensors.py::test_positions_are_those_in_the_table_of_rpc",
+    ),
+    "The tensor is copied before it is changed": (
+        _ARRIVES,
+        "faults/test_corruption.py::test_one_bit_of_one_element_differs",
+    ),
+    "Gradients flow through the changed tensor as through the other": (
+        "faults/test_corruption.py::test_gradients_flow_through_a_changed_tensor",
+    ),
+    "`fired` has the tensor's position, `shape` and `dtype`": (
+        f"{_MESSAGE}::test_the_receipt_tells_what_was_delivered",
+        _ARRIVES,
+    ),
+    "`digest` is the beginning of the SHA-256 of what is delivered": (
+        f"{_MESSAGE}::test_the_receipt_tells_what_was_delivered",
+        _ARRIVES,
+    ),
+    "If nothing was changed, as by zeros over zeros": (
+        f"{_MESSAGE}::test_zeros_over_zeros_fire_without_an_effect",
+        f"{_NAMES}::test_a_wrong_trace_stays_wrong_and_a_corruption_without_effect_does_not_pass",
+    ),
+    "If the message has no such tensor, or `other` finds no earlier call, the fault does not fire": (
+        f"{_MESSAGE}::test_a_message_without_such_a_tensor_passes_and_says_why",
+        f"{_NAMES}::test_a_call_without_a_tensor_is_told",
+    ),
+    "For a program that does not check its data this is the right verdict": (
+        "matrix/test_matrix.py::test_each_cell_has_its_expected_verdict",
+    ),
+    "| ends by an error that names corrupted data | `detected` |": (
+        f"{_NAMES}::test_an_error_under_a_corrupt_is_judged_by_what_it_names",
+        "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
+    ),
+    "The last row is no pass, because the program was given wrong numbers": (
+        f"{_NAMES}::test_a_run_that_returns_has_to_say_that_it_noticed",
+        "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
+    ),
+    "An error *names corrupted data* if the program raises it": (
+        f"{_NAMES}::test_a_stated_error_names_corrupted_data_or_may_be_any_check",
+        f"{_NAMES}::test_what_fails_by_itself_names_them_only_in_torchs_own_checks",
+    ),
+    "`Corrupt` (`zeros`, of request and of reply) is swept only if `--kinds` names it": (
+        "faults/test_sweep.py::test_corruptions_are_swept_only_if_they_are_asked_for",
+        "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
+    ),
+    "`Corrupt` is drawn only if `kinds=` names it": (
+        "faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",
+    ),
+}
+
 FAULTS: dict[str, tuple[str, ...]] = {
+    **_CORRUPTIONS,
     **_COMMANDS,
     **_ENDS,
     **_SWEEPS,

@@ -182,7 +182,7 @@ def test_documented_commands_start(
 ) -> None:
     """They run up to their first process, and nothing is refused."""
     monkeypatch.chdir(tmp_path)
-    for name in ("my.py", "shop.py", "greet.py"):
+    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
         (tmp_path / name).touch()
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
@@ -263,6 +263,19 @@ def test_the_quick_start_of_the_faults_manual(tmp_path: Path) -> None:
     repaired = repaired.replace("for amount in", "for number, amount in enumerate(").replace("100):", "100)):")
     (tmp_path / "shop.py").write_text(repaired.replace("args=(amount,)", "args=(number, amount)"))
     _quick_start_says(tmp_path, lost.replace("side=request", "side=reply"), "verdict: returned\n", 0)
+
+
+@pytest.mark.long
+def test_the_example_of_corrupt(tmp_path: Path) -> None:
+    """Its program, its command, what the run says, and what it says of the repaired program."""
+    _, _, section = (ROOT / "docs" / "faults.md").read_text().partition("\n### Corrupt\n")
+    shown = [text for _, text in re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)]
+    program, command, unseen, repair, seen = shown[:5]
+    (tmp_path / "gradients.py").write_text(program)
+    _quick_start_says(tmp_path, command, unseen, 2)
+    whole = re.findall(r"def add.*?(?=\n\n\ndef play)", program, re.DOTALL)[0]
+    (tmp_path / "gradients.py").write_text(program.replace(whole, repair.rstrip()))
+    _quick_start_says(tmp_path, command, seen, 0)
 
 
 def _quick_start_says(folder: Path, command: str, quoted: str, status: int) -> None:

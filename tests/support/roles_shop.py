@@ -233,6 +233,12 @@ def calls(way: str, to: str, count: int, timeout: float = 10.0, short: Collectio
     return [one(x) for x in range(1, count + 1)]
 
 
+def squares(way: str, to: str, count: int) -> list[tuple[Any, Any]]:
+    """Make so many calls in one way with tensors of 1 to 4, 2 to 5, ...: each tensor after its call, and the answer."""
+    given = [torch.arange(4, dtype=torch.float64) + number for number in range(1, count + 1)]
+    return [(x, call(way, to, x)) for x in given]
+
+
 def gradients(way: str, to: str, count: int, timeout: float = 10.0) -> list[Any]:
     """Differentiate the square plus itself by distributed autograd: each call within a context of its own."""
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
+import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
@@ -17,6 +19,7 @@ from faults.run.subject import Subject
 from reference.outcome import Outcome, Returned
 
 PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
+COINS, CHECKED = f"{__name__}:pay_coins", f"{__name__}:pay_checked"
 AMOUNTS = (1, 10, 100)
 
 # Seconds until a till gives up a call.
@@ -144,6 +147,51 @@ def forgetful() -> int:
     """Never releases its autograd context."""
     dist_autograd._new_context()  # type: ignore[attr-defined]
     return careful()
+
+
+def pay_coins(coins: torch.Tensor) -> torch.Tensor:
+    _paid.append(int(coins.sum()))
+    return coins.sum()
+
+
+def pay_checked(coins: torch.Tensor, amount: int) -> torch.Tensor:
+    if int(coins.sum()) != amount:
+        raise ValueError(f"the coins are corrupted: {int(coins.sum())}, wanted {amount}")
+    return pay_coins(coins)
+
+
+def trusting() -> int:
+    """Pays by tensors that nobody checks."""
+    for amount in AMOUNTS:
+        rpc.rpc_sync("shop", pay_coins, args=(torch.tensor([amount, 0]),), timeout=TIMEOUT)
+    return _total()
+
+
+def checking() -> int:
+    """Ends if the shop finds that the coins are not those that were sent."""
+    for amount in AMOUNTS:
+        rpc.rpc_sync("shop", pay_checked, args=(torch.tensor([amount, 0]), amount), timeout=TIMEOUT)
+    return _total()
+
+
+def correcting() -> int:
+    """Pays again if the shop refuses the coins."""
+    for amount in AMOUNTS:
+        coins = (torch.tensor([amount, 0]), amount)
+        try:
+            rpc.rpc_sync("shop", pay_checked, args=coins, timeout=TIMEOUT)
+        except ValueError:
+            rpc.rpc_sync("shop", pay_checked, args=coins, timeout=TIMEOUT)
+    return _total()
+
+
+def watching() -> int:
+    """Checks the answers itself, and logs a wrong one, which it does not need."""
+    for amount in AMOUNTS:
+        told = rpc.rpc_sync("shop", pay_coins, args=(torch.tensor([amount, 0]),), timeout=TIMEOUT)
+        if int(told) != amount:
+            logging.getLogger(__name__).warning("the shop's answer is corrupted: %s, wanted %s", int(told), amount)
+    return _total()
 
 
 def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:

@@ -23,7 +23,7 @@ from faults.inject.announcer import Announcer
 from faults.inject.call import flight
 from faults.inject.call.called_sites import sites_of
 from faults.inject.call.delivery import CalleeState, Envelope, deliver, has_begun
-from faults.inject.call.occurrence import concerns, hits
+from faults.inject.call.occurrence import concerns, hits, watches
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Plan, PlanError
 from faults.tracebacks.certainty import first_line, is_definite
@@ -97,7 +97,7 @@ class Calls:
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
-        hit = {"faults": list(envelope.faults)} if envelope else {}
+        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
         self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
         start = time.monotonic()
         try:
@@ -129,10 +129,14 @@ class Calls:
     def _envelope(self, sites: tuple[str, ...], numbers: dict[str, int], later: bool) -> Envelope | None:
         found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
-        hit = next((s for s in reversed(sites) if found[s]), None)
-        if hit is None:
+        watched = {
+            n: f for s in sites for n, f in watches(self.plan, self.role, s, numbers[s]).items() if n not in faults
+        }
+        if not faults and not watched:
             return None
-        return Envelope(dict(sorted(faults.items())), self.role, hit, numbers[hit], later, numbers)
+        hit = next((s for s in reversed(sites) if found[s]), sites[-1])
+        ordered = dict(sorted(faults.items()))
+        return Envelope(ordered, self.role, hit, numbers[hit], later, numbers, watched=watched, seed=self.plan.seed)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -143,7 +147,7 @@ class Calls:
         others = {number: fault for number, fault in envelope.faults.items() if fault.side != "flight"}
         for number in envelope.faults.keys() - others.keys():
             self.ledger.write("failed", fault=number, kind="Raise", why=flight.REMOTE)
-        return replace(envelope, faults=others) if others else None
+        return replace(envelope, faults=others) if others or envelope.watched else None
 
     def settle(self) -> None:
         """Record the ends of calls whose callbacks have not run yet. A thread that waits for a call may go on before

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
@@ -18,6 +18,7 @@ import torch.distributed.rpc as rpc
 from torch.futures import Future
 
 from faults.inject.call.begun_calls import BegunCalls
+from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
 from faults.inject.call.delayed_replies import DelayedReplies
 from faults.inject.call.order_gate import OrderGate
 from faults.ledger.ledger import Ledger
@@ -36,7 +37,9 @@ class FaultError(RuntimeError):
 class Envelope:
     """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
 
-    ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty.
+    ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
+    ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
+    ``seed``: the plan's.
     """
 
     faults: Mapping[int, Fault]
@@ -46,6 +49,8 @@ class Envelope:
     asynchronous: bool
     counts: Mapping[str, int] = field(default_factory=dict)
     flight: str = ""
+    watched: Mapping[int, Fault] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def answers_later(self) -> bool:
@@ -66,6 +71,7 @@ class CalleeState:
         self.order_gate = OrderGate()
         self.delayed_replies = DelayedReplies()
         self.begun_calls = BegunCalls()
+        self.earlier: Earlier = {}
 
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
@@ -92,6 +98,8 @@ class Delivery:
     def __init__(self, callee: CalleeState, envelope: Envelope) -> None:
         self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
+        call = f"{envelope.caller} {envelope.site} {envelope.nth}"
+        self.corrupter = MessageCorrupter(self.write, envelope.caller, envelope.seed, call, callee.earlier)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
         at = {"site": fault.site, "nth": self._nth(fault)}
@@ -104,10 +112,13 @@ class Delivery:
     def _nth(self, fault: Fault) -> int:
         return self.envelope.counts.get(str(fault.site), self.envelope.nth)
 
-    def run(self, function: Function) -> Any:
+    def run(self, function: partial[Any]) -> Any:
         """Return the answer, or a future of it."""
+        self._watch("request", (function.func, function.args, function.keywords))
         for number, fault in self.faults:
-            if fault.side == "request" or fault.when == "before":
+            if fault.side == "request" and fault.kind == "Corrupt":
+                function = self.corrupter.request(number, fault, function)
+            elif fault.side == "request" or fault.when == "before":
                 self.write("fired", number, fault, side=fault.side or fault.when)
                 if fault.kind == "Drop":
                     return Future()  # never completed, so the caller waits until its own timeout
@@ -118,6 +129,12 @@ class Delivery:
         except Exception as raised:
             error = raised
         return self._answer(result, error)
+
+    def _watch(self, side: str, message: Any) -> None:
+        """Keep the tensors of a request or a reply for faults that hit a later call."""
+        for number, fault in self.envelope.watched.items():
+            if fault.side == side:
+                self.corrupter.watch(number, fault, message)
 
     def _before(self, number: int, fault: Fault) -> None:
         if fault.kind == "Crash":
@@ -169,7 +186,8 @@ class Delivery:
 
     def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
         """Execute the function. After it has begun, the caller of a call in flight fails."""
-        self._write("executing")
+        if self.faults:  # otherwise the call is only watched
+            self._write("executing")
         for number, fault in flights:
             self.write("fired", number, fault, side="flight")
         if flights:
@@ -178,17 +196,22 @@ class Delivery:
         try:
             return function()
         finally:
-            self._write("executed")
+            if self.faults:
+                self._write("executed")
             for number, fault in flights:
                 self.write("effective", number, fault, seconds=time.monotonic() - start)
 
     def _answer(self, result: Any, error: Exception | None) -> Any:
         late = 0.0
+        self._with_answer(result, error, partial(self._watch, "reply"))
         for number, fault in self.faults:
             if fault.when == "after":
                 self.write("fired", number, fault, side="after")
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault.side != "reply":
+                continue
+            if fault.kind == "Corrupt":
+                result = self._corrupted(number, fault, result, error)
                 continue
             self.write("fired", number, fault, side="reply")
             if fault.kind == "Drop":
@@ -202,6 +225,22 @@ class Delivery:
         if error is not None:
             raise error
         return result if self.envelope.asynchronous or not self.envelope.answers_later else completed(result)
+
+    def _with_answer(self, result: Any, error: Exception | None, action: Callable[[Any], None]) -> None:
+        """Run the action on the answer, at once or when the function's own future has it; never on an error."""
+        if self.envelope.asynchronous and is_future(result):
+            result.add_done_callback(lambda done: _unless_failed(done, action))
+        elif error is None:
+            action(result)
+
+    def _corrupted(self, number: int, fault: Fault, result: Any, error: Exception | None) -> Any:
+        """Change a tensor of the answer: at once, or if the answer is a future, when that completes."""
+        if error is not None:
+            self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the function raised")
+            return result
+        if self.envelope.asynchronous and is_future(result):
+            return result.then(lambda done: self.corrupter.message(number, fault, done.value()))
+        return self.corrupter.message(number, fault, result)
 
     def _late(self, seconds: float, result: Any, error: Exception | None) -> Any:
         """Return a future that completes so many seconds later than the answer itself."""
@@ -240,6 +279,11 @@ def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
         raise error
 
     return (result.then(fail), None) if is_future(result) else (None, error)
+
+
+def _unless_failed(done: Any, action: Callable[[Any], None]) -> None:
+    with suppress(Exception):  # the function's own error, which its caller gets
+        action(done.value())
 
 
 def is_future(value: object) -> bool:

@@ -13,6 +13,13 @@ def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
     return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
 
 
+def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
+    """Return the faults that exchange a tensor of a later call of ``site`` by ``role`` for one of its ``nth`` call."""
+    faults = plan.at("call").items()
+    kept = {n: f for n, f in faults if f.site == site and f.how == "other" and concerns(f, role)}
+    return {n: f for n, f in kept.items() if f.nth is None or nth < f.nth}
+
+
 def concerns(fault: Fault, role: str) -> bool:
     """Whether the fault applies to calls by this role."""
     return role in fault.roles if fault.roles is not None else fault.role in (None, role)

@@ -1,0 +1,136 @@
+"""The changes of one tensor, judged by NumPy: how many bits differ, where, and what the receipt says of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from faults.inject.call.corruption import Corruption, NothingToCorrupt, corrupt, digest, same_bits
+
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8, torch.complex64, torch.bool)
+
+
+def drawn(**numbers: int) -> Callable[[str, int], int]:
+    """Draw the given number for each purpose, or 0."""
+    return lambda purpose, below: numbers.get(purpose, 0) % below
+
+
+def differing_bits(one: torch.Tensor, other: torch.Tensor) -> int:
+    raw = [np.frombuffer(each.detach().contiguous().numpy().tobytes(), np.uint8) for each in (one, other)]
+    return int(np.unpackbits(raw[0] ^ raw[1]).sum())
+
+
+def tensor_of(dtype: torch.dtype) -> torch.Tensor:
+    return (torch.arange(6).reshape(2, 3) % 2 + 1).to(dtype)
+
+
+def changed(tensor: torch.Tensor, how: str, **numbers: int) -> Corruption:
+    return corrupt([tensor], how, None, drawn(**numbers))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("bit", [0, 7, 13])
+def test_one_bit_of_one_element_differs(dtype: torch.dtype, bit: int) -> None:
+    old = tensor_of(dtype)
+    before = old.clone()
+    change = changed(old, "bit", element=4, bit=bit)
+    assert torch.equal(old, before), "the program's own tensor"
+    assert differing_bits(old, change.new) == 1
+    assert (change.new != old).nonzero().tolist() == [[1, 1]]
+    receipt = change.receipt()
+    assert (receipt["element"], receipt["changed"], receipt["dtype"]) == ([1, 1], 1, str(dtype)[6:])
+    assert (receipt["old"], receipt["new"]) == (str(old[1, 1].item()), str(change.new[1, 1].item()))
+
+
+def test_the_sign_of_a_float_is_its_highest_bit() -> None:
+    """By the format of IEEE 754."""
+    assert changed(torch.tensor([1.0, 2.5]), "bit", element=1, bit=31).new.tolist() == [1.0, -2.5]
+    assert changed(torch.tensor([8]), "bit", bit=0).new.tolist() == [9]
+
+
+def test_nan_and_zeros() -> None:
+    tensor = torch.tensor([[1.0, 2.0], [0.0, 4.0]])
+    nan = changed(tensor, "nan", element=2)
+    assert np.isnan(nan.new.numpy()).tolist() == [[False, False], [True, False]]
+    zeros = changed(tensor, "zeros")
+    assert zeros.new.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert (zeros.changed, zeros.receipt()["element"], zeros.receipt()["old"]) == (3, [0, 0], "1.0")
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_the_same_bits_as_before_are_no_change(value: float) -> None:
+    change = changed(torch.full((3,), value), "zeros" if value == 0 else "nan")
+    assert (change.changed, change.receipt()["changed"]) == (0, 0)
+    assert changed(torch.tensor([-0.0]), "zeros").changed == 1  # another bit, although the numbers are equal
+
+
+def test_the_tensor_of_another_call_has_to_have_the_same_form() -> None:
+    mine = [torch.ones(2), torch.zeros(3), torch.ones(3, dtype=torch.int64)]
+    theirs = [torch.tensor([7.0, 8.0, 9.0]), torch.tensor([4.0, 5.0, 6.0]), torch.tensor([1.0])]
+    change = corrupt(mine, "other", theirs, drawn())
+    assert (change.position, change.new.tolist()) == (1, [4.0, 5.0, 6.0])  # the one at the same position
+    assert corrupt([torch.zeros(3)], "other", [torch.ones(1), torch.ones(3)], drawn()).new.tolist() == [1.0] * 3
+    for earlier, why in (
+        (None, "no earlier call"),
+        ([torch.ones(4)], r"has float32\[4\], and this one has float32\[2\]"),
+    ):
+        with pytest.raises(NothingToCorrupt, match=why):
+            corrupt(mine[:1], "other", earlier, drawn())
+
+
+@pytest.mark.parametrize(
+    ("tensors", "how", "why"),
+    [
+        ([], "bit", "wanted a tensor with elements, got no tensor"),
+        ([torch.ones(0, 2)], "zeros", r"wanted a tensor with elements, got float32\[0, 2\]"),
+        ([torch.ones(2, dtype=torch.int32)], "nan", r"wanted a floating-point tensor with elements, got int32\[2\]"),
+        ([torch.ones(2).to_sparse()], "bit", "wanted a tensor with elements"),
+        ([torch.ones(2, device="meta")], "bit", "wanted a tensor with elements"),
+    ],
+)
+def test_what_cannot_be_changed_is_told(tensors: list[torch.Tensor], how: str, why: str) -> None:
+    with pytest.raises(NothingToCorrupt, match=f"^{why}"):
+        corrupt(tensors, how, None, drawn())
+
+
+def test_a_tensor_without_such_elements_is_passed_over() -> None:
+    integers, floats = torch.ones(2, dtype=torch.int64), torch.ones(2)
+    for number in range(4):
+        assert corrupt([integers, floats, torch.ones(0)], "nan", None, drawn(tensor=number)).position == 1
+    positions = {corrupt([integers, floats], "bit", None, drawn(tensor=number)).position for number in range(2)}
+    assert positions == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.tensor(3.0), torch.ones(2, 3).t(), torch.ones(1).expand(4), torch.ones(2, dtype=torch.complex64).conj()],
+    ids=["scalar", "transposed", "expanded", "conjugated"],
+)
+@pytest.mark.parametrize("how", ["bit", "nan", "zeros"])
+def test_tensors_of_any_layout_keep_their_form(tensor: torch.Tensor, how: str) -> None:
+    before = tensor.clone()
+    change = changed(tensor, how, element=1, bit=3)
+    assert (change.new.shape, change.new.dtype) == (tensor.shape, tensor.dtype)
+    assert torch.equal(tensor, before)
+    assert change.changed == (tensor.numel() if how == "zeros" else 1)
+
+
+def test_gradients_flow_through_a_changed_tensor() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    (changed(leaf * 2, "zeros").new * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_a_digest_is_the_beginning_of_the_sha_256_of_the_bytes() -> None:
+    values: Any = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert digest(torch.tensor(values)) == hashlib.sha256(values.tobytes()).hexdigest()[:16]
+    assert digest(torch.tensor(values).t()) == hashlib.sha256(np.ascontiguousarray(values.T).tobytes()).hexdigest()[:16]
+    assert not same_bits(torch.tensor([0.0]), torch.tensor([-0.0]))
+    assert same_bits(torch.tensor([float("nan")]), torch.tensor([float("nan")]))
+    assert not same_bits(torch.ones(2), torch.ones(2, 1))

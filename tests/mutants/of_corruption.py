@@ -1,0 +1,110 @@
+"""Bugs in `Corrupt`: tensors that are not changed, receipts that are not true, verdicts that do not tell."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_CORRUPTION, _OF_CORRUPTION = "faults/inject/call/corruption.py", "tests/faults/test_corruption.py"
+_MESSAGE, _OF_MESSAGE = "faults/inject/call/corrupted_message.py", "tests/faults/test_corrupted_message.py"
+_TENSORS, _OF_TENSORS = "faults/inject/call/message_tensors.py", "tests/faults/test_message_tensors.py"
+_DETECTIONS, _OF_DETECTIONS = "faults/verdict/detections.py", "tests/faults/test_detections.py"
+_RECEIPT = f"{_OF_MESSAGE}::test_the_receipt_tells_what_was_delivered"
+
+MUTANTS = (
+    Mutant(
+        "corrupts-the-callers-own",
+        _CORRUPTION,
+        "    new, bit = old.clone(), None",
+        "    new, bit = old, None",
+        (f"{_OF_CORRUPTION}::test_one_bit_of_one_element_differs",),
+        "the tensor that the program still holds is changed, too",
+    ),
+    Mutant(
+        "another-bit",
+        _CORRUPTION,
+        "    raw[bit // 8] ^= 1 << bit % 8",
+        "    raw[bit // 8] ^= 3 << bit % 8",
+        (f"{_OF_CORRUPTION}::test_one_bit_of_one_element_differs",),
+        "two bits are flipped",
+    ),
+    Mutant(
+        "changed-counts-numbers",
+        _CORRUPTION,
+        "        same = (_bytes(self.old) == _bytes(self.new)).reshape(self.old.numel(), -1).all(1)",
+        "        same = _flat(self.old) == _flat(self.new)",
+        (f"{_OF_CORRUPTION}::test_the_same_bits_as_before_are_no_change",),
+        "a NaN in the place of a NaN counts as a change, and a 0 in the place of a -0 does not",
+    ),
+    Mutant(
+        "other-of-any-shape",
+        _CORRUPTION,
+        "    same = [each for each in (*earlier[place : place + 1], *earlier) if _form(each) == _form(tensor)]",
+        "    same = [each for each in (*earlier[place : place + 1], *earlier) if each.dtype == tensor.dtype]",
+        (f"{_OF_CORRUPTION}::test_the_tensor_of_another_call_has_to_have_the_same_form",),
+        "a tensor of another shape is broadcast into the message",
+    ),
+    Mutant(
+        "corruption-not-delivered",
+        _MESSAGE,
+        "        result = found.replaced(change.position, new)\n",
+        "        result = found.replaced(change.position, change.old)\n",
+        (_RECEIPT,),
+        "the message arrives as it was sent",
+    ),
+    Mutant(
+        "receipt-without-looking",
+        _MESSAGE,
+        "        if same_bits(seen, new) and not same_bits(seen, change.old):\n",
+        "        if new is not None:\n",
+        (f"{_OF_MESSAGE}::test_zeros_over_zeros_fire_without_an_effect",),
+        "zeros over zeros count as an effect",
+    ),
+    Mutant(
+        "other-is-not-kept-as-it-was",
+        _MESSAGE,
+        "[tensor.detach().clone() for tensor in tensors]",
+        "[tensor.detach() for tensor in tensors]",
+        (f"{_OF_MESSAGE}::test_another_calls_tensor_is_that_of_the_last_call_before",),
+        "the earlier call's tensor is delivered as the program has changed it since",
+    ),
+    Mutant(
+        "same-bit-for-every-seed",
+        _MESSAGE,
+        '        text = f"{self._seed}\\0{number}',
+        '        text = f"{number}',
+        (f"{_OF_MESSAGE}::test_the_same_seed_changes_the_same_bit_and_others_differ",),
+        "the seed of a plan does not decide which bit",
+    ),
+    Mutant(
+        "parameters-are-no-tensors",
+        _TENSORS,
+        "    return type(value) is torch.Tensor",
+        "    return type(value) is torch.Tensor and value._base is None and value.dim() > 1",
+        (f"{_OF_TENSORS}::test_positions_are_those_in_the_table_of_rpc",),
+        "some tensors of a message are not seen",
+    ),
+    Mutant(
+        "equal-although-corrupted",
+        "faults/verdict/checks.py",
+        'run.trace == "equal" and delivered(run) and not reported(run)',
+        'run.trace == "equal" and not delivered(run) and reported(run)',
+        (f"{_OF_DETECTIONS}::test_a_run_that_returns_has_to_say_that_it_noticed",),
+        "a trace that does not show a delivered change passes",
+    ),
+    Mutant(
+        "detected-by-any-error",
+        _DETECTIONS,
+        "        return True if names_corrupted_data(piece.text)",
+        "        return True if piece.text or names_corrupted_data(piece.text)",
+        (f"{_OF_DETECTIONS}::test_an_error_under_a_corrupt_is_judged_by_what_it_names",),
+        "whatever error a program states counts as a check of its data",
+    ),
+    Mutant(
+        "detected-before-it-came",
+        _DETECTIONS,
+        "    if first is None or time < first:",
+        "    if first is None:",
+        (f"{_OF_DETECTIONS}::test_a_run_that_returns_has_to_say_that_it_noticed",),
+        "a checksum that was wrong before the fault explains it",
+    ),
+)
