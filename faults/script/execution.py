@@ -18,6 +18,7 @@ from faults.ledger.record import End
 from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.run.process_tree import ends_by, is_running
 from faults.script.autostart import SAID, VARIABLE
+from faults.script.stacks import STACKS
 from faults.script.tied_processes import tied_environment
 from faults.script.waits import waits
 from faults.verdict.script_outcomes import planned
@@ -39,7 +40,7 @@ class Ended:
 def execute(
     command: Sequence[str], place: Path, streams: Mapping[str, Any], first: float, deadline: Callable[[], float]
 ) -> Ended:
-    """Start the command, and wait for its end.
+    """Start the command, and wait for its end. Its processes find the file for their stacks there.
 
     ``streams``: where it prints, as arguments of `Popen`; ``first``: seconds after which ``deadline`` is asked for the
     seconds until the command is overdue, because these depend on what the ledgers tell by then.
@@ -47,6 +48,7 @@ def execute(
     Raises:
         OSError: the command cannot be started.
     """
+    (place / STACKS).touch(0o600)
     with tied_environment() as variables, adopting() as left:
         environment = {**_environment(place), **variables}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)

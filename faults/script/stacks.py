@@ -12,7 +12,8 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-# All processes append to this file of the run's folder, one after the other, when `waits` asks them.
+# All processes append to this file of the run's folder, one after the other, when `waits` asks them. Whoever starts a
+# script makes it; where it is not, as in a prepared folder, nobody will ask.
 STACKS = "+.stacks"
 
 # A signal that no program is known to use. Python gives it no meaning of its own.
@@ -26,8 +27,8 @@ def watch(folder: Path) -> None:
     """Register the handler, which forked children inherit, with its file. A signal that is in use is left alone."""
     if signal.getsignal(SIGNAL) is not signal.SIG_DFL:
         return
-    with suppress(OSError, ValueError):  # no more files, or a limit below that number: a hung run has no stacks
-        low = os.open(folder / STACKS, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    with suppress(OSError, ValueError):  # no such file, or a limit of open files below that number
+        low = os.open(folder / STACKS, os.O_WRONLY | os.O_APPEND)
         try:
             file = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _NUMBER)
         finally:

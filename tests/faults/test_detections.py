@@ -73,7 +73,7 @@ BROKEN = Piece(("IndexError", "LookupError", "Exception"), "index out of range",
     [
         ([CHECKED], "detected", 0),
         ([STATED, CHECKED], "detected", 0),
-        ([STATED], "unknown", 2),
+        ([STATED], "unknown", 3),
         ([BROKEN], "wrong", 1),
     ],
 )

@@ -184,7 +184,7 @@ def test_run_gives_the_status_of_the_verdict(
 @pytest.mark.long
 def test_a_run_that_hangs_gives_1(capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan.parse(f"Drop {PAY} nth=2 side=request")
-    assert run_of(plays.subject(plays.stubborn), plan, Namespace(dir=None, deadline=3.0)) == 1
+    assert run_of(plays.subject(plays.stubborn), plan, Namespace(**{**vars(OPTIONS), "deadline": 3.0})) == 1
     assert verdict(capsys.readouterr().out) == "hung"
 
 

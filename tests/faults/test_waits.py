@@ -52,6 +52,7 @@ def test_the_programs_own_lines_are_told(text: str, wanted: str) -> None:
 @pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
     """The script's first process."""
+    (tmp_path / stacks.STACKS).touch()
     command = [sys.executable, str(SCRIPTS / "waiting.py"), request.param]
     process = subprocess.Popen(command, env=_environment(tmp_path), start_new_session=True)
     try:
@@ -102,8 +103,9 @@ def test_a_program_that_uses_the_signal_keeps_it(tmp_path: Path) -> None:
         "signal.signal(stacks.SIGNAL, lambda *_: print('mine', flush=True)); stacks.watch(Path(sys.argv[1]))\n"
         "signal.raise_signal(stacks.SIGNAL)\n"
     )
+    (tmp_path / stacks.STACKS).touch()
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
     command = [sys.executable, "-c", text, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, cwd=SCRIPTS.parents[1])
     assert (done.stdout, done.returncode) == ("mine\n", 0), done.stderr
-    assert not (tmp_path / stacks.STACKS).exists()
+    assert (tmp_path / stacks.STACKS).read_text() == ""

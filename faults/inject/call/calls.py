@@ -136,7 +136,7 @@ class Calls:
             return None
         hit = next((s for s in reversed(sites) if found[s]), sites[-1])
         ordered = dict(sorted(faults.items()))
-        return Envelope(ordered, self.role, hit, numbers[hit], later, numbers, watched=watched, seed=self.plan.seed)
+        return Envelope(ordered, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""

@@ -48,9 +48,9 @@ class Envelope:
     nth: int
     asynchronous: bool
     counts: Mapping[str, int] = field(default_factory=dict)
-    flight: str = ""
     watched: Mapping[int, Fault] = field(default_factory=dict)
     seed: int = 0
+    flight: str = ""
 
     @property
     def answers_later(self) -> bool:
