@@ -20,6 +20,7 @@ from math import perm
 from typing import Any
 
 from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value, words_of
+from faults.plan.moment import Moment
 from faults.plan.plan import Fault, Plan, PlanError
 
 try:
@@ -62,7 +63,8 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "error": (None, "ValueError", "KeyError", "RuntimeError"),
     "text": (None, "a planned error"),
 }
-
+# The ways of a crash. A role can exit only at a moment of its own.
+_WAYS = (None, "term", "abort", "segv", "exit:0", "exit:1")
 
 _OCCURRENCE = ("nth", "chance_percent", "every")
 # How a fault chooses its calls; the empty one stands for ``nth``, whose number is drawn.
@@ -258,6 +260,8 @@ def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping
     """Return one field's values, the smallest first; None stands for a field that is left out."""
     if name in ("error", "text") and drawn["side"] == "flight":
         return [None]
+    if name == "how":
+        return _WAYS if place == "call" or Moment.parse(drawn["at"]).role == drawn["role"] else _WAYS[:-2]
     if name in _CHOICES:
         return _CHOICES[name]
     if words := words_of(kind, name):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from faults.plan import crash_ways
 from faults.plan.errors import PlanError, shown
 from faults.plan.moment import LAST, ROLE, SITE, Moment
 
@@ -33,12 +34,12 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Raise", "call"): (("site", "side"), (*_CALL, "error", "text")),
     ("Drop", "call"): (("site", "side"), _CALL),
     ("Duplicate", "call"): (("site",), _CALL),
-    ("Crash", "call"): (("site", "when"), _CALL),
+    ("Crash", "call"): (("site", "when"), (*_CALL, "how")),
     ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every")),
-    ("Corrupt", "call"): (("site", "side", "how"), _CALL),
+    ("Corrupt", "call"): (("site", "side", "change"), _CALL),
     ("Delay", "message"): (("message", "seconds"), ("role",)),
     ("Drop", "message"): (("message", "times"), ("role",)),
-    ("Crash", "process"): (("role", "at"), ()),
+    ("Crash", "process"): (("role", "at"), ("how",)),
     ("Pause", "process"): (("role", "at", "seconds"), ()),
     ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
     ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
@@ -61,8 +62,9 @@ FIELDS: Mapping[str, str] = {
     "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered; "
     "'flight' (Raise only): when it begins to execute",
     "when": "'before' or 'after' the call executes",
-    "how": "what becomes of a tensor: 'bit': one bit of one element is flipped; 'nan': one element; 'zeros': all "
+    "change": "what becomes of a tensor: 'bit': one bit of one element is flipped; 'nan': one element; 'zeros': all "
     "elements; 'other': it is replaced by the tensor of an earlier call",
+    "how": "how the process ends (default: by SIGKILL)",
     "direction": "'out': packets from the role, 'in': packets to it, 'both'",
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
     "percent": "the share of the packets that is dropped",
@@ -75,7 +77,7 @@ FIELDS: Mapping[str, str] = {
 _WORDS = {
     "side": ("request", "reply"),
     "when": ("before", "after"),
-    "how": ("bit", "nan", "zeros", "other"),
+    "change": ("bit", "nan", "zeros", "other"),
     "direction": ("out", "in", "both"),
     "message": MESSAGES,
 }
@@ -92,11 +94,17 @@ _NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
     "percent": (0.0, 100.0),
     "chance_percent": (0.0, 100.0),
 }
-_PATTERNS = {"role": re.compile(ROLE), "peer": re.compile(ROLE), "site": re.compile(SITE)}
+_PATTERNS = {
+    "role": re.compile(ROLE),
+    "peer": re.compile(ROLE),
+    "site": re.compile(SITE),
+    "how": re.compile(crash_ways.FORM),
+}
 _WANTED = {
     "role": "a role's name",
     "peer": "a role's name",
     "site": "'module:qualified.name'",
+    "how": crash_ways.WANTED,
     "roles": "two or more different roles",
     "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
     "every": "true",

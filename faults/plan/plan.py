@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from faults.plan import text as words
+from faults.plan.crash_ways import status_of
 from faults.plan.errors import PlanError, shown
 from faults.plan.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
 from faults.plan.moment import Moment
@@ -42,6 +43,7 @@ class Fault:
     side: str | None = None
     when: str | None = None
     how: str | None = None
+    change: str | None = None
     direction: str | None = None
     seconds: float | None = None
     percent: float | None = None
@@ -60,6 +62,7 @@ class Fault:
         if place == "call":
             self._check_occurrence(given)
         self._check_flight(given)
+        self._check_exit()
         if self.peer is not None and self.peer == self.role:
             raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 
@@ -84,6 +87,11 @@ class Fault:
             raise PlanError(
                 f"{self.kind}: side='flight' raises RPC's own error of a broken connection, got {' and '.join(chosen)}"
             )
+
+    def _check_exit(self) -> None:
+        """Refuse a moment of another role: only a process itself can exit."""
+        if status_of(self.how) is not None and self.moment is not None and self.moment.role != self.role:
+            raise PlanError(f"{self.kind}: how={self.how!r} needs a moment of {self.role} itself, got at={self.at!r}")
 
     def _check_occurrence(self, given: dict[str, Any]) -> None:
         chosen = [name for name in ("nth", "every", "chance_percent") if name in given]

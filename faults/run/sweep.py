@@ -31,8 +31,8 @@ INJECTIONS: Mapping[str, Mapping[str, Any]] = {
 
 # Only if they are asked for: `wrong` is the right verdict for a program that does not check its data.
 CORRUPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "Corrupt request": {"kind": "Corrupt", "side": "request", "how": "zeros"},
-    "Corrupt reply": {"kind": "Corrupt", "side": "reply", "how": "zeros"},
+    "Corrupt request": {"kind": "Corrupt", "side": "request", "change": "zeros"},
+    "Corrupt reply": {"kind": "Corrupt", "side": "reply", "change": "zeros"},
 }
 
 ORDER = "Order"

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from faults.ledger.ledger import Event
 from faults.ledger.record import Run
+from faults.plan.crash_ways import status_of
+from faults.verdict.planned_ends import is_planned_end
 
 # A call: its caller, its site, and its number among this caller's calls of the site.
 _Call = tuple[object, object, object]
@@ -30,13 +32,15 @@ class Effects:
         if fault.side == "flight":  # the callee fires it when the call executes, so the caller has to have failed
             hit = self._hit_calls(number, fired.details["caller"])
             return bool(hit) and hit <= self._ended
+        if fault.place == "call" and fault.how == "term":  # a program that handles the signal may still answer
+            return number in self._effective or self._killed(fired.role, fired)
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
             call = (fired.details["caller"], fired.details["site"], fired.details["nth"])
             return call not in (self._valued if fault.kind == "Raise" else self._answered)
         given_up = (fired.details.get("caller"), *fired.call) in self._ended
         if fault.place == "call" and fault.kind == "Delay" and given_up:
             return True  # the caller gave up before the callee could record the delay
-        if fault.kind == "Crash" and self._killed(str(fault.role)):
+        if fault.kind == "Crash" and self._killed(str(fault.role), fired):
             return True  # a process that kills itself cannot record the effect
         return number in self._effective
 
@@ -45,8 +49,14 @@ class Effects:
         begun = self._run.timeline.of("invoke")
         return _calls(each for each in begun if each.role == caller and number in each.details.get("faults", ()))
 
-    def _killed(self, role: str) -> bool:
-        return role in self._run.ends and self._run.ends[role].kind == "Killed"
+    def _killed(self, role: str, fired: Event) -> bool:
+        """Whether this role has ended as the crash ends it, or its process has recorded the status of the crash."""
+        status = status_of(self._run.plan.faults[fired.details["fault"]].how)
+        told = [each for each in self._run.timeline.of("exit") if each.may_be_of(role, fired.process)]
+        if status is not None and any(each.details.get("status") == status for each in told):
+            return True
+        end = self._run.ends.get(role)
+        return end is not None and end.kind in ("Killed", "Exited") and is_planned_end(self._run, role, end)
 
 
 def _calls(ends: Iterable[Event]) -> set[_Call]:

@@ -16,7 +16,8 @@ from faults.tracebacks.error_chain import Piece, from_json
 from faults.verdict import proof, script_outcomes
 from faults.verdict.detections import detected
 from faults.verdict.error_origin import excused
-from faults.verdict.given_up import may_have_given_up
+from faults.verdict.given_up import is_stated, may_have_given_up
+from faults.verdict.planned_ends import crashes_of, is_planned_end, killed_texts
 from faults.verdict.store_race import may_have_lost_the_store
 from reference.outcome import Killed
 
@@ -24,7 +25,7 @@ from reference.outcome import Killed
 # others.
 COMMAND = "+command"
 
-# A plan kills by SIGKILL. torch's threads may abort a process at Python's exit, if an uncaught error left RPC up.
+# torch's threads may abort a process at Python's exit, if an uncaught error left RPC up.
 _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 
 # Errors by which a parent only reports how its child ended. A role that has lost its pool has failed itself.
@@ -96,9 +97,17 @@ def victims(run: Run) -> set[str]:
     return found
 
 
-def _is_victim(run: Run, failure: Failure) -> bool:
-    """Whether the plan killed this role, and this process if it is known: several processes may play one role."""
-    return failure.role in victims(run) and (not failure.process or _is_planned(run, failure.process))
+def _is_planned_end(run: Run, failure: Failure) -> bool:
+    """Whether the plan ended this role so, and this process if it is known: several processes may play one role. A pool
+    that loses one process ends all of them, that one included."""
+    end = End(failure.kind, failure.text, failure.time)
+    return is_planned_end(run, failure.role, end) and (not failure.process or _is_planned(run, failure.process))
+
+
+def _may_be_of_its_handler(run: Run, failure: Failure) -> bool | None:
+    """Whether the error may be the program's answer to the plan's SIGTERM: None if it states one, otherwise False."""
+    asked = any(fault.how == "term" for fault in crashes_of(run, failure.role))
+    return None if asked and is_stated(failure.causes) else False
 
 
 def _is_planned(run: Run, process: int) -> bool:
@@ -154,14 +163,17 @@ def _of_event(event: Event) -> Failure:
 
 def _excused(run: Run, failure: Failure, *, follows: bool) -> bool | None:
     """Whether a role's failure is excused."""
+    if _is_planned_end(run, failure):
+        return True
     if failure.kind == "Raised":
-        return _of_error(run, failure, follows)
+        holds = _of_error(run, failure, follows)
+        return _may_be_of_its_handler(run, failure) if holds is False else holds
     if failure.kind == "Killed":
-        return _is_victim(run, failure) or _may_be_torchs(run, failure, follows)
-    if failure.kind == "Ended":  # a pool that loses one process ends all of them, that one included
-        return follows or _is_victim(run, failure)
+        return _may_be_torchs(run, failure, follows)
+    if failure.kind == "Ended":
+        return follows
     if failure.kind == "Stuck":  # the program ended it, by a time-out of its own or in any case
-        return True if follows or _is_victim(run, failure) else None
+        return True if follows else None
     if COMMAND not in run.ends:
         return False  # in a world of `launch` no role chooses an exit status
     if failure.causes:
@@ -240,7 +252,7 @@ def _of_killed_command(run: Run, failure: Failure) -> bool | None:
         return True
     if any(_has_lost_an_rref(run, failure, role) for role in run.timeline.roles):
         return None
-    if failure.text != _KILLED or not victims(run):
+    if failure.text not in {text for role in victims(run) for text in killed_texts(run, role)}:
         return False
     return _is_planned(run, failure.process) or None
 

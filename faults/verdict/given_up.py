@@ -23,10 +23,11 @@ _PLAIN = ("Exception", "RuntimeError")
 
 def may_have_given_up(run: Run, causes: Sequence[Piece], roles: Sequence[str], process: int = 0) -> bool:
     """Whether the program raised this error by ``raise``, and the last call of one of the roles failed by the plan."""
-    return _is_stated(causes) and any(_has_lost(run, role, process, -math.inf, math.inf) for role in roles)
+    return is_stated(causes) and any(_has_lost(run, role, process, -math.inf, math.inf) for role in roles)
 
 
-def _is_stated(causes: Sequence[Piece]) -> bool:
+def is_stated(causes: Sequence[Piece]) -> bool:
+    """Whether the program raised this error by ``raise``, and it is no mistake in the code."""
     own = causes[0]
     known = next((base for base in own.bases if hasattr(builtins, base)), _PLAIN[0])
     return own.raised and known in _PLAIN
@@ -45,7 +46,7 @@ def _has_lost(run: Run, role: str, process: int, since: float, until: float) -> 
     causes = from_json(ended.details.get("causes"))  # none if the call succeeded
     if not causes or excused(run, causes, ended.time):
         return bool(causes)
-    return _is_stated(causes) and _has_lost(run, str(ended.details.get("to")), 0, begun.time, ended.time)
+    return is_stated(causes) and _has_lost(run, str(ended.details.get("to")), 0, begun.time, ended.time)
 
 
 def _last_call(run: Run, role: str, process: int, since: float, until: float) -> tuple[Event, Event] | None:

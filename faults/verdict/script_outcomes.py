@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End
+from faults.plan.crash_ways import signal_of
 from faults.tracebacks.error_chain import Piece, from_json
 from reference.outcome import Exited
 
@@ -147,9 +148,13 @@ def fates(timeline: Timeline, known: Known | None = None) -> dict[str, End]:
 def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[End]]:
     """Return the ends of all lives of each role, in the order of `lives`."""
     found: dict[str, list[End]] = {}
-    every = lives(timeline)
+    every, known = lives(timeline), known or Known()
+    # The plan's own SIGTERM is no request of the program's.
+    ways = _ways(timeline)
+    asked = {pid: time for pid, time in known.asked.items() if ways.get(pid) != "term"}
     for life in every:
-        end = _end(life, every, timeline.zero, known or Known())
+        end = _end(life, every, timeline.zero, replace(known, asked=asked))
+        end = _told_of(end, ways.get(life.pid) if life.last else None)
         found.setdefault(life.role, []).append(replace(end, process=life.pid))
     return found
 
@@ -158,6 +163,20 @@ def planned(timeline: Timeline) -> set[int]:
     """Return the processes that the plan killed."""
     crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
     return {int(event.details.get("pid", event.process)) for event in crashes}
+
+
+def _ways(timeline: Timeline) -> dict[int, str]:
+    """Return how the plan ended each process that it did not kill by SIGKILL."""
+    crashes = [event for event in timeline.of("fired") if isinstance(event.details.get("how"), str)]
+    return {int(event.details.get("pid", event.process)): event.details["how"] for event in crashes}
+
+
+def _told_of(end: End, how: str | None) -> End:
+    """Say by which signal of the plan a process was killed, because no process has seen its real status."""
+    number = None if how is None else signal_of(how)
+    if number is None or end.kind != "Killed":
+        return end
+    return replace(end, text=f"was killed by a signal, after the plan's {number.name}")
 
 
 def _end(life: Life, every: list[Life], zero: float, known: Known) -> End:

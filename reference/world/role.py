@@ -22,7 +22,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
-from reference.system import network_namespace, world_files
+from reference.system import interrupts, network_namespace, world_files
 from reference.training.rng import seed_for
 from reference.world import startup_errors, wire
 from reference.world.link import Link, die_with_parent, raised
@@ -66,6 +66,8 @@ def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
     startup_errors.begin()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
+    # The forkserver starts with these blocked, so a role, and every process that it starts, would never receive them.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
     os.setsid()  # so Ctrl-C reaches only the launcher, and the role can be ended with all processes that it starts
     refused = _isolate(config)  # while this process has only one thread
     die_with_parent()

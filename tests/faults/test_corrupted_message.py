@@ -28,7 +28,7 @@ def callee(tmp_path: Path) -> Iterator[CalleeState]:
 
 
 def envelope(side: str, how: str, nth: int = 2, *, hit: bool = True, later: bool = False, seed: int = 0) -> Envelope:
-    fault = {0: Fault(kind="Corrupt", site=SITE, nth=2, side=side, how=how)}
+    fault = {0: Fault(kind="Corrupt", site=SITE, nth=2, side=side, change=how)}
     return Envelope(fault if hit else {}, "a", SITE, nth, later, {SITE: nth}, {} if hit else fault, seed)
 
 

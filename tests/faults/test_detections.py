@@ -13,7 +13,7 @@ from faults.verdict.checks import judge
 from faults.verdict.detections import detects
 from tests.faults.test_checks import RETURNED, check, effective, fired, run
 
-CORRUPT = "Corrupt site=shop:pay role=a nth=1 side=reply how=bit"
+CORRUPT = "Corrupt site=shop:pay role=a nth=1 side=reply change=bit"
 DELIVERED = (fired(), effective())
 
 

@@ -31,7 +31,7 @@ UNANSWERED = f"Drop site={plays.PAY} role=till nth=2 side=reply"
 CRASH = f"Crash site={plays.PAY} role=till nth=2 when=after"
 RAISE = f"Raise site={plays.PAY} role=till nth=2 side=request error=ValueError text=gone"
 DELAY = f"Delay site={plays.PAY} role=till nth=3 side=reply seconds=0.1"
-CORRUPT = f"Corrupt site={plays.COINS} role=till nth=2 side=request how=zeros"
+CORRUPT = f"Corrupt site={plays.COINS} role=till nth=2 side=request change=zeros"
 
 # For every verdict: the roles, the plan, the verdict, and the text of the check that decides.
 RUNS = [

@@ -128,7 +128,7 @@ SMALLEST = {
     ("Partition", "network"): "Partition role=shop peer=till1 direction=out seconds=0.1",
     ("Crash", "call"): "Crash site=shop:Till.pay role=till1 nth=1 when=before",
     ("Crash", "process"): "Crash role=shop at=up@shop",
-    ("Corrupt", "call"): "Corrupt site=shop:Till.pay role=till1 nth=1 side=request how=bit",
+    ("Corrupt", "call"): "Corrupt site=shop:Till.pay role=till1 nth=1 side=request change=bit",
 }
 
 
@@ -142,7 +142,7 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
 def test_corruptions_are_drawn_only_if_they_are_named() -> None:
     with pytest.raises(NoSuchExample):
         smallest(has("Corrupt", "call"))
-    assert smallest(has("Corrupt", "call", how="other"), kinds=["Corrupt"]).endswith("side=request how=other")
+    assert smallest(has("Corrupt", "call", change="other"), kinds=["Corrupt"]).endswith("side=request change=other")
 
 
 @pytest.mark.parametrize(

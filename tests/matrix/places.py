@@ -35,7 +35,12 @@ REMOTE = "PYTHON_REMOTE_CALL"
 
 PLACES: Mapping[str, Place] = {
     "rpc_basics": Place(
-        "reference.rpc_basics:scaled_sum", 4, "caller", "dest_worker", sender="caller", tensors="side=request how=bit"
+        "reference.rpc_basics:scaled_sum",
+        4,
+        "caller",
+        "dest_worker",
+        sender="caller",
+        tensors="side=request change=bit",
     ),
     "rref_dataflow": Place(
         "reference.rref_dataflow:add",
@@ -45,7 +50,7 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="worker0",
         kbit=50000,
-        tensors="side=reply how=bit",
+        tensors="side=reply change=bit",
     ),
     "dist_autograd": Place(
         "reference.dist_autograd:gradient",
@@ -55,7 +60,7 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="worker0",
         step="worker0",
-        tensors="side=reply how=other",
+        tensors="side=reply change=other",
     ),
     "parameter_server": Place(
         "reference.parameter_server:ParameterServer.apply_gradients",
@@ -65,7 +70,7 @@ PLACES: Mapping[str, Place] = {
         sender="worker1",
         other="worker2",
         step="ps",
-        tensors="side=request how=nan",
+        tensors="side=request change=nan",
     ),
     "batch_parameter_server": Place(
         "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model",
@@ -75,7 +80,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
-        tensors="nth=1 side=reply how=zeros",
+        tensors="nth=1 side=reply change=zeros",
     ),
     "sharded_parameter_server": Place(
         "reference.sharded_parameter_server:ParameterServerShard.push_and_fetch",
@@ -85,7 +90,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps1",
         other="trainer2",
         step="trainer1",
-        tensors="side=request how=other",
+        tensors="side=request change=other",
     ),
     "reinforce": Place(
         "reference.reinforce:Agent.select_action", 20, "observer1", "agent", sender="agent", step="agent"
@@ -97,7 +102,7 @@ PLACES: Mapping[str, Place] = {
         callee="agent",
         sender="agent",
         step="agent",
-        tensors="site=reference.batch_reinforce:Observer.run_episode role=agent nth=1 side=reply how=zeros",
+        tensors="site=reference.batch_reinforce:Observer.run_episode role=agent nth=1 side=reply change=zeros",
     ),
     "rnn": Place(
         "reference.rnn:EmbeddingTable.forward",
@@ -107,7 +112,7 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="trainer",
         step="trainer",
-        tensors="side=reply how=other",
+        tensors="side=reply change=other",
     ),
     "pipeline": Place(
         "reference.rpc.shard:Shard.forward",
@@ -117,7 +122,7 @@ PLACES: Mapping[str, Place] = {
         sender="master",
         late="worker1",
         step="master",
-        tensors="side=reply how=nan",
+        tensors="side=reply change=nan",
     ),
     "hybrid_ddp": Place(
         "reference.hybrid_ddp:EmbeddingServer.update",
@@ -127,7 +132,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
-        tensors="site=reference.hybrid_ddp:EmbeddingServer.lookup side=request how=zeros",
+        tensors="site=reference.hybrid_ddp:EmbeddingServer.lookup side=request change=zeros",
     ),
 }
 
@@ -157,6 +162,10 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     },
     "process": {
         "Crash at call": f"Crash role={{caller}} {_AT_CALL}",
+        "Crash segv": f"Crash role={{callee}} {_AT_CALL} how=segv",
+        "Crash abort": f"Crash role={{callee}} {_AT_CALL} how=abort",
+        "Crash exit": f"Crash role={{caller}} {_AT_CALL} how=exit:3",
+        "Crash term": f"Crash role={{callee}} {_AT_CALL} how=term",
         "Crash at step": "Crash role={callee} at=step:1@{step}",
         "Pause at call": f"Pause role={{callee}} {_AT_CALL} seconds=0.2",
         "Pause at step": "Pause role={caller} at=step:1@{step} seconds=0.2",
@@ -181,5 +190,5 @@ def plan_of(tutorial: str, kind: str) -> str:
 
 def _corrupted(at: Place) -> str:
     """Return the fields of a `Corrupt`: those of the call, and the place's own instead."""
-    words = [*_CALL.format(**vars(at)).split(), *(at.tensors or "side=request how=bit").split()]
+    words = [*_CALL.format(**vars(at)).split(), *(at.tensors or "side=request change=bit").split()]
     return " ".join(f"{name}={value}" for name, value in dict(word.split("=", 1) for word in words).items())

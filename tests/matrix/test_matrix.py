@@ -80,7 +80,7 @@ class TestTheTable:
             ("Crash", "after"),
             *(("Partition", way) for way in ("in", "out", "both")),
         } <= sides
-        hows = {Plan.parse(plan_of(name, "Corrupt")).faults[0].how for name in TUTORIALS}
+        hows = {Plan.parse(plan_of(name, "Corrupt")).faults[0].change for name in TUTORIALS}
         assert hows == {"bit", "nan", "zeros", "other"}
         assert {(kind, side) for kind in ("Delay", "Raise", "Drop") for side in ("request", "reply")} <= sides
         assert ("Raise", "flight") in sides

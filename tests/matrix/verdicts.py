@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 EQUAL, ERROR, WRONG = "equal", "clean error", "wrong"
 
@@ -80,7 +80,7 @@ _NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
 
 _IN_REMOTE = none("Raise flight", reason="the call is a `remote`, which has no future that could fail")
 
-VERDICTS: Mapping[str, Row] = {
+_ROWS: Mapping[str, Row] = {
     "rpc_basics": {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", caller=r"RuntimeError: FaultError: .*dest_worker"),
@@ -238,3 +238,27 @@ VERDICTS: Mapping[str, Row] = {
         **other_trace("Corrupt"),
     },
 }
+
+# A crash in another way, the cell of a kill in the same place, and what the outcome of the role says.
+_WAYS = (
+    ("Crash segv", "Crash before", "was killed by SIGSEGV"),
+    ("Crash abort", "Crash before", "was killed by SIGABRT"),
+    ("Crash term", "Crash before", "was killed by SIGTERM"),
+    ("Crash exit", "Crash at call", "exited with status 3"),
+)
+
+
+def _in_other_ways(row: Row) -> Row:
+    """Make the cells of crashes in other ways: the others end as after a kill."""
+    return {kind: _said(row[like], text) for kind, like, text in _WAYS}
+
+
+def _said(killed: Expected, text: str) -> Expected:
+    ends = {
+        role: f"^{text}$" if words == KILLED else words.replace("was killed", text)
+        for role, words in killed.ends.items()
+    }
+    return replace(killed, ends=ends)
+
+
+VERDICTS: Mapping[str, Row] = {name: {**row, **_in_other_ways(row)} for name, row in _ROWS.items()}

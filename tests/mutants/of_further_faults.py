@@ -7,6 +7,9 @@ from tests.mutants.mutant import Mutant
 _FLIGHT, _OF_FLIGHT = "faults/inject/call/flight.py", "tests/faults/test_flight.py"
 _DELIVERY, _EFFECTS = "faults/inject/call/delivery.py", "faults/verdict/effects.py"
 _ORIGIN = "faults/verdict/error_origin.py"
+_PLANNED, _OF_PLANNED = "faults/verdict/planned_ends.py", "tests/faults/test_planned_ends.py"
+_WAYS = "tests/faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names"
+_IN_ITS_WAY = f"{_OF_PLANNED}::test_only_the_planned_signal_or_status_is_the_plans"
 
 MUTANTS = (
     Mutant(
@@ -64,5 +67,37 @@ MUTANTS = (
         "found[fault.kind, fault.error,",
         ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
         "of a call in flight and a planned error only the last one excuses anything",
+    ),
+    Mutant(
+        "crash-by-any-signal",
+        _PLANNED,
+        " or end.text == str(Killed(number)))",
+        " or True)",
+        (_IN_ITS_WAY,),
+        "a role that dies by another signal than the plan's passes",
+    ),
+    Mutant(
+        "crash-with-any-status",
+        _PLANNED,
+        '        return fault.how == "term" or end.text',
+        "        return status is not None or end.text",
+        (_IN_ITS_WAY,),
+        "a role that exits with another status than the plan's passes, and one that ends in order is called wrong",
+    ),
+    Mutant(
+        "every-crash-a-kill",
+        "faults/inject/process/own_end.py",
+        "    status, number = status_of(how), signal_of(how)",
+        "    status, number = None, signal.SIGKILL",
+        (_WAYS,),
+        "a role is killed by SIGKILL, whatever way the plan names",
+    ),
+    Mutant(
+        "sigterm-in-a-call-ignored-counts",
+        _DELIVERY,
+        'fault.how == "term" and not has_signal(os.getpid(), IGNORED, signal.SIGTERM):',
+        'fault.how == "term":',
+        (_WAYS,),
+        "a callee that ignores SIGTERM passes as hurt",
     ),
 )

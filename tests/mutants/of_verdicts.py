@@ -712,7 +712,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who-gives-up-is-wrong",
         _GIVEN_UP,
-        "    return _is_stated(causes) and any(",
+        "    return is_stated(causes) and any(",
         "    return not causes and any(",
         (f"{_OF_GIVEN_UP}::test_an_error_of_a_role_whose_last_call_was_lost_is_unknown",),
         "a loop that asks three times in vain, and then says so by an error of its own, is wrong",
@@ -737,7 +737,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "callees-have-no-reasons",
         _GIVEN_UP,
-        "    return _is_stated(causes) and _has_lost(",
+        "    return is_stated(causes) and _has_lost(",
         "    return not causes and _has_lost(",
         (f"{_OF_GIVEN_UP}::test_an_error_of_a_callee_whose_own_last_call_was_lost_is_unknown",),
         "a callee that hides a lost call of its own by `raise ... from None` is wrong",

@@ -620,6 +620,16 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "torch tells only the first RRef of a process that its creation has failed": (
         "faults/test_flight.py::test_a_remote_passes_unhurt_and_the_ledger_says_why",
     ),
+    "A program that handles the signal and ends in order makes no mistake": (
+        "faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names",
+        "faults/test_crash_ways.py::test_a_role_of_a_script_ends_in_the_way_that_the_crash_names",
+    ),
+    "A process exits by itself only, so `how=exit:N` takes a moment of its own role": (
+        "faults/test_crash_ways.py::test_a_role_exits_at_a_moment_of_its_own_only",
+    ),
+    "Of a role of `launch` it is known, and has to be the planned one": (
+        "faults/test_planned_ends.py::test_only_the_planned_signal_or_status_is_the_plans",
+    ),
     "| `Drop side=request` | never executes, is never answered |": (
         _KINDS,
         "faults/test_delivery.py::test_a_lost_request_is_never_executed",
@@ -862,7 +872,7 @@ _CORRUPTIONS: dict[str, tuple[str, ...]] = {
     "The program went on with the NaN. Let it look at what it gets": (
         "project/test_documented.py::test_the_example_of_corrupt",
     ),
-    "| `how` | what becomes of the tensor | which tensors |": (
+    "| `change` | what becomes of the tensor | which tensors |": (
         "faults/test_corruption.py::test_one_bit_of_one_element_differs",
         "faults/test_corruption.py::test_nan_and_zeros",
         "faults/test_corruption.py::test_the_tensor_of_another_call_has_to_have_the_same_form",

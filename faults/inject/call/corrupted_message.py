@@ -37,7 +37,7 @@ class MessageCorrupter:
             found = MessageTensors(message)
             earlier = self._earlier.get((number, self._caller))
             self._keep(number, fault, found.tensors)
-            change = corrupt(found.tensors, str(fault.how), earlier, partial(self._draw, number))
+            change = corrupt(found.tensors, str(fault.change), earlier, partial(self._draw, number))
         except NothingToCorrupt as error:
             self._write("failed", number, fault, side=fault.side, why=f"the {fault.side} holds nothing to hit: {error}")
             return message
@@ -48,7 +48,7 @@ class MessageCorrupter:
         return self._delivered(number, fault, found, change)
 
     def _delivered(self, number: int, fault: Fault, found: MessageTensors, change: Corruption) -> Any:
-        self._write("fired", number, fault, side=fault.side, how=fault.how, **change.receipt())
+        self._write("fired", number, fault, side=fault.side, change=fault.change, **change.receipt())
         new = change.new
         if fault.side == "request" and found.tensors[change.position].is_leaf and new.requires_grad:
             new = new.detach().requires_grad_()  # the function gets a leaf, as it was sent
@@ -64,7 +64,7 @@ class MessageCorrupter:
             self._keep(number, fault, MessageTensors(message).tensors)
 
     def _keep(self, number: int, fault: Fault, tensors: Sequence[torch.Tensor]) -> None:
-        if fault.how == "other":  # copies, because the program may change its own
+        if fault.change == "other":  # copies, because the program may change its own
             self._earlier[number, self._caller] = [tensor.detach().clone() for tensor in tensors]
 
     def _draw(self, number: int, purpose: str, below: int) -> int:

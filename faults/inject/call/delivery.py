@@ -21,6 +21,8 @@ from faults.inject.call.begun_calls import BegunCalls
 from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
 from faults.inject.call.delayed_replies import DelayedReplies
 from faults.inject.call.order_gate import OrderGate
+from faults.inject.process.own_end import end_now
+from faults.inject.process.signal_masks import IGNORED, has_signal
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault
 from faults.tracebacks.error_chain import pieces_of, to_json
@@ -119,7 +121,7 @@ class Delivery:
             if fault.side == "request" and fault.kind == "Corrupt":
                 function = self.corrupter.request(number, fault, function)
             elif fault.side == "request" or fault.when == "before":
-                self.write("fired", number, fault, side=fault.side or fault.when)
+                self.write("fired", number, fault, side=fault.side or fault.when, **_how(fault))
                 if fault.kind == "Drop":
                     return Future()  # never completed, so the caller waits until its own timeout
                 self._before(number, fault)
@@ -138,10 +140,17 @@ class Delivery:
 
     def _before(self, number: int, fault: Fault) -> None:
         if fault.kind == "Crash":
-            os.kill(os.getpid(), signal.SIGKILL)
+            self._crash(number, fault)
+            return
         if fault.kind == "Raise":
             raise exception_of(fault)
         self._wait(number, fault)
+
+    def _crash(self, number: int, fault: Fault) -> None:
+        """End this process. If the program handles the signal, the call goes on as the program does."""
+        end_now(fault.how)
+        if fault.how == "term" and not has_signal(os.getpid(), IGNORED, signal.SIGTERM):
+            self.write("effective", number, fault)
 
     def _wait(self, number: int, fault: Fault) -> None:
         """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
@@ -206,8 +215,8 @@ class Delivery:
         self._with_answer(result, error, partial(self._watch, "reply"))
         for number, fault in self.faults:
             if fault.when == "after":
-                self.write("fired", number, fault, side="after")
-                os.kill(os.getpid(), signal.SIGKILL)
+                self.write("fired", number, fault, side="after", **_how(fault))
+                self._crash(number, fault)
             if fault.side != "reply":
                 continue
             if fault.kind == "Corrupt":
@@ -263,6 +272,10 @@ class Delivery:
         for number, fault in self.faults:
             if fault.kind == "Delay" and fault.side == "reply":
                 self.write("effective", number, fault, seconds=time.monotonic() - start)
+
+
+def _how(fault: Fault) -> dict[str, str]:
+    return {"how": fault.how} if fault.how else {}
 
 
 def exception_of(fault: Fault) -> Exception:

@@ -16,7 +16,7 @@ def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
 def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
     """Return the faults that exchange a tensor of a later call of ``site`` by ``role`` for one of its ``nth`` call."""
     faults = plan.at("call").items()
-    kept = {n: f for n, f in faults if f.site == site and f.how == "other" and concerns(f, role)}
+    kept = {n: f for n, f in faults if f.site == site and f.change == "other" and concerns(f, role)}
     return {n: f for n, f in kept.items() if f.nth is None or nth < f.nth}
 
 

@@ -17,13 +17,19 @@ from functools import partial
 from pathlib import Path
 
 from faults.inject.announcer import Announcer
+from faults.inject.process.own_end import end_now
 from faults.inject.process.pause import Pause
+from faults.inject.process.signal_masks import HANDLED, IGNORED, PENDING, has_signal
 from faults.inject.process.target import EFFECT_SECONDS, CannotFireError, ended, process_of
 from faults.ledger.ledger import Ledger
+from faults.plan.crash_ways import signal_of
 from faults.plan.moment import PlanError
 from faults.plan.plan import Fault, Plan
 
 logger = logging.getLogger(__name__)
+
+# Between two looks at a process that may handle its signal (seconds).
+_LOOK_SECONDS = 0.01
 
 
 def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:
@@ -47,6 +53,16 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
 
 def _named(number: int, fault: Fault) -> dict[str, object]:
     return {"fault": number, "kind": fault.kind, "role": fault.role, "at": fault.at}
+
+
+def _await_effect(fault: Fault, pid: int, handle: int, number: signal.Signals, *, handled: bool) -> None:
+    """Wait until the process has ended, or until it has received a SIGTERM that it handles."""
+    due = time.monotonic() + EFFECT_SECONDS
+    while not ended(handle, _LOOK_SECONDS):
+        if handled and number == signal.SIGTERM and not has_signal(pid, PENDING, number):
+            return
+        if time.monotonic() > due:
+            raise CannotFireError(f"{fault.role} did not end within {EFFECT_SECONDS:g} s of {number.name}")
 
 
 class Firing:
@@ -76,11 +92,22 @@ class Firing:
             self.ledger.write("failed", **named, why=str(error))
 
     def _crash(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
-        self.ledger.write("fired", **named, pid=pid)
+        number = signal_of(fault.how)
+        if number == signal.SIGTERM and has_signal(pid, IGNORED, number):
+            raise CannotFireError(f"{fault.role} ignores SIGTERM")
+        how = {"how": fault.how} if fault.how else {}
+        self.ledger.write("fired", **named, pid=pid, **how)
         begin = time.monotonic()
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-        if not ended(handle, EFFECT_SECONDS):
-            raise CannotFireError(f"{fault.role} did not end within {EFFECT_SECONDS:g} s of SIGKILL")
+        if number is None or pid == os.getpid():
+            try:
+                end_now(fault.how)
+            finally:  # a handler of the program's own may raise here
+                if number == signal.SIGTERM:
+                    self.ledger.write("effective", **named, pid=pid)
+            return
+        handled = has_signal(pid, HANDLED, number)
+        signal.pidfd_send_signal(handle, number)
+        _await_effect(fault, pid, handle, number, handled=handled)
         self.ledger.write("effective", **named, pid=pid, seconds=round(time.monotonic() - begin, 6))
 
     def _pause(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:

@@ -1,0 +1,71 @@
+"""Roles of the tests of crashes in all ways: a shop that may handle SIGTERM, and a till."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+from faults.run.subject import Subject
+
+# Set by the handler for SIGTERM.
+_asked = threading.Event()
+
+
+def sell() -> str:
+    return "sold"
+
+
+def _ask(number: int, frame: FrameType | None) -> None:
+    _asked.set()
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit(3)
+
+
+def _fail(number: int, frame: FrameType | None) -> None:
+    raise RuntimeError("asked to end")
+
+
+HANDLERS: dict[str, Any] = {"": signal.SIG_DFL, "ignore": signal.SIG_IGN, "ask": _ask, "leave": _leave, "fail": _fail}
+
+
+def shop(handler: str) -> bool:
+    """Keep the shop open until it is asked to end, if it handles that. Whether it was asked."""
+    signal.signal(signal.SIGTERM, HANDLERS[handler])
+    rpc.rpc_sync("till", ready)
+    return _asked.wait(20) if handler in ("ask", "leave", "fail") else False
+
+
+_ready = threading.Event()
+
+
+def ready() -> None:
+    _ready.set()
+
+
+def till() -> list[str]:
+    """Buy twice, after the shop has said what it does with SIGTERM."""
+    assert _ready.wait(8)
+    return [rpc.rpc_sync("shop", sell) for _ in range(2)]
+
+
+def subject(handler: str = "") -> Subject:
+    roles: dict[str, Any] = {"shop": partial(shop, handler), "till": till}
+    return Subject("shop", roles, timeout=3.0, judge=lambda outcomes: None)
+
+
+def crashed(plan: str, folder: Path, handler: str = "") -> tuple[str, str, list[str]]:
+    """Run the shop under the plan. Return the verdict, how the shop ended, and the lines of the checks."""
+    from faults.plan import Plan
+    from faults.run.runs import run
+
+    found, judgement = run(subject(handler), Plan.parse(plan), folder, deadline=60)
+    return judgement.verdict, found.ends["shop"].text, [*map(str, judgement.checks), str(found.timeline)]
