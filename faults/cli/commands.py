@@ -15,6 +15,7 @@ from faults.cli.options import (
     DEADLINE,
     DIR,
     HEALTHY,
+    LEAKS,
     OF_SCRIPTS,
     PLAN,
     folder,
@@ -70,14 +71,15 @@ def run_one(arguments: Sequence[str]) -> int:
         "Run a tutorial once, under a plan or healthy, and judge the run. "
         "For a program of your own: `run --help --script`."
     )
-    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE)
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE, LEAKS)
     return run_of(subject, plan_of(options), options)
 
 
 def run_of(subject: Subject, plan: Plan, options: Any) -> int:
-    """Run any subject, and return the exit status. ``options``: `dir` and `deadline`, None where not given."""
+    """Run any subject, and return the exit status. ``options``: `dir` and `deadline`, None where not given; `leaks`."""
     with stored(options.dir) as (place, passed):
-        found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
+        trace = options.leaks == "trace"
+        found, judgement = run(subject, plan, place, trace=trace, deadline=options.deadline, recorded=True)
         passed.append(judgement.passed)
         return report(found, judgement)
 
@@ -91,7 +93,8 @@ def _run_script(arguments: Sequence[str], command: list[str]) -> int:
     command = startable(only_theirs(command))
     plan = plan_of(options)
     with stored(options.dir) as (place, passed):
-        found, judgement = run_script(command, plan, place, deadline=options.deadline, bound=options.bound)
+        how = {"trace": options.leaks == "trace"}
+        found, judgement = run_script(command, plan, place, **how, deadline=options.deadline, bound=options.bound)
         passed.append(judgement.passed)
         return report(found, judgement)
 
@@ -151,12 +154,12 @@ def prepare(arguments: Sequence[str]) -> int:
         "Prepare a folder with a plan, or with --healthy one that only records calls. "
         "Programs use it if they are started with FAULTS_RUN=DIR."
     )
-    parser = parser_of("prepare", about, PLAN, HEALTHY)
+    parser = parser_of("prepare", about, PLAN, HEALTHY, LEAKS)
     parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder; files of an earlier run are removed")
     options = parser.parse_args(arguments)
     if not str(Path(options.dir).absolute()).isprintable():
         raise BadInput(f"prepare {shown(options.dir)}: wanted a folder whose name can be printed")
-    place = prepared(plan_of(options), options.dir)
+    place = prepared(plan_of(options), options.dir, trace=options.leaks == "trace")
     print(f"{VARIABLE}={place}")
     return 0
 

@@ -57,6 +57,14 @@ DIR: Option = (
     "--dir",
     {"type": folder, "metavar": "DIR", "help": "folder for the files of runs (default: kept only if a run fails)"},
 )
+LEAKS: Option = (
+    "--leaks",
+    {
+        "choices": ("count", "trace"),
+        "default": "count",
+        "help": "trace RRefs and autograd contexts, to name the holders of those that are left (default: count them)",
+    },
+)
 DEADLINE: Option = (
     "--deadline",
     {
@@ -84,7 +92,7 @@ _BOUND: Option = (
         "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, _BOUND)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, _BOUND, LEAKS)
 
 SCRIPT = "--script"
 # The commands that take a user's own program.

@@ -45,6 +45,7 @@ def run_script(
     *,
     deadline: float | None = None,
     bound: float | None = None,
+    trace: bool = False,
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output.
 
@@ -52,6 +53,7 @@ def run_script(
 
     ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
     timeouts. ``deadline``: seconds until the command is killed; by default 300, or more if the bound is later.
+    ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
 
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
@@ -59,7 +61,7 @@ def run_script(
     """
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
-    with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
+    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
         begun = time.monotonic()
         ended = _execute(command, place, deadline, lambda: deadline or _deadline(place, plan, bound, begun))
         _record(command, plan, place, bound, begun, *ended)

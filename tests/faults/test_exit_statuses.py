@@ -155,7 +155,7 @@ def test_a_role_that_never_came_up_counts_as_no_rpc(tmp_path: Path, capsys: pyte
 
 PAY = f"site={plays.PAY} role=till"
 RAISE = f"Raise {PAY} nth=2 side=request error=ValueError text=gone"
-OPTIONS = Namespace(dir=None, deadline=30.0)
+OPTIONS = Namespace(dir=None, deadline=30.0, leaks="count")
 
 
 @pytest.mark.usefixtures("forkserver")
@@ -183,7 +183,7 @@ def test_run_gives_the_status_of_the_verdict(
 @pytest.mark.long
 def test_a_run_that_hangs_gives_1(capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan.parse(f"Drop {PAY} nth=2 side=request")
-    assert run_of(plays.subject(plays.stubborn), plan, Namespace(dir=None, deadline=3.0)) == 1
+    assert run_of(plays.subject(plays.stubborn), plan, Namespace(dir=None, deadline=3.0, leaks="count")) == 1
     assert verdict(capsys.readouterr().out) == "hung"
 
 
