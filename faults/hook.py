@@ -29,14 +29,19 @@ from faults.inject.network import network
 from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.ledger import Ledger
-from faults.ledger.plan_file import read_plan
+from faults.ledger.plan_file import is_traced, read_plan
+from faults.ledger.stock import to_events
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
+from faults.tracebacks.certainty import first_line
 from faults.tracebacks.data_words import names_corrupted_data
 from faults.tracebacks.error_chain import TEXT
+from faults.tracing.tracer import Tracer
 
 # Steps above this number are not recorded.
 RECORDED = 10_000
+# What torch calls in a graceful shutdown when all roles have ended their work: it frees the RRefs that they still hold.
+_RELEASE = "_delete_all_user_and_unforked_owner_rrefs"
 # Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
@@ -61,6 +66,9 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
     _installed.callback(
         patch_all_references("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
     )
+    if is_traced(folder):
+        Tracer.start()
+        _installed.callback(Tracer.stop)
     # Already now, because a program may import it by name before RPC starts.
     _installed.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
@@ -157,8 +165,14 @@ def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -
     undo.callback(_on_shutdown.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
-    undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
-    api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, ledger)
+    hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
+    if Tracer.current is not None:
+        hooks[_RELEASE] = partial(_take_stock, Tracer.current)
+        ledger.write("tracing")
+    for name, act in hooks.items():
+        original = getattr(api, name)
+        undo.callback(setattr, api, name, original)
+        setattr(api, name, partial(act, original, ledger))
 
 
 def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
@@ -186,6 +200,16 @@ def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     for action in _on_shutdown:
         action(*args, **kwargs)
     original(*args, **kwargs)
+
+
+def _take_stock(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: Any) -> None:
+    """Record what this role holds when all roles have ended their work, and before torch frees it."""
+    try:
+        for event, fields in to_events(tracer.stock()):
+            ledger.write(event, **fields)
+    except Exception as error:  # the program has to shut down all the same
+        ledger.write("untraced", error=first_line(error))
+    original(*args)
 
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:

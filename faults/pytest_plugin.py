@@ -30,6 +30,7 @@ from faults.testing.settings import (
     check,
     leaks_of,
     seed_text,
+    traces,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Set the plan of a test up after all its other fixtures, even if the test does not name `plan`."""
     # A new state each time, because a test may be run again.
-    item.stash[RUNNING_TEST] = RunningTest(isolated=item.config.getini("faults_isolated"))
+    item.stash[RUNNING_TEST] = RunningTest(isolated=item.config.getini("faults_isolated"), trace=traces(item.config))
     with one_line_of_plan():
         asked = wanted(item, item.config.option.faults_plan)
         check_world(item)
@@ -94,7 +95,7 @@ def idle_world(request: pytest.FixtureRequest) -> Iterator[Callable[..., Idle]]:
         from faults.testing.idle_world import Idle
 
         arguments.setdefault("isolated", request.config.getini("faults_isolated"))
-        idles.append(Idle(roles, lambda: folder_of(request, "idle"), **arguments))
+        idles.append(Idle(roles, lambda: folder_of(request, "idle"), trace=traces(request.config), **arguments))
         return idles[-1]
 
     yield start

@@ -39,6 +39,14 @@ DIR: Option = (
     "--dir",
     {"type": folder, "metavar": "DIR", "help": "folder for the files of runs (default: kept only if a run fails)"},
 )
+LEAKS: Option = (
+    "--leaks",
+    {
+        "choices": ("count", "trace"),
+        "default": "count",
+        "help": "trace RRefs and autograd contexts, to name the holders of those that are left (default: count them)",
+    },
+)
 DEADLINE: Option = (
     "--deadline",
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from faults.cli.options import DEADLINE, DIR, HEALTHY, PLAN, plan_of
+from faults.cli.options import DEADLINE, DIR, HEALTHY, LEAKS, PLAN, plan_of
 from faults.cli.report_files import REPORTS, check_reports, write_run
 from faults.cli.run_report import report
 from faults.cli.stored_runs import stored
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
         "Run a tutorial once, under a plan or healthy, and judge the run. "
         "For a program of your own: `run --help --script`."
     )
-    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE, *REPORTS)
+    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE, LEAKS, *REPORTS)
     check_reports(options)
     return run_of(subject, plan_of(options), options)
 
@@ -28,7 +28,8 @@ def main(arguments: Sequence[str]) -> int:
 def run_of(subject: Subject, plan: Plan, options: Any) -> int:
     """Run any subject, and return the exit status. ``options``: `dir`, `deadline`, `REPORTS`; None if not given."""
     with stored(options.dir) as (place, passed):
-        found, judgement = run(subject, plan, place, deadline=options.deadline, recorded=True)
+        trace = options.leaks == "trace"
+        found, judgement = run(subject, plan, place, trace=trace, deadline=options.deadline, recorded=True)
         passed.append(judgement.passed)
         write_run(options, found, judgement, place)
         return report(found, judgement)

@@ -6,6 +6,8 @@ torn. Each line names the ``process`` that wrote it, because several may play on
 - ``start``: a process opens the ledger: the clocks, its id, and where its world meets (``world``).
 - ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
   ``left``: what is left behind at that shutdown.
+- ``tracing``: RRefs and autograd contexts are traced. ``held``, ``made``, ``context``, then ``traced``: what it
+  holds when all roles have ended their work (`faults.ledger.stock`); ``untraced``: why that could not be found out.
 - ``planned``: a fault of the plan that this role may fire. ``fired``: it did. ``effective``: its effect was seen.
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
@@ -150,7 +152,9 @@ class Event:
         return self.role == role and (self.process == process or 0 in (self.process, process))
 
     def __str__(self) -> str:
-        details = " ".join(f"{name}={said(value)}" for name, value in self.details.items() if name != "causes")
+        details = " ".join(
+            f"{name}={said(value)}" for name, value in self.details.items() if name not in ("causes", "stack")
+        )
         return one_line(f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip())
 
 

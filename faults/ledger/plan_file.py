@@ -1,4 +1,4 @@
-"""Read the plan of a run from ``plan.json`` in its folder."""
+"""Read the plan of a run from ``plan.json`` in its folder, and whether its RRefs are traced."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from faults.plan.plan import Plan, PlanError
 from reference.system.plain_file import content_of
 
 PLAN = "plan.json"
+# In a folder with this file the roles trace their RRefs and autograd contexts.
+TRACE = ".faults-trace"
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
@@ -20,3 +22,8 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
         raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} cannot be read: it is not text") from error
+
+
+def is_traced(folder: str | os.PathLike[str]) -> bool:
+    """Whether the roles of a run's folder trace their RRefs and autograd contexts."""
+    return (Path(folder) / TRACE).exists()

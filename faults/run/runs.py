@@ -39,16 +39,18 @@ def run(
     *,
     deadline: float | None = None,
     recorded: bool = False,
+    trace: bool = False,
 ) -> tuple[Run, Judgement]:
     """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
 
-    ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound.
+    ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound. ``trace``: trace
+    RRefs and autograd contexts, so that a leak is named with its holder; needs ledgers.
 
     Raises:
         WorldError, PlanError, NetworkError: the run cannot start.
     """
     check_roles(plan, list(subject.roles))
-    with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
+    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
         return found, judge(found)

@@ -43,6 +43,7 @@ def run_script(
     bound: float | None = None,
     patience: float = DEADLINE,
     results: Results | None = None,
+    trace: bool = False,
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
 
@@ -51,6 +52,7 @@ def run_script(
     ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
     timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the bound is later.
     ``results``: how to check the results of a command that returned.
+    ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
 
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
@@ -59,7 +61,7 @@ def run_script(
     """
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
-    with renewed(plan, folder) as place:  # other runs stay out of the folder until this one is judged
+    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
         begun = time.monotonic()
         later = partial(_deadline, place, plan, bound, begun, patience)
         with _printing(results, place) as streams:

@@ -17,15 +17,19 @@ DEADLINE = 3600.0
 
 class Idle:
     """A world of idle roles with all attributes of `World`. The world itself is replaced when one of its roles is
-    lost."""
+    lost. ``trace``: the roles trace their RRefs and autograd contexts."""
 
-    def __init__(self, roles: Sequence[str], folder: Callable[[], Path], **arguments: Any) -> None:
-        self.roles = tuple(roles)
+    def __init__(
+        self, roles: Sequence[str], folder: Callable[[], Path], *, trace: bool = False, **arguments: Any
+    ) -> None:
+        self.roles, self._trace = tuple(roles), trace
+        if trace:
+            arguments = _with_trace(arguments)
         self._launch = partial(launch, list(roles), **{"deadline": DEADLINE, **arguments})
         self._folder = folder
         self._spoilt = False
         self.world: World = self._launch(folder=folder())
-        self._kept = Kept(self.world)
+        self._kept = Kept(self.world, self._trace)
         self._logged: dict[str, int] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -36,7 +40,7 @@ class Idle:
         if self._spoilt or not self._kept.begin():
             self.close()
             self.world, self._spoilt = self._launch(folder=self._folder()), False
-            self._kept = Kept(self.world)
+            self._kept = Kept(self.world, self._trace)
             self._kept.begin()
         self._logged = {role: path.stat().st_size for role, path in self._logs().items() if path.exists()}
 
@@ -57,3 +61,10 @@ class Idle:
 
     def _logs(self) -> dict[str, Path]:
         return {role: self.world.folder / f"{role}.log" for role in self.roles}
+
+
+def _with_trace(arguments: dict[str, Any]) -> dict[str, Any]:
+    from faults.testing import rref_names
+    from faults.testing.active_plan import merge_launch_arguments
+
+    return merge_launch_arguments(arguments, {"before": partial(rref_names.start, None)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,13 @@ def kept(collect: bool = False) -> dict[str, int]:
         gc.collect()
     every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
     return {name: int(every[name]) for name in COUNTS}
+
+
+def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
+    """Return `kept`, and how many events the trace of this role has seen, 0 if it does not trace."""
+    module = sys.modules.get("faults.tracing.tracer")  # a role that does not trace need not import it
+    tracer = None if module is None else module.Tracer.current
+    return kept(collect), 0 if tracer is None else tracer.rrefs.events
 
 
 def record(folder: str, role: str) -> None:

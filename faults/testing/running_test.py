@@ -30,7 +30,8 @@ LINES = 30
 class RunningTest:
     """The state of one test. ``keep``: the copy of its folder after a failure. ``marks``: the marks of its plan.
 
-    ``isolated``: the argument of `launch` if the test does not give one.
+    ``isolated``: the argument of `launch` if the test does not give one. ``trace``: the roles of its fresh worlds trace
+    their RRefs and autograd contexts.
     """
 
     plan: ActivePlan | None = None
@@ -42,6 +43,7 @@ class RunningTest:
     failed: bool = False
     keep: Path | None = None
     isolated: bool = False
+    trace: bool = False
 
     @property
     def used(self) -> bool:
@@ -63,6 +65,11 @@ class RunningTest:
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # This `before` comes first, so that the plan's ledger counts what is left before this one collects garbage.
         arguments = merge_launch_arguments(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
+        if self.trace:
+            from faults.testing import rref_names
+
+            before = partial(rref_names.start, str(arguments["folder"]))
+            arguments = merge_launch_arguments(arguments, {"before": before})
         if self.plan is not None and not healthy:
             arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))
         self.worlds.append(launch(roles, **arguments))
@@ -76,7 +83,7 @@ class RunningTest:
             for world in self.worlds:
                 stack.callback(world.close)
             for world in self.worlds:
-                self.kept += at_end(world)
+                self.kept += at_end(world, self.trace)
 
     def sections(self, *, over: bool = False) -> Iterator[tuple[str, str]]:
         """Yield title and text of each section in a failing test's report.

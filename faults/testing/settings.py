@@ -35,6 +35,9 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--faults-plan", metavar="TEXT", action="append", help=told)
     group.addoption("--faults-keep", metavar="DIR", help="keep ledgers and logs of failed tests in DIR")
     group.addoption("--faults-leaks", choices=LEAKS, help="the tests that fail if they leak something (fixtures)")
+    told = "trace the RRefs and autograd contexts of the fixtures' worlds, to name the holders of those that leak"
+    group.addoption("--faults-leaks-trace", action="store_true", help=told)
+    parser.addini("faults_leaks_trace", "default of --faults-leaks-trace", type="bool", default=False)
     group.addoption(
         "--faults-seed", metavar="N", help="value of the fixture faults_seed, and Hypothesis's seed if it has none"
     )
@@ -65,6 +68,11 @@ def check(config: pytest.Config) -> Plan | None:
 def leaks_of(config: pytest.Config) -> str:
     """Return which tests fail if they leak something: one of `LEAKS`."""
     return str(config.option.faults_leaks or config.getini("faults_leaks"))
+
+
+def traces(config: pytest.Config) -> bool:
+    """Return whether the fixtures' worlds trace their RRefs and autograd contexts."""
+    return bool(config.option.faults_leaks_trace or config.getini("faults_leaks_trace"))
 
 
 def seed_text(config: pytest.Config) -> str:

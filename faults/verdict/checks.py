@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from faults.ledger.record import End, Run
-from faults.verdict import failures, proof
+from faults.verdict import failures, holdings, proof
 from faults.verdict.detections import delivered, reported
 from faults.verdict.time_bounds import lasting, slowest
 from reference.system.printable import one_line
@@ -214,7 +214,7 @@ def nothing_left(run: Run) -> Check:
     """No process and no shared memory is left; if all roles returned, no RRef and no autograd context either.
 
     torch frees what a program still holds when all roles shut down together, so a role that shut down alone is not
-    counted.
+    counted. If RRefs were traced, what the roles held before that is judged, too (`holdings`).
     """
     if not run.complete:
         return Check("left", "leaked", None, NOT_RECORDED)
@@ -224,6 +224,10 @@ def nothing_left(run: Run) -> Check:
         for event in (each for each in run.timeline.of("left") if each.role not in rude):
             counts = [f"{name}={count}" for name, count in event.details.items() if count and name not in _PASSING]
             left += [f"{event.role}: {' '.join(counts)}"] if counts else []
+        named, notes = holdings.of_timeline(run.timeline)
+        left += named
+        if not left and notes:
+            return Check("left", "leaked", True, f"nothing for good; {'; '.join(notes)}")
     return Check("left", "leaked", not left, "; ".join(left) or "nothing")
 
 

@@ -64,6 +64,25 @@ def test_each_kind_of_leak_is_named_and_released_things_are_none(run: Run) -> No
     assert any("fired" in line for line in part(result, "faults: timeline", title))
 
 
+@pytest.mark.long
+def test_leaks_are_named_with_their_holders(run: Run) -> None:
+    result = run("holding", "--faults-leaks-trace")
+    result.assert_outcomes(passed=5, errors=4)
+    fork = r"RRef \d+ of b: fork held by a since .*roles_plugin.py:\d+ in {}, where a made it; "
+    by = r"the global _kept of tests\.support\.roles_plugin holds {}"
+    context = r"autograd context \d+ of a: entered at .*roles_plugin.py:\d+ in keep_a_context, not left"
+    wanted = {
+        "rref": (3, fork.format("keep_an_rref") + by.format("it")),
+        "context": (3, context),
+        "another_rref_besides": (3, fork.format("keep_a_pair") + by.format("it")),
+        "rrefs_of_a_world_that_ends": (1, fork.format("keep_an_rref") + by.format("it") + ", and a has got another .*"),
+    }
+    for name, (count, form) in wanted.items():
+        lines = part(result, f"ERROR at teardown of test_{name}")[1:]
+        assert len(lines) == count, lines
+        assert re.fullmatch(form, lines[-1]), (form, lines)
+
+
 @pytest.mark.parametrize(
     ("arguments", "held"),
     [([], ["with_a_fixture"]), (["--faults-leaks=off"], [])],

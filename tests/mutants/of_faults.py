@@ -490,8 +490,8 @@ MUTANTS = (
     Mutant(
         "fresh-worlds-unasked",
         "faults/testing/running_test.py",
-        "            self.kept += at_end(world)",
-        "            at_end(world)",
+        "            self.kept += at_end(world, self.trace)",
+        "            at_end(world, self.trace)",
         ("tests/faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_released_things_are_none",),
         "an autograd context is kept in a fresh world",
     ),

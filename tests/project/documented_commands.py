@@ -67,6 +67,14 @@ _PLAN = {
     ),
 }
 
+_LEAKS = {
+    "--leaks {count,trace} trace RRefs and autograd contexts, to name the holders of those that are left": (
+        "faults/test_traced_scripts.py::test_a_leak_of_a_script_is_named_with_its_holder_and_lines",
+        "faults/test_traced_scripts.py::test_every_role_of_a_tutorial_is_traced_if_that_was_asked_for",
+        "faults/test_traced_scripts.py::test_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that",
+    ),
+}
+
 _DIR = {
     "--dir DIR folder for the files of runs (default: kept only if a run fails)": (
         "faults/test_cli.py::test_a_run_that_passes_leaves_nothing",
@@ -166,6 +174,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "python -m faults run rnn --help": {
         **_PLAN,
+        **_LEAKS,
         **_DIR,
         **_SIZES,
         **_REPORTS,
@@ -176,6 +185,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "python -m faults run --help --script": {
         **_PLAN,
+        **_LEAKS,
         **_DIR,
         **_REPORTS,
         **_CHECKED,
@@ -214,6 +224,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "python -m faults prepare --help": {
         **_PLAN,
+        **_LEAKS,
         "DIR the run's folder; files of an earlier run are removed": (
             "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
             "faults/test_launch_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",

@@ -23,6 +23,12 @@ _PYTEST: dict[str, tuple[str, ...]] = {
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
         "faults/test_pytest_plugin.py::test_each_kind_of_leak_is_named_and_released_things_are_none",
     ),
+    "the fixtures' worlds trace their RRefs and autograd contexts, so that a leak is named with its holder": (
+        "faults/test_pytest_plugin.py::test_leaks_are_named_with_their_holders",
+    ),
+    "Only what the roles got in this test is named": (
+        "faults/test_pytest_plugin.py::test_leaks_are_named_with_their_holders",
+    ),
     "**A test whose fault never fired fails.**": (
         "faults/test_pytest_plugin.py::test_a_failing_test_shows_plan_timeline_logs_and_stacks",
         "faults/test_pytest_plugin.py::test_a_plan_of_the_command_line_works_in_two_workers_of_xdist",
@@ -423,8 +429,76 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
     "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
 }
 
+_SCRIPTS = "faults/test_traced_scripts.py::test_a_leak_of_a_script_is_named_with_its_holder_and_lines"
+_CYCLE = "faults/test_leaks.py::test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there"
+
+_LEAKS: dict[str, tuple[str, ...]] = {
+    "FAIL left: 2 RRefs (0, 2) of ps: forks held by trainer1 since hoard.py:22 in step, where trainer1 made them": (
+        _SCRIPTS,
+    ),
+    "`prepare DIR --leaks trace` for what torchrun starts": (
+        "faults/test_traced_scripts.py::test_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that",
+    ),
+    "pytest's [`--faults-leaks-trace`](pytest.md#leaks)": (
+        "faults/test_pytest_plugin.py::test_leaks_are_named_with_their_holders",
+    ),
+    "RRefs that only values of RRefs hold, and to which no variable of any role leads": (
+        _SCRIPTS,
+        _CYCLE,
+        "faults/test_holdings.py::test_an_rref_is_lost_if_only_values_hold_it_to_which_nothing_leads",
+    ),
+    "that its role has not used since it got another one of the same owner at the same line": (
+        _SCRIPTS,
+        "faults/test_holdings.py::test_an_idle_rref_of_a_global_is_a_leak_at_the_end",
+    ),
+    "| an autograd context that was not left |": (
+        _SCRIPTS,
+        "faults/test_holdings.py::test_a_context_is_a_leak_if_nothing_can_leave_it_or_at_the_end",
+    ),
+    "a variable of a running function leads to, in whatever thread or role, even through values of other RRefs": (
+        "faults/test_leaks.py::test_an_rref_in_use_is_held_and_no_leak",
+        "faults/test_leaks.py::test_a_value_to_which_a_variable_of_another_role_leads_may_hold_rrefs",
+        "faults/test_holders.py::test_a_function_that_runs_in_another_thread_holds_its_variables",
+    ),
+    "any other RRef that a global variable holds to the end": (
+        "faults/test_holdings.py::test_an_idle_rref_of_a_global_is_a_leak_at_the_end",
+    ),
+    "The same holds where more RRefs were sent than received": (
+        "faults/test_holdings.py::test_an_rref_on_its_way_keeps_a_world_from_being_settled",
+        "faults/test_holdings.py::test_a_ledger_keeps_stocks_world_by_world",
+    ),
+    "`report()` asks every role by RPC": (
+        "faults/test_leaks.py::test_forks_are_named_with_their_holders_and_the_line_where_they_were_made",
+    ),
+    "Whatever may still be in use in the middle of a run is none": (
+        "faults/test_leaks.py::test_rrefs_in_a_global_list_are_no_leak_in_the_middle_of_a_run",
+        "faults/test_leaks.py::test_an_autograd_context_is_a_leak_when_nothing_can_leave_it",
+        _CYCLE,
+    ),
+    "RRefs that another role has sent to a silent role: it may hold them, or not": (
+        "faults/test_leaks.py::test_what_a_silent_role_may_hold_is_told_as_last_seen_and_nothing_is_lost",
+    ),
+    "`bool` is False if there is nothing to say": (
+        "faults/test_leaks.py::test_a_program_that_holds_nothing_has_no_report",
+    ),
+    "does not trace, that RPC is not up": (
+        "faults/test_leaks.py::test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so",
+    ),
+    "`leaks.untrace()` puts torch's functions back": (
+        "faults/test_leaks.py::test_untrace_puts_every_function_of_torch_back",
+    ),
+    "What comes in the answer of a call has the line of the call": (
+        "faults/test_leaks.py::test_an_rref_in_an_answer_is_named_by_the_line_that_asked",
+    ),
+    "a running function, then a global, then values of RRefs": (
+        "faults/test_holders.py::test_a_running_function_comes_before_a_global",
+        "faults/test_holders.py::test_values_are_searched_last_and_all_are_named",
+    ),
+}
+
 PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/pytest.md": _PYTEST,
+    "docs/leaks.md": _LEAKS,
     "docs/clusters.md": _CLUSTERS,
     "docs/security.md": _SECURITY,
     "docs/conformance.md": _CONFORMANCE,

@@ -39,7 +39,7 @@ _PLAIN = {"reference.system", "reference.outcome", "reference.trace"}
 _LESSON = {*_PLAIN, "reference.roles", "reference.exact", "reference.training", "reference.rpc"}
 _KIT = {"reference.explain", "reference.conform"}
 _JUDGE = {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system", "reference.outcome"}
-_HURT = {*_JUDGE, "faults.inject", "faults.hook"}
+_HURT = {*_JUDGE, "faults.inject", "faults.tracing", "faults.hook"}
 _RUN = {*_HURT, "faults.verdict", "faults.run", "reference.trace", "reference.verify", "reference.world"}
 ROOMS: dict[str, set[str]] = {
     "reference": set(),
@@ -65,7 +65,9 @@ ROOMS: dict[str, set[str]] = {
     "faults.ledger": {"faults.plan", "faults.tracebacks", "reference.system"},
     "faults.verdict": _JUDGE,
     "faults.inject": {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system"},
-    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject"},
+    "faults.tracing": {"faults.plan", "faults.ledger", "faults.inject"},
+    "faults.leaks": {"faults.tracebacks", "faults.ledger", "faults.tracing", "faults.verdict"},
+    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject", "faults.tracing"},
     "faults.strategies": {"faults.plan"},
     "faults.run": _RUN,
     "faults.script": {*_RUN, "faults.script"},

@@ -24,6 +24,7 @@ PUBLIC = (
     *(f"faults.plan:{name}" for name in ("Fault", "Plan", "PlanError")),
     *(f"faults.ledger:{name}" for name in ("Event", "Ledger", "LedgerError", "Timeline", "read")),
     *(f"faults.hook:{name}" for name in ("install", "remove", "activate", "deactivate")),
+    *(f"faults.leaks:{name}" for name in ("Report", "TraceError", "report", "trace", "untrace")),
     "faults.strategies:plans",
     "faults.pytest_plugin:pytest_addoption",
 )

@@ -32,6 +32,17 @@ def keep_an_rref(peer: str) -> None:
     _kept[-1].to_here()
 
 
+def keep_two_rrefs(peer: str) -> None:
+    for _ in range(2):
+        keep_an_rref(peer)
+
+
+def keep_a_pair(peer: str) -> None:
+    """Keep an RRef beside those that were kept before."""
+    _kept.append((rpc.remote(peer, double, args=(2,)),))
+    _kept[-1][0].to_here()
+
+
 def keep_an_rref_in_garbage(peer: str) -> None:
     """Put an RRef in a cycle, which only the collector frees."""
     circle: list[Any] = [rpc.remote(peer, double, args=(1,))]

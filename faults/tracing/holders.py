@@ -1,0 +1,141 @@
+"""Find what keeps Python objects alive: variables of running functions, of modules and classes, values of RRefs.
+
+The search goes down from variables, because Python's garbage collector does not tell what refers to an RRef: it does
+not track RRefs, nor a dictionary that holds nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import CO_OPTIMIZED
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Ident
+from faults.tracing.user_frames import is_faults, is_library, is_users
+
+# The search ends after so many objects; what it has not found by then is held by something unseen.
+OBJECTS = 2_000_000
+
+# Objects below which nothing is looked for.
+_LEAVES = (type, ModuleType, CodeType, BuiltinFunctionType, torch.Tensor, torch.device, str, bytes, int, float)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """What keeps an object alive, as `faults.ledger.stock.Held` says it."""
+
+    root: str
+    by: str
+    of: tuple[Ident, ...] = ()
+
+
+NOBODY = Holder(UNSEEN, "something that Python does not see, such as a future or the value of an RRef")
+
+
+def holders(
+    wanted: Collection[int], values: Mapping[int, tuple[Any, Ident]], role: str, files: Collection[str]
+) -> dict[int, Holder]:
+    """Return the holder of each object in ``wanted``, which has the objects' identities.
+
+    Of several holders it is the strongest: a function that runs, then a global, then values of RRefs. ``values``: the
+    values of RRefs that this role owns; ``files``: files of code that got the objects.
+    """
+    search = _Search(wanted)
+    search.go_down(_of_functions())
+    search.go_down(_of_modules({os.path.dirname(file) for file in files}))  # noqa: PTH120 (thousands)
+    for value, ident in values.values():
+        by = f"the value ({type(value).__name__}) of RRef {ident[1]} of {role}"
+        search.go_down([(value, Holder(VALUE, by, (ident,)))])
+    return {key: search.found.get(key, NOBODY) for key in wanted}
+
+
+class _Search:
+    """A search for objects by their identity, down from one source after the other."""
+
+    def __init__(self, wanted: Collection[int]) -> None:
+        self._wanted = set(wanted)
+        self._seen = {id(vars(each)) for each in list(sys.modules.values()) if isinstance(each, ModuleType)}
+        self.found: dict[int, Holder] = {}
+
+    def go_down(self, sources: Iterable[tuple[Any, Holder]]) -> None:
+        """Note the holder of each wanted object that can be reached. Only values of RRefs may share an object."""
+        ahead = deque(sources)
+        seen = self._seen
+        if ahead and ahead[0][1].root == VALUE:
+            seen = self._seen.copy()
+        while ahead and len(seen) < OBJECTS:
+            each, holder = ahead.popleft()
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if id(each) in self._wanted:
+                self._note(id(each), holder)
+            elif not isinstance(each, _LEAVES):
+                ahead.extend((part, holder) for part in _parts(each))
+
+    def _note(self, key: int, holder: Holder) -> None:
+        known = self.found.get(key)
+        if known is None:
+            self.found[key] = holder
+        elif known.root == VALUE:
+            self.found[key] = Holder(VALUE, known.by, known.of + holder.of)
+
+
+def _parts(each: Any) -> list[Any]:
+    """Return what an object refers to; of a function, not the globals of its module."""
+    if isinstance(each, FunctionType):
+        return [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
+    return gc.get_referents(each)
+
+
+def _of_functions() -> Iterator[tuple[Any, Holder]]:
+    """Yield the variables of the functions that run in any thread, except this project's own."""
+    for frame in _running():
+        code = frame.f_code
+        # The variables of a module are globals. This search itself has variables, too.
+        if not code.co_flags & CO_OPTIMIZED or is_faults(code.co_filename):
+            continue
+        by = f"of the running function {code.co_qualname}"
+        variables = frame.f_locals
+        for name, value in list(variables.items()):
+            yield value, Holder(FUNCTION, f"the variable {name} {by}")
+        if type(variables) is dict:  # until Python 3.12 a copy, which would keep the values alive
+            variables.clear()
+
+
+def _running() -> Iterator[FrameType]:
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
+
+
+def _of_modules(folders: Collection[str]) -> Iterator[tuple[Any, Holder]]:
+    """Yield the variables of the program's modules and the attributes of their classes. A module of an installed
+    package counts if it lies in one of ``folders``."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(module, ModuleType) or not isinstance(file, str) or not is_users(file):
+            continue
+        if is_library(file) and os.path.dirname(file) not in folders:  # noqa: PTH120 (thousands)
+            continue
+        name = "__main__" if module.__name__ == "__mp_main__" else module.__name__
+        for variable, value in list(vars(module).items()):
+            yield from _of_global(name, variable, value)
+
+
+def _of_global(module: str, name: str, value: Any) -> Iterator[tuple[Any, Holder]]:
+    if not isinstance(value, type):
+        yield value, Holder(GLOBAL, f"the global {name} of {module}")
+    elif value.__module__ in (module, "__mp_main__"):
+        for attribute, part in list(vars(value).items()):
+            yield part, Holder(GLOBAL, f"the attribute {attribute} of the class {module}.{value.__qualname__}")

@@ -1,0 +1,28 @@
+"""What is known of one Python object that refers to an RRef."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from typing import Any
+
+from faults.ledger.stock import Ident
+from faults.tracing.user_frames import Line
+
+_ID = re.compile(r"created_on=(\d+), local_id=(\d+)")
+
+
+class Known:
+    """One Python object that refers to an RRef. ``got``, ``used``: numbers of events; ``method``: the RRef and the name
+    of its value's method that got it as an argument."""
+
+    __slots__ = ("got", "how", "ident", "lines", "method", "mine", "owner", "ref", "used")
+
+    def __init__(self, rref: Any, how: str, lines: tuple[Line, ...], number: int) -> None:
+        self.ref: weakref.ref[Any] | None = None
+        found = _ID.search(str(rref))
+        assert found is not None, str(rref)
+        self.ident: Ident = (int(found[1]), int(found[2]))
+        self.owner, self.mine = rref.owner_name(), rref.is_owner()
+        self.how, self.lines, self.got, self.used = how, lines, number, number
+        self.method: tuple[Ident, str] | None = None

@@ -1,0 +1,186 @@
+"""Remember each RRef that a Python object of this process refers to: who made it, where this role got and last used it.
+
+Python sees every RRef that Python code makes, sends or receives: torch pickles them by `PyRRef._serialize` and
+`_deserialize`. It does not see those that TorchScript functions take or return.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import OrderedDict
+from functools import partial
+from typing import Any
+
+from faults.ledger.stock import Ident
+from faults.tracing.arrivals import OfThread, called, parts
+from faults.tracing.known import Known
+from faults.tracing.user_frames import Line, here, line_of
+
+# How many RRefs that were sent to others are remembered: where they were made, and where they went.
+REMEMBERED = 100_000
+
+
+class RRefs:
+    """The RRefs of one process. Thread-safe, because each step is one operation of a dictionary."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, as when RPC has shut down: another world gives the same ids to other RRefs."""
+        self.events = 0
+        self._known: dict[int, Known] = {}
+        # The values of RRefs that this role owns, by their identity. What cannot be referred to weakly is left out.
+        self._values: dict[int, tuple[weakref.ref[Any], Ident]] = {}
+        # Where RRefs were made that others may hold.
+        self.made: OrderedDict[Ident, tuple[Line, ...]] = OrderedDict()
+        # The last event of each line and owner.
+        self._last: dict[tuple[Line | None, str], int] = {}
+        self._unplaced: dict[int, Known] = {}
+        # To whom RRefs were sent last, and where.
+        self.sent: OrderedDict[tuple[Ident, str], Line | None] = OrderedDict()
+        self.pickled = self.unpickled = 0
+        self._thread = OfThread()
+
+    def count(self) -> int:
+        """Return the number of an event that happens now."""
+        self.events = next(self._numbers)
+        return self.events
+
+    # What happens to an RRef
+
+    def get(self, rref: Any, how: str, lines: tuple[Line, ...]) -> Known:
+        """Remember an object that this role has just got."""
+        known = Known(rref, how, lines, self.count())
+        key = id(rref)
+        known.ref = weakref.ref(rref, partial(self._gone, key, known))
+        self._known[key] = known
+        self._note(known)
+        return known
+
+    def _note(self, known: Known) -> None:
+        self._last[known.lines[0] if known.lines else None, known.owner] = known.got
+
+    def _gone(self, key: int, known: Known, _: object) -> None:
+        """Forget an object that is no more. Where it was made is kept if others may hold the RRef."""
+        self.count()
+        if self._known.get(key) is known:
+            del self._known[key]
+        self._unplaced.pop(id(known), None)
+
+    def use(self, rref: Any) -> None:
+        """Remember that this role has just used the object."""
+        known = self._known.get(id(rref))
+        if known is not None:
+            known.used = self.count()
+
+    def send(self, rref: Any) -> None:
+        """Remember that the object is on its way to another role."""
+        self.pickled += 1
+        self.use(rref)
+        known = self._known.get(id(rref))
+        if known is None:
+            return
+        self._thread.leaving.append(known.ident)
+        if known.how == "made":
+            _remember(self.made, known.ident, known.lines)
+
+    def sent_to(self, role: str, lines: tuple[Line, ...]) -> None:
+        """Say where the RRefs go that this thread has just pickled."""
+        for ident in self._thread.leaving:
+            _remember(self.sent, (ident, role), lines[0] if lines else None)
+        self._thread.leaving.clear()
+
+    def value(self, rref: Any, value: Any) -> None:
+        """Remember that ``value`` is the value of this RRef, which the role owns."""
+        known, key = self._known.get(id(rref)), id(value)
+        found = self._values.get(key)
+        if known is None or (found is not None and found[0]() is value):
+            return
+        try:
+            self._values[key] = weakref.ref(value, lambda ref: self._forget_value(key, ref)), known.ident
+        except TypeError:  # such as a list
+            return
+
+    def _forget_value(self, key: int, ref: object) -> None:
+        if key in self._values and self._values[key][0] is ref:
+            del self._values[key]
+
+    # What arrives from other roles
+
+    def arrive(self, rref: Any) -> None:
+        """Remember an RRef that was just unpickled: by the program's own line, or in a thread of torch."""
+        self.unpickled += 1
+        lines = here()
+        known = self.get(rref, "fetched" if lines else "answer", lines)
+        if not lines:
+            self._thread.arrived.append(known)
+            self._unplaced[id(known)] = known
+
+    def arrived_with(self, what: Any) -> None:
+        """Say of the RRefs that came with ``what``, if it is a call, that they are its function's arguments."""
+        self._thread.leaving.clear()  # the answer of this thread's last call had them
+        arrived = self._thread.arrived
+        if not arrived:
+            return
+        if hasattr(what, "func"):
+            function, method = called(what, self.ident_of)
+            for known in arrived:
+                self._place(known, "argument", line_of(function))
+                known.method = method
+        arrived.clear()
+
+    def answered(self, lines: tuple[Line, ...], future: Any) -> None:
+        """Say of the RRefs in the answer of a call where the call was made."""
+        if not self._unplaced:
+            return
+        try:
+            value = future.value()
+        except Exception:  # the call has failed
+            return
+        for known in list(self._unplaced.values()):
+            rref = None if known.ref is None else known.ref()
+            if rref is not None and any(each is rref for each in parts(value)):
+                self._place(known, "answer", lines)
+
+    def _place(self, known: Known, how: str, lines: tuple[Line, ...]) -> None:
+        self._unplaced.pop(id(known), None)
+        known.how, known.lines = how, lines
+        self._note(known)
+
+    # What there is
+
+    def living(self, since: int) -> tuple[list[Known], list[Any]]:
+        """Return what is known of the objects that live and that this role got after this event, and the objects."""
+        pairs = [(each, each.ref() if each.ref else None) for each in list(self._known.values()) if each.got > since]
+        living = [(known, rref) for known, rref in pairs if rref is not None]
+        return [known for known, _ in living], [rref for _, rref in living]
+
+    def values(self) -> dict[int, tuple[Any, Ident]]:
+        """Return the values that live, each with its RRef, by the values' identities."""
+        found = [(key, ref(), ident) for key, (ref, ident) in list(self._values.items())]
+        return {key: (value, ident) for key, value, ident in found if value is not None}
+
+    def type_of(self, ident: Ident) -> type | None:
+        """Return the type of an RRef's value, if it is known here."""
+        found = [ref() for ref, each in list(self._values.values()) if each == ident]
+        return type(found[0]) if found and found[0] is not None else None
+
+    def is_idle(self, known: Known) -> bool:
+        """Whether this role got another RRef of the same owner at the same line after it had last used this one."""
+        line = known.lines[0] if known.lines else None
+        return line is not None and self._last.get((line, known.owner), 0) > known.used
+
+    def ident_of(self, rref: Any) -> Ident | None:
+        """Return the id of an RRef that is known here."""
+        known = self._known.get(id(rref))
+        return known.ident if known else None
+
+
+def _remember(where: OrderedDict[Any, Any], key: object, value: object) -> None:
+    where[key] = value
+    where.move_to_end(key)
+    if len(where) > REMEMBERED:
+        where.popitem(last=False)

@@ -1,0 +1,118 @@
+"""Trace the RRefs and autograd contexts of this process, and take stock of what it holds."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import ExitStack
+from typing import Any
+
+from torch._C._distributed_rpc import _get_current_rpc_agent
+
+from faults.ledger.stock import Entered, Held, Ident, Made, Sent, Stock
+from faults.plan.plan import PlanError
+from faults.tracing import hooks
+from faults.tracing.contexts import Contexts
+from faults.tracing.holders import holders
+from faults.tracing.known import Known
+from faults.tracing.rrefs import RRefs
+from faults.tracing.user_frames import Line, line_of, text_of
+
+
+class TraceError(PlanError):
+    """A torch that cannot be traced. One line."""
+
+
+class Tracer:
+    """The trace of this process, from `start` until `stop`. There is one in a process at most."""
+
+    current: Tracer | None = None
+
+    def __init__(self) -> None:
+        self.rrefs = RRefs()
+        self.contexts = Contexts(self.rrefs.count)
+        self._undo = ExitStack()
+
+    @classmethod
+    def start(cls) -> Tracer:
+        """Begin to trace, unless that has happened. Raises TraceError: this torch cannot be traced."""
+        if cls.current is None:
+            if reason := hooks.missing():
+                raise TraceError(f"RRefs cannot be traced: {reason}")
+            tracer = cls()
+            tracer._undo = hooks.hook(tracer.rrefs, tracer.contexts)
+            cls.current = tracer
+        return cls.current
+
+    @classmethod
+    def stop(cls) -> None:
+        """Put torch's functions back, and forget what was seen."""
+        if cls.current is not None:
+            cls.current._undo.close()
+            cls.current = None
+
+    def stock(self, since: int = 0) -> Stock:
+        """Take stock of what this process holds. RPC is up. It first collects garbage.
+
+        ``since``: leave out what this process had got when it had seen so many events (`Stock.events`).
+        """
+        gc.collect()
+        own = _get_current_rpc_agent().get_worker_info()
+        rrefs = self.rrefs
+        return Stock(
+            own.name,
+            own.id,
+            rrefs.events,
+            rrefs.pickled,
+            rrefs.unpickled,
+            held=self._held(own.name, since),
+            made=self._made(),
+            contexts=self._entered(since),
+            sent=self._sent(),
+        )
+
+    def _held(self, role: str, since: int) -> tuple[Held, ...]:
+        known, objects = self.rrefs.living(since)
+        files = {line[0].co_filename for each in known for line in each.lines}
+        found = holders([id(each) for each in objects], self.rrefs.values(), role, files)
+        groups: dict[tuple[Any, ...], list[Known]] = {}
+        for each, rref in zip(known, objects, strict=True):
+            key = each.owner, each.how, self._lines(each), found[id(rref)], self.rrefs.is_idle(each)
+            groups.setdefault(key, []).append(each)
+        return tuple(_group(key, members) for key, members in groups.items())
+
+    def _lines(self, known: Known) -> tuple[Line, ...]:
+        """Return where this role got an RRef; for a method that got it by a proxy's call, its first line."""
+        if known.method is None:
+            return known.lines
+        ident, name = known.method
+        return line_of(getattr(self.rrefs.type_of(ident), name, None))
+
+    def _made(self) -> tuple[Made, ...]:
+        groups: dict[tuple[Line, ...], list[int]] = {}
+        for ident, lines in list(self.rrefs.made.items()):
+            groups.setdefault(lines, []).append(ident[1])
+        return tuple(Made(_first(lines), tuple(numbers), _texts(lines)) for lines, numbers in groups.items())
+
+    def _sent(self) -> tuple[Sent, ...]:
+        groups: dict[tuple[str, Line | None], list[Ident]] = {}
+        for (ident, to), line in list(self.rrefs.sent.items()):
+            groups.setdefault((to, line), []).append(ident)
+        return tuple(Sent(to, _first((line,) if line else ()), tuple(rrefs)) for (to, line), rrefs in groups.items())
+
+    def _entered(self, since: int) -> tuple[Entered, ...]:
+        found = self.contexts.living(since)
+        return tuple(Entered(number, _first(lines), abandoned, _texts(lines)) for number, lines, abandoned in found)
+
+
+def _group(key: tuple[Any, ...], members: list[Known]) -> Held:
+    owner, how, lines, holder, idle = key
+    rrefs = tuple(each.ident for each in members)
+    return Held(rrefs, owner, how, _first(lines), holder.by, holder.root, holder.of, idle, _texts(lines))
+
+
+def _first(lines: tuple[Line, ...]) -> str:
+    return text_of(lines[0]) if lines else ""
+
+
+def _texts(lines: tuple[Line, ...]) -> tuple[str, ...]:
+    return tuple(map(text_of, lines))

@@ -1,0 +1,148 @@
+"""`faults.leaks` in programs without a plan: who holds what, and what is a leak."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from torch._C._distributed_rpc import PyRRef
+from torch.distributed.rpc import api
+
+from faults import leaks
+from faults.tracing import hooks
+from reference.world import World, launch
+from tests.support import roles_leaks as roles
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with launch(["ps", "trainer1", "trainer2"], deadline=100, before=roles.trace) as launched:
+        yield launched
+
+
+@pytest.fixture(autouse=True)
+def _released(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if "world" in request.fixturenames:
+        launched = request.getfixturevalue("world")
+        for role in launched.pids:
+            launched.call(role, roles.release)
+
+
+def test_a_program_that_holds_nothing_has_no_report(world: World) -> None:
+    found = world.call("trainer1", roles.report)
+    assert (found, bool(found)) == (leaks.Report(), False)
+    assert str(found) == "no RRef is held, and no autograd context is open"
+
+
+def test_an_rref_in_use_is_held_and_no_leak(world: World) -> None:
+    found = world.call("trainer1", roles.report_beside_a_variable, "ps")
+    assert found.leaks == ()
+    (held,) = found.held
+    where = f"fork held by trainer1 since {roles.line('in use')} in report_beside_a_variable, where trainer1 made it"
+    assert where in held
+    assert held.endswith("; the variable rref of the running function report_beside_a_variable holds it")
+    assert not world.call("trainer1", roles.report)
+
+
+def test_forks_are_named_with_their_holders_and_the_line_where_they_were_made(world: World) -> None:
+    world.call("trainer1", roles.keep, "ps", "trainer2")
+    found = world.call("trainer2", roles.report)
+    made = f"{roles.line('kept')} in keep"
+    own, other = found.held
+    assert f"of ps: fork held by trainer1 since {made}, where trainer1 made it; the global kept of" in own
+    shown = (
+        f"of ps: fork held by trainer2 since {roles.line('shown')} in show (an argument), made by trainer1 at {made}"
+    )
+    assert f"{shown}; the global shown of tests.support.roles_leaks holds it" in other
+    assert found.leaks == ()
+
+
+def test_rrefs_in_a_global_list_are_no_leak_in_the_middle_of_a_run(world: World) -> None:
+    world.call("trainer1", roles.keep_three, "ps")
+    found = world.call("trainer1", roles.report)
+    assert found.leaks == ()
+    idle, last = found.held
+    assert re.match(r"2 RRefs \(\d+, \d+\) of ps: forks held by trainer1 since ", idle)
+    assert re.match(r"RRef \d+ of ps: fork held by trainer1 since ", last)
+
+
+@pytest.mark.parametrize(("work", "how"), [("keep_the_answer", "answered"), ("keep_an_answer_with_others", "fetched")])
+def test_an_rref_in_an_answer_is_named_by_the_line_that_asked(world: World, work: str, how: str) -> None:
+    world.call("trainer1", getattr(roles, work), "ps")
+    (held,) = world.call("ps", roles.report).held
+    assert f"of ps: fork held by trainer1 since {roles.line(how)} in {work} (" in held
+    assert f"made by ps at {roles.line('handed out')} in hand_out; the global kept of" in held
+
+
+def test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there(world: World) -> None:
+    tied = world.call("trainer1", roles.tie, "ps", "trainer2")
+    assert tied.leaks == ()
+    found = world.call("trainer1", roles.report)
+    assert found.settled
+    by_ps, by_trainer2 = sorted(found.leaks, key=lambda each: "held by trainer2" in each)
+    assert (
+        f"of trainer2: fork held by ps since {_place('link')} in Node.link (an argument), made by trainer1 at" in by_ps
+    )
+    assert f"made by trainer1 at {roles.line('second')} in tie; the value (Node) of RRef" in by_ps
+    assert f"made by trainer1 at {roles.line('first')} in tie; the value (Node) of RRef" in by_trainer2
+    assert by_ps.endswith(" of ps holds it, and no variable of any role leads there")
+
+
+def _place(method: str) -> str:
+    code = getattr(roles.Node, method).__code__
+    return f"tests/support/roles_leaks.py:{code.co_firstlineno}"
+
+
+def test_a_value_to_which_a_variable_of_another_role_leads_may_hold_rrefs(world: World) -> None:
+    found = world.call("trainer1", roles.hold_by_a_value, "ps", "trainer2")
+    (by_value,) = [each for each in found.held if "the value (Node) of RRef" in each]
+    assert f"made by trainer1 at {roles.line('linked')} in hold_by_a_value; the value" in by_value
+    assert found.leaks == ()
+
+
+def test_an_autograd_context_is_a_leak_when_nothing_can_leave_it(world: World) -> None:
+    found = world.call("trainer1", roles.enter)
+    (entered,) = found.held
+    assert entered.endswith(f" of trainer1: entered at {roles.line('entered')} in enter, not left")
+    assert found.leaks == ()
+    number = world.call("trainer1", roles.enter_for_good)
+    (lost,) = world.call("ps", roles.report).leaks
+    assert f" of trainer1: entered at {roles.line('abandoned')} in enter_for_good, not left, and nothing is" in lost
+    world.call("trainer1", roles.leave, number)
+    assert not world.call("ps", roles.report)
+
+
+def test_what_a_silent_role_may_hold_is_told_as_last_seen_and_nothing_is_lost() -> None:
+    with launch(["ps", "trainer1", "untraced"], deadline=100, before=roles.trace) as world:
+        world.call("trainer1", roles.keep, "ps", "untraced")
+        world.call("trainer1", roles.release)
+        found = world.call("trainer1", roles.report)
+        assert found.held == found.leaks == ()
+        assert found.silent == {"untraced": leaks._UNTRACED}
+        (seen,) = found.last_seen
+        place = f"made by trainer1 at {roles.line('kept')} in keep: last seen when trainer1 sent it to untraced at "
+        assert place in seen
+        assert bool(found)
+        world.call("untraced", roles.release)
+
+
+def test_a_process_that_does_not_trace_or_has_no_rpc_is_told_so() -> None:
+    with pytest.raises(leaks.TraceError, match=r"^this process does not trace RRefs: wanted leaks\.trace\(\) before"):
+        leaks.report()
+    leaks.trace()
+    try:
+        with pytest.raises(leaks.TraceError, match=r"^RPC is not up in this process: wanted leaks\.report"):
+            leaks.report()
+    finally:
+        leaks.untrace()
+
+
+def test_untrace_puts_every_function_of_torch_back() -> None:
+    before = {name: vars(PyRRef)[name] for name in hooks._RREF}, dict(vars(api))
+    leaks.trace()
+    leaks.trace()
+    assert api._invoke_rpc_python_udf is not before[1]["_invoke_rpc_python_udf"]
+    leaks.untrace()
+    assert ({name: vars(PyRRef)[name] for name in hooks._RREF}, dict(vars(api))) == before

@@ -1,0 +1,108 @@
+"""Programs of a user's own that leak RRefs and autograd contexts, each named with its holder by ``--leaks trace``."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.cli.main import main
+from faults.inject.message.transports import small_files_only
+from faults.ledger import read
+from faults.ledger.plan_file import is_traced
+from faults.plan import Plan
+from faults.run.launch_scope import prepared
+from faults.run.runs import run
+from faults.run.subject import of_tutorial
+from reference.verify import quick
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture(autouse=True)
+def _plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with small_files_only():
+        yield
+
+
+def line(script: str, text: str) -> str:
+    """Return file and number of the only line of a script with this text."""
+    lines = (SCRIPTS / script).read_text().splitlines()
+    (number,) = [n for n, each in enumerate(lines, 1) if text in each]
+    return re.escape(f"{script}:{number}")
+
+
+def node(place: str) -> str:
+    return (
+        f"fork held by {place} since {line('knot.py', 'def link')} in Node\\.link \\(an argument\\), made by middle at "
+    )
+
+
+# The leaks of each script, in the order of its roles' names.
+LEAKS = {
+    "hoard.py": [
+        rf"2 RRefs \(\d+, \d+\) of ps: forks held by trainer1 since {line('hoard.py', 'rref = rpc.remote')} in step, "
+        r"where trainer1 made them; the global made of __main__ holds them, "
+        r"and trainer1 has got another there since it last used them"
+    ],
+    "knot.py": [
+        rf"RRef (\d+) of right: {node('left')}{line('knot.py', 'right = rpc.remote')} in tie; "
+        r"the value \(Node\) of RRef \d+ of left holds it, and no variable of any role leads there",
+        rf"RRef (\d+) of left: {node('right')}{line('knot.py', 'left = rpc.remote')} in tie; "
+        r"the value \(Node\) of RRef \d+ of right holds it, and no variable of any role leads there",
+    ],
+    "never_left.py": [
+        "ps: num_autograd_contexts=1",
+        "trainer: num_autograd_contexts=1",
+        rf"autograd context \d+ of trainer: entered at {line('never_left.py', '.__enter__()')} in train, not left, "
+        "and nothing is left that can leave it",
+    ],
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("script", LEAKS)
+def test_a_leak_of_a_script_is_named_with_its_holder_and_lines(
+    script: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SCRIPTS / script, tmp_path)
+    status = main(["run", "--healthy", "--leaks", "trace", "--dir", "kept", "--script", script])
+    out = capfd.readouterr().out
+    (left,) = re.findall(r"^FAIL     left: (.*)$", out, re.MULTILINE)
+    # Roles write the stocks of one moment in any order.
+    told = sorted(re.split(r"; (?=RRef \d+ of (?:left|right): |trainer: |autograd)", left))
+    assert len(told) == len(LEAKS[script])
+    for form in LEAKS[script]:
+        assert any(re.fullmatch(form, each) for each in told), (form, told)
+    assert (status, out.splitlines()[-1]) == (1, "verdict: leaked")
+    assert main(["check", "kept"]) == 1
+    assert f"left: {left}" in capfd.readouterr().out
+
+
+@pytest.mark.long
+def test_a_script_that_releases_everything_has_no_report(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(SCRIPTS / "knot.py", tmp_path)
+    command = ["run", "--healthy", "--leaks", "trace", "--dir", "kept", "--script", "knot.py", "untie"]
+    assert main(command) == 0
+    assert "pass     left: nothing\n" in capfd.readouterr().out
+    assert {event.role for event in read("kept").of("traced")} == {"left", "middle", "right"}
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_every_role_of_a_tutorial_is_traced_if_that_was_asked_for(trace: bool, tmp_path: Path) -> None:
+    subject = of_tutorial(quick("rref_dataflow", timeout=10))
+    found, judgement = run(subject, Plan(), tmp_path / "run", recorded=True, trace=trace)
+    assert judgement.verdict == "equal", str(judgement)
+    assert {event.role for event in found.timeline.of("traced")} == (set(subject.roles) if trace else set())
+    assert "pass     left: nothing" in str(judgement)
+
+
+def test_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that(tmp_path: Path) -> None:
+    for trace in (True, False, True):
+        assert is_traced(prepared(Plan(), tmp_path, trace=trace)) == trace

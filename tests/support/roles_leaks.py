@@ -1,0 +1,125 @@
+"""What roles do that hold RRefs and autograd contexts. Lines that tests name end with a comment that names them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import weakref
+from typing import Any, ClassVar
+
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+
+from faults import leaks
+
+# What a role keeps in globals until `release`.
+kept: list[Any] = []
+shown: dict[str, Any] = {}
+
+
+class Node:
+    """A value that keeps RRefs."""
+
+    every: ClassVar[weakref.WeakSet[Node]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self.peers: list[Any] = []
+        self.every.add(self)
+
+    def link(self, peer: Any) -> None:
+        self.peers.append(peer)
+
+    def unlink(self) -> None:
+        self.peers.clear()
+
+
+def line(name: str) -> str:
+    """Return file and number of the line that ends with this comment."""
+    source, _ = inspect.getsourcelines(sys.modules[__name__])
+    (number,) = [n for n, text in enumerate(source, 1) if text.rstrip().endswith(f"# {name}")]
+    return f"tests/support/roles_leaks.py:{number}"
+
+
+def trace(role: str) -> None:
+    """Trace every role but one."""
+    if role != "untraced":
+        leaks.trace()
+
+
+def batch() -> list[int]:
+    return [1]
+
+
+def show(rref: Any) -> None:  # shown
+    shown["rref"] = (rref,)
+
+
+def hand_out() -> Any:
+    return rpc.RRef(Node())  # handed out
+
+
+def release() -> None:
+    """Release what this role keeps, with the values of RRefs to which no variable leads."""
+    kept.clear()
+    shown.clear()
+    for node in list(Node.every):
+        node.unlink()
+
+
+def report() -> leaks.Report:
+    return leaks.report()
+
+
+def report_beside_a_variable(peer: str) -> leaks.Report:
+    rref = rpc.remote(peer, batch)  # in use
+    assert rref.to_here() == [1]
+    return leaks.report()
+
+
+def keep(owner: str, other: str) -> None:
+    """Keep an RRef in a global here, and another fork of it at another role."""
+    kept.append(rpc.remote(owner, batch))  # kept
+    rpc.rpc_sync(other, show, args=(kept[0],))
+
+
+def keep_three(owner: str) -> None:
+    for _ in range(3):
+        kept.append(rpc.remote(owner, batch))
+        kept[-1].to_here()
+
+
+def keep_the_answer(owner: str) -> None:
+    kept.append(rpc.rpc_async(owner, hand_out).wait())  # answered
+
+
+def keep_an_answer_with_others(owner: str) -> None:
+    kept.append(rpc.remote(owner, hand_out).to_here())  # fetched
+
+
+def tie(left: str, right: str) -> leaks.Report:
+    """Let two values refer to each other, and report while variables lead there."""
+    first = rpc.remote(left, Node)  # first
+    second = rpc.remote(right, Node)  # second
+    first.rpc_sync().link(second)
+    second.rpc_sync().link(first)
+    return leaks.report()
+
+
+def hold_by_a_value(left: str, right: str) -> leaks.Report:
+    """Report while a variable leads to a value, which leads to another."""
+    first = rpc.remote(left, Node)
+    first.rpc_sync().link(rpc.remote(right, Node))  # linked
+    return leaks.report()
+
+
+def enter() -> leaks.Report:
+    with dist_autograd.context():  # entered
+        return leaks.report()
+
+
+def enter_for_good() -> int:
+    return dist_autograd.context().__enter__()  # abandoned
+
+
+def leave(number: int) -> None:
+    dist_autograd._release_context(number)  # type: ignore[attr-defined]
