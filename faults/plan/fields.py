@@ -62,9 +62,9 @@ FIELDS: Mapping[str, str] = {
     "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered; "
     "'flight' (Raise only): when it begins to execute",
     "when": "'before' or 'after' the call executes",
+    "how": "how the process ends (default: by SIGKILL)",
     "change": "what becomes of a tensor: 'bit': one bit of one element is flipped; 'nan': one element; 'zeros': all "
     "elements; 'other': it is replaced by the tensor of an earlier call",
-    "how": "how the process ends (default: by SIGKILL)",
     "direction": "'out': packets from the role, 'in': packets to it, 'both'",
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
     "percent": "the share of the packets that is dropped",

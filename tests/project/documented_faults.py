@@ -643,7 +643,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_delivery.py::test_a_duplicate_executes_twice_and_answers_once",
         "faults/test_delivery.py::test_a_duplicate_that_is_refused_does_not_change_the_answer",
     ),
-    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed |": (
+    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed": (
         "faults/test_calls.py::test_a_crash_kills_the_callee_before_or_after_it_executes",
     ),
     "one that waits longer than S ends with `OutOfTurn`": (

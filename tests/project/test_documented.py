@@ -272,7 +272,7 @@ def test_the_example_of_corrupt(tmp_path: Path) -> None:
     shown = [text for _, text in re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)]
     program, command, unseen, repair, seen = shown[:5]
     (tmp_path / "gradients.py").write_text(program)
-    _quick_start_says(tmp_path, command, unseen, 2)
+    _quick_start_says(tmp_path, command, unseen, 3)
     whole = re.findall(r"def add.*?(?=\n\n\ndef play)", program, re.DOTALL)[0]
     (tmp_path / "gradients.py").write_text(program.replace(whole, repair.rstrip()))
     _quick_start_says(tmp_path, command, seen, 0)
