@@ -32,6 +32,7 @@ from faults.ledger.ledger import Ledger
 from faults.ledger.plan_file import read_plan
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
+from reference.system.shutdown_listeners import listeners as shutdown_listeners
 
 # Steps above this number are not recorded.
 RECORDED = 10_000
@@ -40,8 +41,6 @@ _installed = ExitStack()
 _active = ExitStack()
 # Called with the folder and the ledger when a role's ledger has just been opened; `exit_record` uses it in scripts.
 on_activate: list[Callable[[Path, Ledger], None]] = []
-# Called at the beginning of `shutdown`, with its arguments.
-_on_shutdown: list[Callable[..., None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -150,8 +149,8 @@ def deactivate() -> None:
 def _listen(announcer: Announcer, ledger: Ledger, undo: ExitStack) -> None:
     """Announce the steps and the shutdown."""
     undo.callback(hear_steps(partial(_step, announcer, ledger)))
-    _on_shutdown.append(partial(_leave, announcer, ledger))
-    undo.callback(_on_shutdown.clear)
+    shutdown_listeners.append(partial(_leave, announcer, ledger))
+    undo.callback(shutdown_listeners.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     undo.callback(setattr, api, "_finalize_shutdown", api._finalize_shutdown)
@@ -174,7 +173,7 @@ def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout:
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Replace `rpc.shutdown`."""
-    for action in _on_shutdown:
+    for action in shutdown_listeners:
         action(*args, **kwargs)
     original(*args, **kwargs)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# Calls that torch makes by itself, in the shutdown and for proxies. A plan may name them; a sweep leaves them out.
-INTERNAL = "torch.distributed.rpc."
+# Calls that torch makes by itself, in the shutdown and for proxies, and those of `reference.world.shutdown`. A plan may
+# name them; a sweep leaves them out.
+INTERNAL = ("torch.distributed.rpc.", "reference.world.shutdown_barrier:", "reference.world.peer_states:")
 
 
 def name_of(function: Callable[..., object]) -> str:

@@ -64,7 +64,7 @@ ROOMS: dict[str, set[str]] = {
     "faults.ledger": {"faults.plan", "faults.tracebacks", "reference.system"},
     "faults.verdict": _JUDGE,
     "faults.inject": {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system"},
-    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject"},
+    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject", "reference.system"},
     "faults.strategies": {"faults.plan"},
     "faults.run": _RUN,
     "faults.script": {*_RUN, "faults.script"},
