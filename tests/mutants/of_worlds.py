@@ -68,7 +68,7 @@ MUTANTS = (
         "reference/world/peer_states.py",
         " - _asking[0]",
         "",
-        (f"{_OF_ENDS}::TestWork::test_a_call_that_is_never_answered_is_named_within_the_limit",),
+        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
         "the questions to the others are counted as calls of the program",
     ),
     Mutant(
@@ -101,8 +101,8 @@ MUTANTS = (
         _COMMON,
         "    agent.join(shutdown=True, timeout=limit.left_to_wait())\n",
         "",
-        (f"{_OF_ENDS}::TestHealthy::test_calls_under_way_are_executed",),
-        "calls that are under way are lost",
+        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
+        "answers that are under way are lost",
     ),
     Mutant(
         "not-killed-at-the-deadline",

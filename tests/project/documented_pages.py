@@ -94,6 +94,7 @@ _ENDS = "reference/test_bounded_shutdown.py"
 _SHUTDOWN: dict[str, tuple[str, ...]] = {
     "All calls that are under way are executed and answered": (
         f"{_ENDS}::TestHealthy::test_calls_under_way_are_executed",
+        f"{_ENDS}::TestHealthy::test_answers_under_way_arrive",
     ),
     "RRefs are deleted, as by torch's own graceful shutdown": (
         f"{_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",
@@ -460,10 +461,22 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
     "If none fits, it says so": ("reference/test_explain.py::test_each_mistake_is_named",),
 }
 
+_RETRIES: dict[str, tuple[str, ...]] = {
+    "Without a fault both print": ("faults/test_retries.py::test_both_are_right_without_a_fault",),
+    "*Right* means that the verdict is `returned` and the output is that of the healthy run": (
+        "faults/test_retries.py::test_with_numbers_each_payment_counts_once",
+        "faults/test_retries.py::test_without_numbers_a_payment_counts_once_if_it_executed_once",
+    ),
+    "in the end the balance is 121, because 10 were paid twice": (
+        "faults/test_retries.py::test_without_numbers_a_payment_counts_twice",
+    ),
+}
+
 PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/pytest.md": _PYTEST,
     "docs/clusters.md": _CLUSTERS,
     "docs/shutdown.md": _SHUTDOWN,
+    "docs/retries.md": _RETRIES,
     "docs/security.md": _SECURITY,
     "docs/conformance.md": _CONFORMANCE,
     "docs/design.md": _DESIGN,

@@ -114,6 +114,14 @@ class TestHealthy:
             assert (before, world.call("a", plays.executed)) == ([], list(range(8)))
             assert [leader.text, of(ended, "b").text, of(ended, "c").text] == ["", "", ""]
 
+    def test_answers_under_way_arrive(self) -> None:
+        with idle("ab") as world:
+            assert world.call("a", roles.own_open_calls_while_asking, "b") == 0
+            ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
+            assert isinstance(ended["b"], Returned)
+            caller, answers = ended["b"].value  # type: ignore[misc]
+            assert (of(ended, "a").text, caller.text, answers) == ("", "", list(range(8)))
+
     def test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown(self, tmp_path: Path) -> None:
         with (
             scope(Plan(), tmp_path, record=True) as arguments,

@@ -7,11 +7,13 @@ import signal
 import sys
 import threading
 import time
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from reference.world import common_shutdown, shutdown, shutdown_barrier
+from reference.world import common_shutdown, peer_states, shutdown, shutdown_barrier
+from reference.world.peer_states import PeerState
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.roles_plain import kill_oneself
@@ -110,6 +112,38 @@ def send_and_end(peer: str, count: int) -> Seen:
     for number in range(count):
         rpc.rpc_async(peer, plays.work, (number,))
     return end()
+
+
+def send_and_get_answers(peer: str, count: int) -> tuple[Seen, list[Any]]:
+    """Return (the shutdown, the answers that have come when it has ended)."""
+    calls = [rpc.rpc_async(peer, plays.work, (number,)) for number in range(count)]
+    ended = end()
+    return ended, [seen(call.value).value for call in calls]
+
+
+def end_and_open_gate_later() -> Seen:
+    """Let work under way end only when all have come to the shutdown and could have left it long ago."""
+    original = common_shutdown._delete_all_user_and_unforked_owner_rrefs
+
+    def delete(timeout: timedelta) -> None:
+        threading.Timer(0.3, plays._gate.set).start()
+        original(timeout=timeout)
+
+    common_shutdown._delete_all_user_and_unforked_owner_rrefs = delete
+    try:
+        return end()
+    finally:
+        common_shutdown._delete_all_user_and_unforked_owner_rrefs = original
+
+
+def open_calls_of_a() -> PeerState:
+    return rpc.rpc_sync("a", shutdown_barrier.state)
+
+
+def own_open_calls_while_asking(peer: str) -> int:
+    """How many open calls this role, ``a``, says that it has, when its only one is a question to ``peer``."""
+    (found,) = peer_states.ask(open_calls_of_a, [peer], "a", 10)
+    return found.open_calls
 
 
 def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
