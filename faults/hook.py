@@ -37,6 +37,7 @@ from faults.tracebacks.certainty import first_line
 from faults.tracebacks.data_words import names_corrupted_data
 from faults.tracebacks.error_chain import TEXT
 from faults.tracing.tracer import Tracer
+from reference.system.shutdown_listeners import listeners as shutdown_listeners
 
 # Steps above this number are not recorded.
 RECORDED = 10_000
@@ -47,8 +48,6 @@ _installed = ExitStack()
 _active = ExitStack()
 # Called with the folder and the ledger when a role's ledger has just been opened; `exit_record` uses it in scripts.
 on_activate: list[Callable[[Path, Ledger], None]] = []
-# Called at the beginning of `shutdown`, with its arguments.
-_on_shutdown: list[Callable[..., None]] = []
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -161,8 +160,8 @@ def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -
     """Announce the steps and the shutdown. Under a `Corrupt`, record warnings of the program that name such data."""
     corrupted = any(fault.kind == "Corrupt" for fault in plan.faults)
     undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_warned, ledger) if corrupted else None))
-    _on_shutdown.append(partial(_leave, announcer, ledger))
-    undo.callback(_on_shutdown.clear)
+    shutdown_listeners.append(partial(_leave, announcer, ledger))
+    undo.callback(shutdown_listeners.clear)
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
@@ -197,7 +196,7 @@ def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout:
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
     """Replace `rpc.shutdown`."""
-    for action in _on_shutdown:
+    for action in shutdown_listeners:
         action(*args, **kwargs)
     original(*args, **kwargs)
 

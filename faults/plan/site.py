@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# Calls that torch makes by itself, in the shutdown and for proxies, and those of `faults.leaks.report`. A plan may name
-# them; a sweep leaves them out.
-INTERNAL = ("torch.distributed.rpc.", "faults.leaks:")
+# Calls that torch makes by itself, in the shutdown and for proxies, and those of `reference.world.shutdown` and of
+# `faults.leaks.report`. A plan may name them; a sweep leaves them out.
+INTERNAL = (
+    "torch.distributed.rpc.",
+    "reference.world.shutdown_barrier:",
+    "reference.world.peer_states:",
+    "faults.leaks:",
+)
 
 
 def name_of(function: Callable[..., object]) -> str:

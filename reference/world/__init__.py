@@ -1,8 +1,12 @@
-"""Worlds: the only way processes start. `launch` starts them on this machine; `run_rank` plays one rank of torchrun."""
+"""Worlds: the only way processes start. `launch` starts them on this machine; `run_rank` plays one rank of torchrun.
+
+`shutdown` ends RPC within a limit, in a world or in any other program.
+"""
 
 from reference.outcome import WorldError
+from reference.world.bounded_shutdown import shutdown
 from reference.world.launcher import launch
 from reference.world.torchrun import run_rank
 from reference.world.world import World
 
-__all__ = ["World", "WorldError", "launch", "run_rank"]
+__all__ = ["World", "WorldError", "launch", "run_rank", "shutdown"]

@@ -1,40 +1,60 @@
-"""Let ranks without a launcher wait for each other before the common shutdown, and tell them if one dies meanwhile.
+"""Let processes without a launcher wait for each other before the common shutdown, and tell them if one dies meanwhile.
 
-``rpc.shutdown()`` by itself waits for a dead peer until its timeout. Here the first rank has one call open to every
+``rpc.shutdown()`` by itself waits for a dead peer until its timeout. Here the first rank has a call open to every
 other rank, which fails when that rank's process ends. Every rank that has finished has one call open to the first rank.
+All of it goes over RPC itself, so nothing has to be prepared, and it holds on several machines.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
+from torch._C._distributed_rpc import _get_current_rpc_agent
 
 from reference.outcome import PeerLost
+from reference.system.time_limit import TimeLimit
+from reference.world import peer_states
+from reference.world.peer_states import PeerState
 
-# Seconds in which the first rank hears of a death that another rank has noticed.
+# Seconds in which the first rank hears of a death that another rank has noticed; and in which others are told of it.
 NEWS_SECONDS = 1.0
+# How a call fails that its callee could not even read, because a module is not there.
+_UNREADABLE = re.compile(r"Error on Node \d+: ")
 
 Done = torch.futures.Future[str | None]  # None, or a text that names the lost rank
 
 
 class ShutdownBarrier:
-    """Runs on the first rank: knows which ranks have not finished, and which one was lost."""
+    """One process's part in the end of its world. The first rank's knows who has not finished, and who was lost."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
         self.lock = threading.Lock()
         self.missing = set(names)
         self.lost: str | None = None
+        # What another process has told of a failure.
+        self.news: str | None = None
         self.ended: Done = torch.futures.Future()
+        # Completes once this process need not be watched any longer.
+        self.released: torch.futures.Future[None] = torch.futures.Future()
+        self.watching = False
+        # Whether this process has begun its shutdown.
+        self.entered = False
         self.known = threading.Event()
 
-    def watch(self, name: str) -> None:
-        """Notice when the process of ``name`` ends. A stopped process or a cut connection goes unnoticed."""
-        rpc.rpc_async(name, until_released, timeout=0).add_done_callback(partial(self._heard, name))
+    def watch(self) -> None:
+        """Notice, on the first rank, when another process ends; not when it is stopped, or its connection is cut."""
+        with self.lock:
+            begun, self.watching = self.watching, True
+        for name in [] if begun else self.names[1:]:
+            rpc.rpc_async(name, until_released, timeout=0).add_done_callback(partial(self._heard, name))
 
     def finished(self, name: str) -> Done:
         """Note that ``name`` has finished. The returned future completes when all have, or when one is lost."""
@@ -42,94 +62,166 @@ class ShutdownBarrier:
             self.missing.discard(name)
             last = not self.missing and self.lost is None
         if last:
-            self.ended.set_result(None)
+            self._tell(None)
         return self.ended
 
     def _heard(self, name: str, call: torch.futures.Future[None]) -> None:
         try:
             call.value()
         except Exception as error:
-            self.lose(name, (str(error).splitlines() or [type(error).__name__])[0])
+            self.lose(gone(name, error))
 
-    def lose(self, name: str, reason: str) -> None:
+    def lose(self, text: str) -> None:
         """End the wait of all ranks, unless all had finished or a rank was lost before."""
         with self.lock:
             first = bool(self.missing) and self.lost is None
             if first:
-                self.lost = f"{name} is gone: {reason}"
-                self.known.set()
+                self.lost = text
         if first:
-            self.ended.set_result(self.lost)
+            self._tell(text)
+
+    def _tell(self, text: str | None) -> None:
+        self.ended.set_result(text)
+        self.known.set()  # after the answers, which must be sent before RPC ends
+
+    def close(self, text: str) -> None:
+        """Complete no future any more: torch crashes if one is completed after RPC has ended."""
+        self.lose(text)
+        if self.lost is not None:
+            self.known.wait(NEWS_SECONDS)
 
 
-# `_barrier` is used on the first rank. `_released` completes on every rank once it need not be watched any longer.
-_barrier: list[ShutdownBarrier] = []
-_released: torch.futures.Future[None] = torch.futures.Future()
+_lock = threading.Lock()
+# The barrier of the world in which this process is, with that world's store, which no other world has.
+_present: list[tuple[Any, ShutdownBarrier]] = []
+
+
+def here() -> ShutdownBarrier:
+    """This process's barrier, made when it is first asked for in a world: often by another rank."""
+    agent: Any = _get_current_rpc_agent()
+    with _lock:
+        if not _present or _present[0][0] is not agent.store:
+            names = [info.name for info in sorted(agent.get_worker_infos(), key=lambda info: info.id)]
+            _present[:] = [(agent.store, ShutdownBarrier(names))]
+        return _present[0][1]
+
+
+def forget() -> None:
+    """Let the store of a world go that has ended."""
+    _present.clear()
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def until_released() -> torch.futures.Future[None]:
     """Runs on every rank except the first, until that rank is released. It occupies no thread."""
-    return _released
+    return here().released
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
 def finished(name: str) -> torch.futures.Future[str | None]:
-    """Runs on the first rank: `ShutdownBarrier.finished`."""
-    return _barrier[0].finished(name)
+    """Runs on the first rank: `ShutdownBarrier.finished`. With the first rank that has finished all are watched."""
+    here().watch()
+    return here().finished(name)
+
+
+def state() -> PeerState:
+    """Runs on a rank that is asked where it is."""
+    return peer_states.of_this_process(here().entered)
+
+
+def lose(text: str) -> None:
+    """Runs on a rank that has to hear that the common shutdown has failed, and why."""
+    barrier = here()
+    barrier.news = barrier.news or text
+    barrier.lose(text)
 
 
 def who_is_lost() -> str | None:
     """Runs on the first rank, which hears of a death at about the time when calls of other ranks fail because of it."""
-    _barrier[0].known.wait(NEWS_SECONDS)
-    return _barrier[0].lost
+    here().known.wait(NEWS_SECONDS)
+    return here().lost
 
 
-def _blame(name: str, names: Sequence[str], error: RuntimeError) -> None:
+def gone(name: str, error: Exception) -> str:
+    """Say in one line that a call to ``name`` has failed for good."""
+    text = peer_states.first_line(error)
+    if unreadable := _UNREADABLE.match(text):
+        return f"{name} cannot take part in the shutdown: {text[unreadable.end() :]}"
+    return f"{name} is gone: {text}"
+
+
+def wait_for_all_ranks(limit: TimeLimit) -> None:
+    """Wait until all ranks have come to this function.
+
+    Raises:
+        PeerLost: a rank ended before it had come, or another gave up waiting, or not all came within the limit.
+    """
+    barrier = here()
+    barrier.entered = True
+    try:
+        lost = barrier.lost or rpc.rpc_sync(
+            barrier.names[0], finished, args=(rpc.get_worker_info().name,), timeout=limit.left_to_wait()
+        )
+    except RuntimeError as error:
+        lost = _give_up(limit, error)
+        raise PeerLost(lost) from error
+    if lost is not None:
+        if rpc.get_worker_info().name == barrier.names[0]:
+            inform(lost, limit.left() / 2)
+        raise PeerLost(lost)
+    barrier.released.set_result(None)
+
+
+def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
+    """Say why not all ranks have come, and tell the others that this rank leaves."""
+    barrier, own = here(), rpc.get_worker_info().name
+    if not peer_states.is_timeout(error):
+        return gone(barrier.names[0], error)
+    states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
+    missing = "; ".join(str(each) for each in states if not each.entered)
+    text = f"the shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
+    if barrier.news is None:
+        barrier.close(text)
+        inform(f"{own} gave up: {text}", limit.left() / 2)
+    return barrier.news or text
+
+
+def inform(text: str, seconds: float) -> None:
+    """Tell all other ranks of a failure, before this process leaves, so that none of them takes it for the cause."""
+    own = rpc.get_worker_info().name
+    others = [name for name in here().names if name != own]
+    peer_states.call_all(others, lose, (text,), min(seconds, NEWS_SECONDS))
+
+
+def _blame(error: RuntimeError) -> None:
     """Raises PeerLost if a call failed because a rank ended: the call's own error does not name the rank."""
-    first = names[0]
-    if name != first:
+    barrier, own = here(), rpc.get_worker_info().name
+    first = barrier.names[0]
+    if own != first:
         try:
             lost = rpc.rpc_sync(first, who_is_lost, timeout=2 * NEWS_SECONDS)
-        except RuntimeError as gone:
-            raise PeerLost(f"{first} is gone: {(str(gone).splitlines() or [''])[0]}") from error
+        except RuntimeError as failed:
+            raise PeerLost(gone(first, failed)) from error
     else:
         lost = who_is_lost()
         # These calls come after the answers to waiting ranks, which must be sent before this process ends.
-        for other in names[1:]:
-            with suppress(RuntimeError):
-                rpc.rpc_sync(other, bool, timeout=NEWS_SECONDS)
+        inform(lost or f"{own} ended by {type(error).__name__}", NEWS_SECONDS)
     if lost is not None:
         raise PeerLost(lost) from error
 
 
 @contextmanager
-def wait_for_all_ranks(name: str, names: Sequence[str], deadline: float) -> Iterator[None]:
-    """Play a role in this block, once RPC is up. When the block has ended, all other ranks have played theirs, too.
+def losses_named() -> Iterator[None]:
+    """Play a role in this block, once RPC is up: if a rank ends meanwhile, the first rank notices.
 
     Raises:
-        PeerLost: a rank ended before it had finished, even if this role failed because of that; or not all ranks
-            finished within ``deadline`` seconds after this one.
+        PeerLost: a rank ended before it had finished, and this role failed because of that.
     """
-    first = names[0]
-    if name == first:
-        for other in names[1:]:
-            _barrier[0].watch(other)
+    if here().names[0] == rpc.get_worker_info().name:
+        here().watch()
     try:
         yield
     except RuntimeError as error:
         if type(error) is RuntimeError:  # an RPC failed; other errors name the lost peer themselves
-            _blame(name, names, error)
+            _blame(error)
         raise
-    try:
-        lost = rpc.rpc_sync(first, finished, args=(name,), timeout=deadline)
-    except RuntimeError as error:
-        raise PeerLost(f"{first} is gone or waits for others: {(str(error).splitlines() or [''])[0]}") from error
-    if lost is not None:
-        raise PeerLost(lost)
-    _released.set_result(None)
-
-
-def prepare(names: Sequence[str]) -> None:
-    """Call this on every rank before RPC starts, because other ranks may call as soon as it is up."""
-    _barrier[:] = [ShutdownBarrier(names)]

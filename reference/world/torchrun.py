@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch.distributed.rpc as rpc
-
 from reference.outcome import WorldError
 from reference.system.printable import shown
 from reference.world import shutdown_barrier
+from reference.world.bounded_shutdown import shutdown
 from reference.world.network_interface import listen_towards
 from reference.world.role import prepare_process
 from reference.world.rpc_agent import chosen_options, listen_on_loopback, start_agent
@@ -39,7 +38,6 @@ def run_rank(
         WorldError: torchrun has not started this process, or the number of processes is not that of the roles.
         PeerLost: another rank ended before its role's function had returned; or not all ranks finished within
             ``deadline`` seconds after this one.
-        RuntimeError: the shutdown took longer than ``deadline`` seconds.
     """
     rank, size = _rank_and_size()
     names = list(roles)
@@ -52,13 +50,12 @@ def run_rank(
     else:
         listen_towards(os.environ["MASTER_ADDR"])
     prepare_process(name, threads)
-    shutdown_barrier.prepare(names)
     if before is not None:
         before(name)
     start_agent(name, rank, size, "env://", backend, chosen_options(roles, name, backend, options))
-    with shutdown_barrier.wait_for_all_ranks(name, names, deadline):
+    with shutdown_barrier.losses_named():
         value = roles[name]()
-    rpc.shutdown(timeout=deadline)
+    shutdown(timeout=deadline)
     return name, value
 
 

@@ -10,7 +10,25 @@ _STEPS, _OF_STEPS = "reference/rpc/episode_steps.py", "tests/reference/test_epis
 _MODULE, _OF_MODULE = "reference/rpc/remote_module.py", "tests/reference/test_remote_module.py"
 _BARRIER, _OF_BARRIER = "reference/rpc/barrier.py", "tests/reference/test_round_barrier.py"
 
+_RETRIES, _OF_RETRIES = "examples/retries/once.py", "tests/faults/test_retries.py"
+
 MUTANTS = (
+    Mutant(
+        "a-number-for-each-attempt",
+        _RETRIES,
+        "args=(name, number, *args)",
+        "args=(name, next(numbers), *args)",
+        (f"{_OF_RETRIES}::test_with_numbers_each_payment_counts_once[Drop reply]",),
+        "a repeated request is taken for a new one",
+    ),
+    Mutant(
+        "a-request-that-comes-again-is-executed",
+        _RETRIES,
+        "        if (customer, number) not in answers:",
+        "        if customer:",
+        (f"{_OF_RETRIES}::test_with_numbers_each_payment_counts_once[Duplicate]",),
+        "a server does not recognize a request that comes twice",
+    ),
     Mutant(
         "arguments-by-name-dropped",
         "reference/rpc/remote_method.py",

@@ -12,7 +12,98 @@ _NAMESPACES, _ISOLATION = "reference/system/network_namespace.py", "tests/refere
 _COMMANDS = f"{_ISOLATION}::test_the_commands_of_tutorials_isolate_every_world"
 _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 
+_BARRIER, _COMMON, _BOUNDED = (
+    f"reference/world/{name}.py" for name in ("shutdown_barrier", "common_shutdown", "bounded_shutdown")
+)
+_OF_ENDS = "tests/reference/test_bounded_shutdown.py"
+
 MUTANTS = (
+    Mutant(
+        "barrier-of-the-names",
+        _BARRIER,
+        "is not agent.store:",
+        "is not rpc.api._ALL_WORKER_NAMES:",
+        (f"{_OF_ENDS}::TestHealthy::test_a_role_alone_ends",),
+        "a rank that has come while another one still starts is forgotten there",
+        also=((_BARRIER, "[(agent.store, ", "[(rpc.api._ALL_WORKER_NAMES, "),),
+    ),
+    Mutant(
+        "first-rank-watches-nobody",
+        _BARRIER,
+        "        for name in [] if begun else self.names[1:]:",
+        "        for name in [] if begun else self.names[:0]:",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_was_killed_before_is_named_at_once[c]",),
+        "a death is noticed only at the limit of the shutdown",
+        waits=True,
+    ),
+    Mutant(
+        "giving-up-is-not-told",
+        _BARRIER,
+        '        inform(f"{own} gave up: {text}", limit.left() / 2)',
+        "        pass",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place[b]",),
+        "a role that comes later waits for roles that have given it up",
+        waits=True,
+    ),
+    Mutant(
+        "last-calls-are-not-bound",
+        _COMMON,
+        "        if limit.over():",
+        "        if False:",
+        (f"{_OF_ENDS}::TestWork::test_a_call_that_is_never_answered_is_named_within_the_limit",),
+        "a call that is never answered holds the shutdown beyond its limit",
+        hangs=True,
+    ),
+    Mutant(
+        "deaths-in-the-last-count-are-not-looked-for",
+        _COMMON,
+        "if each.gone",
+        "if False",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_is_killed_in_its_shutdown_is_named_by_all[c]",),
+        "a role that dies when all have come is noticed only at the limit",
+        waits=True,
+    ),
+    Mutant(
+        "own-questions-are-open-calls",
+        "reference/world/peer_states.py",
+        " - _asking[0]",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
+        "the questions to the others are counted as calls of the program",
+    ),
+    Mutant(
+        "local-end-is-not-bound",
+        _BOUNDED,
+        "        if _unfinished[0].ends_within(limit.left()):",
+        "        if _unfinished[0].ends_within(1e6):",
+        (f"{_OF_ENDS}::TestWork::test_a_function_that_does_not_end_is_named_and_can_be_waited_for",),
+        "a function that another role has called holds the shutdown beyond its limit",
+        waits=True,
+    ),
+    Mutant(
+        "shutdown-is-not-announced",
+        _BOUNDED,
+        "        shutdown_listeners.announce(graceful, limit.seconds)\n",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
+        "a run under faults does not see this shutdown",
+    ),
+    Mutant(
+        "rrefs-are-not-deleted",
+        _COMMON,
+        "    _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))\n",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",),
+        "RRefs outlive a graceful shutdown",
+    ),
+    Mutant(
+        "without-a-last-wait-for-calls",
+        _COMMON,
+        "    agent.join(shutdown=True, timeout=limit.left_to_wait())\n",
+        "",
+        (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
+        "answers that are under way are lost",
+    ),
     Mutant(
         "not-killed-at-the-deadline",
         "reference/world/role_handle.py",

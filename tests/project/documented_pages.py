@@ -95,6 +95,44 @@ _PYTEST: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_ENDS = "reference/test_bounded_shutdown.py"
+
+_SHUTDOWN: dict[str, tuple[str, ...]] = {
+    "All calls that are under way are executed and answered": (
+        f"{_ENDS}::TestHealthy::test_calls_under_way_are_executed",
+        f"{_ENDS}::TestHealthy::test_answers_under_way_arrive",
+    ),
+    "RRefs are deleted, as by torch's own graceful shutdown": (
+        f"{_ENDS}::TestHealthy::test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown",
+    ),
+    "If a process is gone, every other one raises `PeerLost`": (
+        f"{_ENDS}::TestMissing::test_a_role_that_was_killed_before_is_named_at_once",
+        f"{_ENDS}::TestMissing::test_a_role_that_is_killed_in_its_shutdown_is_named_by_all",
+        f"{_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_within_the_limit",
+    ),
+    "If a process does not come, those that wait raise `PeerLost` within their limit": (
+        f"{_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place",
+        f"{_ENDS}::TestMissing::test_a_stopped_role_is_named_within_the_limit",
+    ),
+    "`init_rpc` can start it again": (
+        f"{_ENDS}::TestHealthy::test_rpc_ends_and_starts_again_at_the_same_and_at_another_store",
+    ),
+    "A further `shutdown` waits for its end": (
+        f"{_ENDS}::TestWork::test_a_function_that_does_not_end_is_named_and_can_be_waited_for",
+    ),
+    "waits for the answer of 1 call": (
+        f"{_ENDS}::TestWork::test_a_call_that_is_never_answered_is_named_within_the_limit",
+    ),
+    "has not installed this package": (f"{_ENDS}::TestMissing::test_a_role_without_this_package_is_named",),
+    "a timeout that is no positive number of seconds": (
+        f"{_ENDS}::TestMisuse::test_a_timeout_that_cannot_be_waited_for_is_refused",
+    ),
+    "a second thread that shuts down at the same time": (
+        f"{_ENDS}::TestHealthy::test_a_second_thread_is_refused_while_the_first_waits",
+    ),
+    "ends RPC in this process only": (f"{_ENDS}::TestHealthy::test_without_grace_no_role_waits",),
+}
+
 _CLUSTERS: dict[str, tuple[str, ...]] = {
     "holds each trace against the twin: equal bits": ("reference/test_clusters.py::test_tutorials_run_on_two_hosts",),
     "Rank 0 plays the first role, rank 1 the second": (
@@ -496,10 +534,23 @@ _LEAKS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_RETRIES: dict[str, tuple[str, ...]] = {
+    "Without a fault both print": ("faults/test_retries.py::test_both_are_right_without_a_fault",),
+    "*Right* means that the verdict is `returned` and the output is that of the healthy run": (
+        "faults/test_retries.py::test_with_numbers_each_payment_counts_once",
+        "faults/test_retries.py::test_without_numbers_a_payment_counts_once_if_it_executed_once",
+    ),
+    "in the end the balance is 121, because 10 were paid twice": (
+        "faults/test_retries.py::test_without_numbers_a_payment_counts_twice",
+    ),
+}
+
 PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/pytest.md": _PYTEST,
     "docs/leaks.md": _LEAKS,
     "docs/clusters.md": _CLUSTERS,
+    "docs/shutdown.md": _SHUTDOWN,
+    "docs/retries.md": _RETRIES,
     "docs/security.md": _SECURITY,
     "docs/conformance.md": _CONFORMANCE,
     "docs/design.md": _DESIGN,

@@ -184,6 +184,7 @@ def test_documented_commands_start(
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
         (tmp_path / name).touch()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):

@@ -67,7 +67,9 @@ ROOMS: dict[str, set[str]] = {
     "faults.inject": {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system"},
     "faults.tracing": {"faults.plan", "faults.ledger", "faults.inject"},
     "faults.leaks": {"faults.tracebacks", "faults.ledger", "faults.tracing", "faults.verdict"},
-    "faults.hook": {"faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject", "faults.tracing"},
+    "faults.hook": {
+        *("faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject", "faults.tracing", "reference.system")
+    },
     "faults.strategies": {"faults.plan"},
     "faults.run": _RUN,
     "faults.script": {*_RUN, "faults.script"},

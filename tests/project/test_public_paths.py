@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 PUBLIC = (
     *(f"reference.{name}:{part}" for name in TUTORIALS for part in ("Case", "roles", "train_locally")),
-    *(f"reference.world:{name}" for name in ("World", "WorldError", "launch", "run_rank")),
+    *(f"reference.world:{name}" for name in ("World", "WorldError", "launch", "run_rank", "shutdown")),
     *(f"reference.trace:{name}" for name in ("Case", "CaseError", "Recorder", "Trace", "TraceError", "compare")),
     *(f"reference.outcome:{name}" for name in ("Returned", "Raised", "Killed", "Exited", "Overdue", "PeerLost")),
     *(f"reference.verify:{name}" for name in ("judge", "prove", "quick")),

@@ -12,6 +12,7 @@ import pytest
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Killed, Outcome, PeerLost, Raised, Returned
+from reference.system.time_limit import TimeLimit
 from reference.world import World, launch, shutdown_barrier
 
 NAMES = ("first", "second", "third")
@@ -26,7 +27,7 @@ class Play:
     deadline: float = 20
 
     def __call__(self) -> str:
-        with shutdown_barrier.wait_for_all_ranks(self.name, NAMES, self.deadline):
+        with shutdown_barrier.losses_named():
             if self.act == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
                 threading.Event().wait()
@@ -34,6 +35,7 @@ class Play:
                 raise ValueError("on purpose")
             elif self.act.startswith("call "):
                 rpc.rpc_sync(self.act.removeprefix("call "), wait_long)
+        shutdown_barrier.wait_for_all_ranks(TimeLimit(self.deadline, self.deadline / 4))
         return f"{self.name} is done"
 
 
@@ -42,8 +44,6 @@ def wait_long() -> None:
 
 
 def outcomes(world: World, deadline: float = 20, **acts: str) -> dict[str, Outcome]:
-    for name in NAMES:
-        world.call(name, shutdown_barrier.prepare, NAMES)
     return world.run({name: Play(name, acts.get(name, "nothing"), deadline) for name in NAMES}, deadline=15)
 
 
@@ -97,8 +97,8 @@ class Ended(shutdown_barrier.ShutdownBarrier):
 
 def test_only_the_first_loss_counts() -> None:
     both = Ended()
-    both.lose("third", "eof")
-    both.lose("second", "eof too")
+    both.lose("third is gone: eof")
+    both.lose("second is gone: eof")
     both.finished("third")
     assert both.ended.wait() == "third is gone: eof"
 
@@ -106,7 +106,7 @@ def test_only_the_first_loss_counts() -> None:
 def test_a_loss_after_the_last_rank_has_finished_does_not_count() -> None:
     done = Ended()
     done.finished("third")
-    done.lose("third", "eof")
+    done.lose("third is gone: eof")
     assert done.ended.wait() is None
 
 

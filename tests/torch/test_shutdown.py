@@ -165,6 +165,17 @@ class TestDeadLeader:
         assert late < AT_ONCE
 
 
+class TestNeverCalls:
+    @pytest.mark.long
+    def test_torch_with_a_limit_goes_on_and_names_no_role(self) -> None:
+        """The leader's wait ends without an error, and the next wait, in the store, has RPC's own limit."""
+        with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
+            outcomes = world.run(dict.fromkeys("ac", within))
+        for role in "ac":
+            assert (of(outcomes, role).error, of(outcomes, role).text) == ("RuntimeError", "Wait timeout")
+            assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
+
+
 class TestPaused:
     def test_world_waits_for_a_paused_role(self, tmp_path: Path) -> None:
         with (

@@ -1,0 +1,246 @@
+"""`reference.world.shutdown`: it ends within its limit, names who is missing, and RPC can be started again.
+
+``a`` is the first rank. Times have room for a busy machine; a limit is exact but for the scheduling of a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from faults.ledger import ledger
+from faults.plan import Plan
+from faults.run.launch_scope import scope
+from reference.outcome import Killed, Outcome, Returned, WorldError
+from reference.world import World, launch, shutdown
+from tests.support import roles_bounded_shutdown as roles
+from tests.support import roles_rrefs
+from tests.support import roles_shutdown as plays
+from tests.support.idle import AT_ONCE, GONE, idle, kill, of
+
+pytestmark = pytest.mark.usefixtures("forkserver")
+
+# Seconds that a shutdown may take, and how much later it may end on a busy machine.
+LIMIT = 1.0
+LATE = 1.0
+# Seconds in which a death after the wait for all is noticed, with room.
+SOON = 6.0
+
+
+def starts_again(world: World, *names: str, place: str = "") -> None:
+    """Start RPC again in these processes, the first ranks, and let each call the next. ``place``: not a new one."""
+    place = place or f"file://{world.folder}/{secrets.token_hex(4)}"
+    begin = {name: partial(roles.start, name, rank, len(names), place) for rank, name in enumerate(names)}
+    outcomes = world.run(begin)
+    assert [of(outcomes, name).text for name in names] == [""] * len(names)
+    for name, peer in zip(names, names[1:] + names[:1], strict=True):
+        assert world.call(name, plays.ask, peer).value == 2.0
+
+
+@pytest.fixture
+def held_store() -> Iterator[str]:
+    """A store that outlives worlds, as torchrun holds it, and the rendezvous there."""
+    store = torch.distributed.TCPStore("localhost", 0, is_master=True, wait_for_workers=False, use_libuv=False)
+    yield f"tcp://localhost:{store.port}"
+    del store
+
+
+def lost(outcomes: Mapping[str, Outcome], role: str) -> str:
+    """The text with which a role's shutdown raised `PeerLost`."""
+    found = of(outcomes, role)
+    assert found.error == "PeerLost", found
+    assert "\n" not in found.text
+    return found.text
+
+
+class TestHealthy:
+    def test_rpc_ends_and_starts_again_at_the_same_and_at_another_store(self, held_store: str) -> None:
+        with idle("ab") as world:
+            for place, role_b in ((held_store, roles.end), (held_store, roles.end_in_a_thread), ("", roles.end)):
+                ended = world.run({"a": roles.end, "b": role_b})
+                assert [(of(ended, role).text, of(ended, role).seconds < AT_ONCE) for role in "ab"] == [("", True)] * 2
+                assert not world.call("a", roles.is_up)
+                starts_again(world, "a", "b", place=place)
+            assert world.wait() == dict.fromkeys("ab", Returned(None))
+
+    def test_what_torchs_own_shutdown_ends_can_follow_and_precede(self) -> None:
+        with idle("ab") as world:
+            for end in (plays.shutdown, roles.end, plays.shutdown):
+                ended = world.run(dict.fromkeys("ab", end))
+                assert [of(ended, role).text for role in "ab"] == ["", ""]
+                starts_again(world, "a", "b")
+
+    def test_a_role_alone_ends(self) -> None:
+        with idle("a") as world:
+            assert world.call("a", roles.barrier_outlives_the_start)
+            assert world.call("a", roles.end).text == ""
+            again = world.call("a", roles.end)
+            assert (again.error, again.text[:14]) == ("WorldError", "RPC is not up:")
+
+    def test_without_grace_no_role_waits(self) -> None:
+        with idle("ab") as world:
+            alone = world.call("b", partial(roles.end, graceful=False))
+            assert (alone.text, alone.seconds < AT_ONCE) == ("", True)
+            assert world.call("a", plays.ask, "b").text.startswith(GONE)
+
+    def test_a_second_thread_is_refused_while_the_first_waits(self) -> None:
+        with idle("ab") as world:
+            ended = world.run({"a": partial(roles.end_twice_at_once, "b"), "b": roles.end_when_told})
+            assert isinstance(ended["a"], Returned)
+            first, second = ended["a"].value  # type: ignore[misc]
+            assert (first.text, of(ended, "b").text) == ("", "")
+            assert (second.error, "another thread" in second.text) == ("WorldError", True)
+
+    def test_calls_under_way_are_executed(self) -> None:
+        """When all others are in the shutdown, no call has executed yet; then all do."""
+        with idle() as world:
+            ended = world.run(
+                {
+                    "a": partial(roles.open_gate_and_end, "b", "c"),
+                    "b": partial(roles.send_and_end, "a", 8),
+                    "c": roles.end,
+                }
+            )
+            assert isinstance(ended["a"], Returned)
+            before, leader = ended["a"].value  # type: ignore[misc]
+            assert (before, world.call("a", plays.executed)) == ([], list(range(8)))
+            assert [leader.text, of(ended, "b").text, of(ended, "c").text] == ["", "", ""]
+
+    def test_answers_under_way_arrive(self) -> None:
+        with idle("ab") as world:
+            assert world.call("a", roles.own_open_calls_while_asking, "b") == 0
+            ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
+            assert isinstance(ended["b"], Returned)
+            caller, answers = ended["b"].value  # type: ignore[misc]
+            assert (of(ended, "a").text, caller.text, answers) == ("", "", list(range(8)))
+
+    def test_no_rref_is_left_and_a_run_under_faults_sees_the_shutdown(self, tmp_path: Path) -> None:
+        with (
+            scope(Plan(), tmp_path, record=True) as arguments,
+            launch(["a", "b"], **arguments) as world,
+        ):
+            world.call("a", roles_rrefs.create, "k", "b", 1)
+            world.call("a", plays.create_and_drop, "b", 8)
+            ended = world.run(dict.fromkeys("ab", roles.end))
+            assert [of(ended, role).text for role in "ab"] == ["", ""]
+        timeline = ledger.read(tmp_path)
+        assert [event.details for event in timeline.of("shutdown")] == [{"graceful": True, "timeout": 30.0}] * 2
+        names = ("num_owner_rrefs", "num_forks", "num_pending_users")
+        assert [[event.details[name] for name in names] for event in timeline.of("left")] == [[0, 0, 0]] * 2
+
+
+class TestMissing:
+    @pytest.mark.parametrize("dead", ["a", "c"])
+    def test_a_role_that_was_killed_before_is_named_at_once(self, dead: str) -> None:
+        survivors = sorted({"a", "b", "c"} - {dead})
+        with idle() as world:
+            kill(world, dead)
+            ended = world.run(dict.fromkeys(survivors, roles.end))
+            for role in survivors:
+                assert lost(ended, role).startswith(tuple(f"{dead} is gone: {text}" for text in GONE))
+                assert of(ended, role).seconds < AT_ONCE
+            if dead == "c":  # a process keeps its rank, so the first two can start again
+                starts_again(world, *survivors)
+                ended = world.run(dict.fromkeys(survivors, roles.end))
+                assert [of(ended, role).text for role in survivors] == ["", ""]
+
+    @pytest.mark.parametrize("dead", ["a", "c"])
+    def test_a_role_that_is_killed_in_its_shutdown_is_named_by_all(self, dead: str) -> None:
+        """By the one that comes later, too. If it has come when the death is noticed, that takes a few seconds."""
+        other = "c" if dead == "a" else "a"
+        with idle() as world:
+            late = partial(roles.end_after, "a", "c", signal_to=world.pids[dead])
+            ended = world.run({"a": roles.end, "c": roles.end, "b": late})
+        assert ended[dead] == Killed(signal.SIGKILL)
+        for role in (other, "b"):
+            assert lost(ended, role).startswith(tuple(f"{dead} is gone: {text}" for text in GONE))
+            assert of(ended, role).seconds < SOON
+
+    @pytest.mark.parametrize("stopped", ["a", "b"])
+    def test_a_stopped_role_is_named_within_the_limit(self, stopped: str) -> None:
+        others = sorted({"a", "b", "c"} - {stopped})
+        with idle() as world:
+            os.kill(world.pids[stopped], signal.SIGSTOP)
+            try:
+                ended = world.run(dict.fromkeys(others, partial(roles.end, LIMIT)))
+            finally:
+                os.kill(world.pids[stopped], signal.SIGCONT)
+            for role in others:
+                assert f"timed out after 1 s: {stopped} does not answer" in lost(ended, role)
+                assert of(ended, role).seconds < LIMIT + LATE
+            assert not any(world.call(role, roles.is_up) for role in others)
+
+    @pytest.mark.parametrize("missing", ["a", "b"])
+    def test_a_role_that_never_comes_is_named_with_its_place(self, missing: str) -> None:
+        """When it comes after all, it hears at once that it was given up, and RPC starts again in all of them."""
+        others = sorted({"a", "b", "c"} - {missing})
+        with idle() as world:
+            ended = world.run({**dict.fromkeys(others, partial(roles.end, LIMIT)), missing: roles.end_after_news})
+            wanted = f"timed out after 1 s: {missing} has not called it (its main thread is in end_after_news at roles_"
+            for role in "abc":
+                assert wanted in lost(ended, role)
+            assert {role: of(ended, role).seconds < LIMIT + LATE for role in "abc"} == dict.fromkeys("abc", True)
+            assert of(ended, missing).seconds < LATE
+            starts_again(world, "a", "b", "c")
+
+    def test_a_role_that_dies_when_all_have_come_is_named_within_the_limit(self) -> None:
+        with idle() as world:
+            ended = world.run(
+                {"a": partial(roles.end, LIMIT), "b": partial(roles.end, LIMIT), "c": roles.die_when_all_have_come}
+            )
+            for role in "ab":
+                assert "c is gone: " in lost(ended, role)
+                assert of(ended, role).seconds < LIMIT + LATE
+            starts_again(world, "a", "b")
+
+    def test_a_role_without_this_package_is_named(self) -> None:
+        with idle("ab") as world:
+            world.call("b", roles.forget_the_package)
+            ended = world.run({"a": roles.end})
+        assert lost(ended, "a").startswith("b cannot take part in the shutdown: ModuleNotFoundError: ")
+
+
+class TestWork:
+    def test_a_call_that_is_never_answered_is_named_within_the_limit(self) -> None:
+        with idle("ab") as world:
+            world.call("b", roles.call_forever, "a")
+            ended = world.run(dict.fromkeys("ab", partial(roles.end, LIMIT)))
+            for role in "ab":
+                assert "timed out after 1 s: b waits for the answer of 1 call" in lost(ended, role)
+                assert of(ended, role).seconds < LIMIT + LATE
+            starts_again(world, "a", "b")
+
+    def test_a_function_that_does_not_end_is_named_and_can_be_waited_for(self) -> None:
+        with idle("ab") as world:
+            assert world.call("b", roles.call_what_blocks, "a").error == "RuntimeError"
+            ended = world.run(dict.fromkeys("ab", partial(roles.end, LIMIT)))
+            blocked = of(ended, "a")
+            assert of(ended, "b").text == ""
+            assert (blocked.error, LIMIT / 2 < blocked.seconds < LIMIT + LATE) == ("WorldError", True)
+            assert "it still executes in wait_busily at roles_bounded_shutdown.py:" in blocked.text
+            assert "init_rpc cannot start it again" in blocked.text
+            assert world.call("a", roles.is_up)
+            world.call("a", roles.go_on)
+            assert world.call("a", roles.end).text == ""
+            starts_again(world, "a", "b")
+
+
+class TestMisuse:
+    @pytest.mark.parametrize("timeout", [0, -1, True, float("nan"), float("inf"), 1e7, "3", None])
+    def test_a_timeout_that_cannot_be_waited_for_is_refused(self, timeout: object) -> None:
+        with pytest.raises(WorldError, match="a timeout is a positive number of seconds, at most 1e\\+06, got "):
+            shutdown(timeout)  # type: ignore[arg-type]
+
+    def test_without_init_rpc_it_is_refused(self) -> None:
+        start = time.monotonic()
+        with pytest.raises(WorldError, match="RPC is not up: wanted a call of init_rpc before"):
+            shutdown()
+        assert time.monotonic() - start < LATE

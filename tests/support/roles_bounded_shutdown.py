@@ -1,0 +1,166 @@
+"""Functions of roles in the tests of `reference.world.shutdown`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed.rpc as rpc
+
+from reference.world import common_shutdown, peer_states, shutdown, shutdown_barrier
+from reference.world.peer_states import PeerState
+from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
+from tests.support import roles_shutdown as plays
+from tests.support.roles_plain import kill_oneself
+from tests.support.roles_rrefs import Seen, seen
+
+_gate = threading.Event()
+
+
+def end(timeout: float = 30, **arguments: Any) -> Seen:
+    return seen(lambda: shutdown(timeout, **arguments))
+
+
+def start(name: str, rank: int, size: int, place: str) -> Seen:
+    """Start RPC again. ``place``: the rendezvous; the process of a store that is met by TCP is none of these."""
+    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")
+    return seen(lambda: start_agent(name, rank, size, place, None, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
+
+
+def end_in_a_thread(timeout: float = 30) -> Seen:
+    found: list[Seen] = []
+    thread = threading.Thread(target=lambda: found.append(end(timeout)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def end_twice_at_once(peer: str) -> tuple[Seen, Seen]:
+    """Shut down in a thread and, when it has begun, here as well: what the thread saw, and this role's own."""
+    found: list[Seen] = []
+    thread = threading.Thread(target=lambda: found.append(end()))
+    thread.start()
+    _await(lambda: shutdown_barrier.state().entered, "no shutdown has begun here")
+    refused = end()
+    rpc.rpc_sync(peer, go_on)
+    thread.join()
+    return found[0], refused
+
+
+def end_when_told(timeout: float = 30) -> Seen:
+    wait_busily()
+    return end(timeout)
+
+
+def wait_busily() -> None:
+    """Be a role that works, and does not come to the shutdown until `go_on`, at most 20 s."""
+    assert _gate.wait(20)
+
+
+def end_after_news(timeout: float = 30) -> Seen:
+    """Work until the others have given this role up, and shut down then."""
+    assert shutdown_barrier.here().known.wait(20)
+    return end(timeout)
+
+
+def go_on() -> None:
+    _gate.set()
+
+
+def end_after(*names: str, signal_to: int = 0, timeout: float = 30) -> Seen:
+    """Shut down when these wait in their shutdown, and after a SIGKILL to the process ``signal_to``."""
+    for name in names:
+        _await(lambda name=name: rpc.rpc_sync(name, shutdown_barrier.state).entered, f"{name} is not in its shutdown")  # type: ignore[misc]
+    if signal_to:
+        os.kill(signal_to, signal.SIGKILL)
+    return end(timeout)
+
+
+def _await(condition: Any, otherwise: str) -> None:
+    due = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < due, otherwise
+
+
+def die_when_all_have_come() -> None:
+    """Die after the wait for the others, and before the last count of calls."""
+    common_shutdown._delete_all_user_and_unforked_owner_rrefs = lambda timeout: kill_oneself()  # type: ignore[assignment]
+    shutdown(30)
+
+
+def forget_the_package() -> None:
+    """Be a process in which this project is not installed."""
+    sys.modules["reference.world.shutdown_barrier"] = None  # type: ignore[assignment]
+
+
+def call_forever(peer: str) -> None:
+    """Make a call without a limit that is never answered."""
+    rpc.rpc_async(peer, plays.never, timeout=0)
+
+
+def call_what_blocks(peer: str) -> Seen:
+    """Give up a call that its callee goes on executing."""
+    return seen(lambda: rpc.rpc_sync(peer, wait_busily, timeout=0.2))
+
+
+def send_and_end(peer: str, count: int) -> Seen:
+    for number in range(count):
+        rpc.rpc_async(peer, plays.work, (number,))
+    return end()
+
+
+def send_and_get_answers(peer: str, count: int) -> tuple[Seen, list[Any]]:
+    """Return (the shutdown, the answers that have come when it has ended)."""
+    calls = [rpc.rpc_async(peer, plays.work, (number,)) for number in range(count)]
+    ended = end()
+    return ended, [seen(call.value).value for call in calls]
+
+
+def end_and_open_gate_later() -> Seen:
+    """Let work under way end only when all have come to the shutdown and could have left it long ago."""
+    original = common_shutdown._delete_all_user_and_unforked_owner_rrefs
+
+    def delete(timeout: timedelta) -> None:
+        threading.Timer(0.3, plays._gate.set).start()
+        original(timeout=timeout)
+
+    common_shutdown._delete_all_user_and_unforked_owner_rrefs = delete
+    try:
+        return end()
+    finally:
+        common_shutdown._delete_all_user_and_unforked_owner_rrefs = original
+
+
+def open_calls_of_a() -> PeerState:
+    return rpc.rpc_sync("a", shutdown_barrier.state)
+
+
+def own_open_calls_while_asking(peer: str) -> int:
+    """How many open calls this role, ``a``, says that it has, when its only one is a question to ``peer``."""
+    (found,) = peer_states.ask(open_calls_of_a, [peer], "a", 10)
+    return found.open_calls
+
+
+def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
+    """Return (the work executed when all others already waited, the shutdown)."""
+    for name in names:
+        _await(lambda name=name: rpc.rpc_sync(name, shutdown_barrier.state).entered, f"{name} is not in its shutdown")  # type: ignore[misc]
+    before = plays.executed()
+    plays._gate.set()
+    return before, end()
+
+
+def is_up() -> bool:
+    return bool(rpc._is_current_rpc_agent_set())  # type: ignore[attr-defined]
+
+
+def barrier_outlives_the_start() -> bool:
+    """Whether this process keeps its barrier when torch, late in its start, stores the names of all a second time."""
+    before = shutdown_barrier.here()
+    rpc.api._init_rpc_states(rpc.api._get_current_rpc_agent())
+    return shutdown_barrier.here() is before
