@@ -30,7 +30,7 @@ from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.ledger import Ledger
 from faults.ledger.plan_file import is_traced, read_plan
-from faults.ledger.stock import to_events
+from faults.ledger.stock import Stock, to_events
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
 from faults.tracebacks.certainty import first_line
@@ -204,11 +204,15 @@ def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
 def _take_stock(tracer: Tracer, original: Callable[..., None], ledger: Ledger, *args: Any) -> None:
     """Record what this role holds when all roles have ended their work, and before torch frees it."""
     try:
-        for event, fields in to_events(tracer.stock()):
-            ledger.write(event, **fields)
+        tracer.stock_at_end(partial(_write_stock, ledger))
     except Exception as error:  # the program has to shut down all the same
         ledger.write("untraced", error=first_line(error))
     original(*args)
+
+
+def _write_stock(ledger: Ledger, stock: Stock) -> None:
+    for event, fields in to_events(stock):
+        ledger.write(event, **fields)
 
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:

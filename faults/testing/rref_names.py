@@ -50,7 +50,7 @@ def _of_kind(text: str) -> tuple[str, str]:
 
 def _write(original: Callable[..., None], place: Path, *arguments: Any) -> None:
     assert Tracer.current is not None
-    place.write_text(json.dumps(list(to_events(Tracer.current.stock()))))
+    Tracer.current.stock_at_end(lambda stock: place.write_text(json.dumps(list(to_events(stock)))))
     original(*arguments)
 
 

@@ -24,8 +24,9 @@ from faults.tracing.user_frames import is_faults, is_library, is_users
 # The search ends after so many objects; what it has not found by then is held by something unseen.
 OBJECTS = 2_000_000
 
-# Objects below which nothing is looked for.
-_LEAVES = (type, ModuleType, CodeType, BuiltinFunctionType, torch.Tensor, torch.device, str, bytes, int, float)
+# Objects below which nothing is looked for; and those of which there may be millions in a list.
+_LEAVES = (type, ModuleType, CodeType, BuiltinFunctionType, torch.Tensor, torch.device)
+_PLAIN = {type(None), bool, int, float, complex, str, bytes}
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class _Search:
             if id(each) in self._wanted:
                 self._note(id(each), holder)
             elif not isinstance(each, _LEAVES):
-                ahead.extend((part, holder) for part in _parts(each))
+                ahead.extend((part, holder) for part in _parts(each) if type(part) not in _PLAIN)
 
     def _note(self, key: int, holder: Holder) -> None:
         known = self.found.get(key)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch.distributed.autograd as dist_autograd
-from torch._C._distributed_rpc import PyRRef
+from torch._C._distributed_rpc import PyRRef, WorkerInfo
 from torch.distributed.rpc import api, internal
 
 from faults.tracing.contexts import Contexts
@@ -41,7 +41,9 @@ def hook(rrefs: RRefs, contexts: Contexts) -> ExitStack:
     for name in _REMOTE:
         replace(api, name, partial(_make, getattr(api, name), rrefs))
     replace(api, _ASK, partial(_ask, getattr(api, _ASK), rrefs))
-    replace(internal._InternalRPCPickler, "deserialize", _unpickling(internal._InternalRPCPickler.deserialize, rrefs))
+    pickler = internal._InternalRPCPickler
+    replace(pickler, "serialize", _pickling(pickler.serialize, rrefs))
+    replace(pickler, "deserialize", _unpickling(pickler.deserialize, rrefs))
     replace(api, "_finalize_shutdown", partial(_forget, api._finalize_shutdown, rrefs, contexts))
     _hook_class(replace, rrefs)
     _hook_contexts(replace, contexts)
@@ -49,15 +51,22 @@ def hook(rrefs: RRefs, contexts: Contexts) -> ExitStack:
 
 
 def _replace(undo: ExitStack, owner: Any, name: str, new: Any) -> None:
-    undo.callback(setattr, owner, name, vars(owner)[name])
+    undo.callback(_put_back, owner, name, vars(owner)[name], new)
     setattr(owner, name, new)
+
+
+def _put_back(owner: Any, name: str, original: Any, new: Any) -> None:
+    """Put a function back, unless another one has replaced it meanwhile: a plan, which calls this one."""
+    if vars(owner)[name] is new:
+        setattr(owner, name, original)
 
 
 def _make(original: Callable[..., Any], rrefs: RRefs, *args: Any, **named: Any) -> Any:
     """Replace the functions behind `rpc.remote`."""
     lines = here()
     rref = original(*args, **named)
-    rrefs.sent_to(_name_of(args[0]), lines)
+    if isinstance(args[0], WorkerInfo):  # a Python function; the others' arguments are not pickled by Python
+        rrefs.sent_to(args[0].name, lines)
     rrefs.get(rref, "made", lines)
     return rref
 
@@ -66,13 +75,9 @@ def _ask(original: Callable[..., Any], rrefs: RRefs, *args: Any, **named: Any) -
     """Replace the function behind `rpc_sync` and `rpc_async` of Python functions."""
     lines = here()
     future = original(*args, **named)
-    rrefs.sent_to(_name_of(args[0]), lines)
+    rrefs.sent_to(args[0].name, lines)
     future.add_done_callback(partial(rrefs.answered, lines))
     return future
-
-
-def _name_of(worker: Any) -> str:
-    return str(getattr(worker, "name", worker))
 
 
 def _forget(original: Callable[[], None], rrefs: RRefs, contexts: Contexts) -> None:
@@ -82,6 +87,15 @@ def _forget(original: Callable[[], None], rrefs: RRefs, contexts: Contexts) -> N
     finally:
         rrefs.clear()
         contexts.clear()
+
+
+def _pickling(original: Callable[..., Any], rrefs: RRefs) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def serialize(self: Any, obj: Any) -> Any:
+        rrefs.pickling()
+        return original(self, obj)
+
+    return serialize
 
 
 def _unpickling(original: Callable[..., Any], rrefs: RRefs) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from faults.ledger.stock import Ident
 from faults.tracing.arrivals import OfThread, called, parts
-from faults.tracing.known import Known
+from faults.tracing.known import Known, ident_of
 from faults.tracing.user_frames import Line, here, line_of
 
 # How many RRefs that were sent to others are remembered: where they were made, and where they went.
@@ -51,9 +51,12 @@ class RRefs:
 
     # What happens to an RRef
 
-    def get(self, rref: Any, how: str, lines: tuple[Line, ...]) -> Known:
-        """Remember an object that this role has just got."""
-        known = Known(rref, how, lines, self.count())
+    def get(self, rref: Any, how: str, lines: tuple[Line, ...]) -> Known | None:
+        """Remember an object that this role has just got; None if torch does not tell its id."""
+        ident = ident_of(rref)
+        if ident is None:
+            return None
+        known = Known(rref, ident, how, lines, self.count())
         key = id(rref)
         known.ref = weakref.ref(rref, partial(self._gone, key, known))
         self._known[key] = known
@@ -61,7 +64,8 @@ class RRefs:
         return known
 
     def _note(self, known: Known) -> None:
-        self._last[known.lines[0] if known.lines else None, known.owner] = known.got
+        key = known.lines[0] if known.lines else None, known.owner
+        self._last[key] = max(self._last.get(key, 0), known.got)
 
     def _gone(self, key: int, known: Known, _: object) -> None:
         """Forget an object that is no more. Where it was made is kept if others may hold the RRef."""
@@ -87,11 +91,14 @@ class RRefs:
         if known.how == "made":
             _remember(self.made, known.ident, known.lines)
 
+    def pickling(self) -> None:
+        """Forget what this thread has pickled before: it was for an answer, or for a call that was not sent."""
+        self._thread.leaving.clear()
+
     def sent_to(self, role: str, lines: tuple[Line, ...]) -> None:
         """Say where the RRefs go that this thread has just pickled."""
         for ident in self._thread.leaving:
             _remember(self.sent, (ident, role), lines[0] if lines else None)
-        self._thread.leaving.clear()
 
     def value(self, rref: Any, value: Any) -> None:
         """Remember that ``value`` is the value of this RRef, which the role owns."""
@@ -115,13 +122,12 @@ class RRefs:
         self.unpickled += 1
         lines = here()
         known = self.get(rref, "fetched" if lines else "answer", lines)
-        if not lines:
+        if known is not None and not lines:
             self._thread.arrived.append(known)
             self._unplaced[id(known)] = known
 
     def arrived_with(self, what: Any) -> None:
         """Say of the RRefs that came with ``what``, if it is a call, that they are its function's arguments."""
-        self._thread.leaving.clear()  # the answer of this thread's last call had them
         arrived = self._thread.arrived
         if not arrived:
             return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from torch._C._distributed_rpc import _get_current_rpc_agent
+from torch.distributed.rpc import api
 
 from faults.ledger.stock import Entered, Held, Ident, Made, Sent, Stock
 from faults.plan.plan import PlanError
@@ -16,6 +18,9 @@ from faults.tracing.holders import holders
 from faults.tracing.known import Known
 from faults.tracing.rrefs import RRefs
 from faults.tracing.user_frames import Line, line_of, text_of
+
+# How long a role waits until the others have taken stock, too (seconds). A role that does not trace never does.
+TOGETHER_SECONDS = 20.0
 
 
 class TraceError(PlanError):
@@ -69,6 +74,15 @@ class Tracer:
             contexts=self._entered(since),
             sent=self._sent(),
         )
+
+    def stock_at_end(self, record: Callable[[Stock], object]) -> None:
+        """Take stock when all roles have ended their work, and record it. Return when all have done so, because a role
+        that goes on frees what others hold. The program has to shut down even if this fails."""
+        try:
+            record(self.stock())
+        finally:
+            with suppress(Exception):  # a role is gone, or does not trace
+                api._all_gather(None, timeout=TOGETHER_SECONDS)
 
     def _held(self, role: str, since: int) -> tuple[Held, ...]:
         known, objects = self.rrefs.living(since)

@@ -217,7 +217,8 @@ def nothing_left(run: Run) -> Check:
     counted. If RRefs were traced, what the roles held before that is judged, too (`holdings`).
     """
     if not run.complete:
-        return Check("left", "leaked", None, NOT_RECORDED)
+        named, notes = holdings.of_timeline(run.timeline)
+        return Check("left", "leaked", None, "; ".join([NOT_RECORDED, *named, *notes]))
     left = list(run.leaks)
     if run.ends and all(end.returned for end in run.ends.values()):
         rude = failures.ungraceful(run)

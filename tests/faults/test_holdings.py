@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from faults.ledger import Ledger, read
+from faults.ledger.record import Run
 from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Entered, Held, Ident, Made, Sent, Stock, to_events
-from faults.verdict import holdings
+from faults.plan import Plan
+from faults.verdict import checks, holdings
 
 # RRefs that `master`, worker 0, has made: one of a value at `ps`, and one of a value at `agent`.
 AT_PS, AT_AGENT = (0, 1), (0, 2)
@@ -120,6 +122,8 @@ def test_a_ledger_keeps_stocks_world_by_world(tmp_path: Path) -> None:
     leaks, notes = holdings.of_timeline(timeline)
     assert notes == ["what b held is not known: it took no part in a common shutdown of a world of fixed size"]
     assert [each.partition(":")[0] for each in leaks] == ["autograd context 1 of a"] * 2  # `a` has sent one RRef more
+    check = checks.nothing_left(Run("prepared", Plan(), timeline, complete=False))
+    assert (check.holds, check.text) == (None, "; ".join(["not recorded", *leaks, *notes]))
 
 
 def test_events_that_no_role_writes_are_refused(tmp_path: Path) -> None:

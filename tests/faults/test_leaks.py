@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from torch._C._distributed_rpc import PyRRef
@@ -146,3 +147,14 @@ def test_untrace_puts_every_function_of_torch_back() -> None:
     assert api._invoke_rpc_python_udf is not before[1]["_invoke_rpc_python_udf"]
     leaks.untrace()
     assert ({name: vars(PyRRef)[name] for name in hooks._RREF}, dict(vars(api))) == before
+
+
+def test_untrace_leaves_what_another_has_replaced_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = api._invoke_rpc_python_udf
+    leaks.trace()
+    plan = partial(api._invoke_rpc_python_udf)
+    monkeypatch.setattr(api, "_invoke_rpc_python_udf", plan)
+    leaks.untrace()
+    assert api._invoke_rpc_python_udf is plan
+    monkeypatch.undo()
+    api._invoke_rpc_python_udf = original

@@ -93,10 +93,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "untrace-leaves-the-hooks",
         _HOOKS,
-        "    undo.callback(setattr, owner, name, vars(owner)[name])\n",
+        "    undo.callback(_put_back, owner, name, vars(owner)[name], new)\n",
         "",
         (f"{_LEAKS}_untrace_puts_every_function_of_torch_back",),
         "functions of torch stay replaced",
+    ),
+    Mutant(
+        "untrace-removes-a-plan",
+        _HOOKS,
+        "    if vars(owner)[name] is new:\n        setattr(owner, name, original)\n",
+        "    setattr(owner, name, original)\n",
+        (f"{_LEAKS}_untrace_leaves_what_another_has_replaced_since",),
+        "a plan that was activated after the trace began stops working with the trace",
     ),
     Mutant(
         "variables-kept-by-the-search",
