@@ -41,6 +41,7 @@ GENTLE = (
     ("Slow", "network"),
     ("Lossy", "network"),
     ("Pause", "process"),
+    ("Hold", "process"),
     ("Raise", "call"),
     ("Duplicate", "call"),
     ("Drop", "call"),

@@ -41,6 +41,7 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Drop", "message"): (("message", "times"), ("role",)),
     ("Crash", "process"): (("role", "at"), ("how",)),
     ("Pause", "process"): (("role", "at", "seconds"), ()),
+    ("Hold", "process"): (("role", "at", "seconds"), ()),
     ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
     ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
     ("Lossy", "network"): (("role", "direction", "percent"), ("peer", "at", "seconds")),

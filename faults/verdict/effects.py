@@ -40,6 +40,8 @@ class Effects:
         given_up = (fired.details.get("caller"), *fired.call) in self._ended
         if fault.place == "call" and fault.kind == "Delay" and given_up:
             return True  # the caller gave up before the callee could record the delay
+        if fault.kind == "Hold" and self._ended_within(str(fault.role), fired.time + (fault.seconds or 0)):
+            return True  # a process that ends while its GIL is held cannot record the effect
         if fault.kind == "Crash" and self._killed(str(fault.role), fired):
             return True  # a process that kills itself cannot record the effect
         return number in self._effective
@@ -48,6 +50,11 @@ class Effects:
         """Return the calls that this caller says the fault has hit."""
         begun = self._run.timeline.of("invoke")
         return _calls(each for each in begun if each.role == caller and number in each.details.get("faults", ()))
+
+    def _ended_within(self, role: str, time: float) -> bool:
+        """Whether the role did not return, and ended before this time."""
+        end = self._run.ends.get(role)
+        return end is not None and not end.returned and end.time - self._run.start < time
 
     def _killed(self, role: str, fired: Event) -> bool:
         """Whether this role has ended as the crash ends it, or its process has recorded the status of the crash."""

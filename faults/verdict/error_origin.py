@@ -2,7 +2,7 @@
 
 | after | the plan excuses |
 |---|---|
-| `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own; the error that `Order` itself raises |
+| `Delay`, `Order`, `Pause`, `Hold`, `Slow` | a time-out, RPC's or the program's own; the error that `Order` raises |
 | `Duplicate` | the error that the callee raised in handling the call that came twice |
 | `Raise` of request or reply | the error that the plan raises, and errors that derive from it |
 | `Corrupt` | an error that names corrupted data (`detections`), and errors that derive from it |
@@ -37,7 +37,7 @@ from faults.verdict.message_evidence import UNREADABLE
 # The value of `proof.first_effects`, which is computed once for each error.
 FirstEffects = Mapping[int, Event | None]
 
-GENTLE = ("Delay", "Order", "Pause", "Slow")
+GENTLE = ("Delay", "Order", "Pause", "Hold", "Slow")
 
 # Errors that end a wait with a limit: those of sockets, asyncio and futures are TimeoutErrors, too.
 _TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "TimeoutExpired"}

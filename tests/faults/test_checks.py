@@ -537,6 +537,14 @@ class TestEffect:
         found = run("Raise site=shop:pay role=a every=true side=flight", fired(), *told)
         assert check("effect", found).holds is seen
 
+    @pytest.mark.parametrize(("end", "seen"), [(RETURNED, False), (KILLED, True), (OVERDUE, False)], ids=str)
+    def test_a_role_that_ends_while_it_is_held_cannot_say_so(self, end: End, seen: bool) -> None:
+        """It is held until 102 s. It was killed after 101 s, or missed its deadline after 160 s."""
+        found = run("Hold role=b at=up@a seconds=1", fired(role="a"), ends={"a": RETURNED, "b": end})
+        assert check("effect", found).holds is seen
+        told = run("Hold role=b at=up@a seconds=1", fired(role="a"), effective(), ends={"a": RETURNED, "b": end})
+        assert check("effect", told).holds is True
+
     def test_a_role_that_kills_itself_needs_no_effect_event(self) -> None:
         plan, ends = "Crash role=a at=up@a", {"a": KILLED, "b": raised("RuntimeError")}
         assert check("effect", run(plan, fired(role="a"), ends=ends)).holds is True

@@ -15,6 +15,7 @@ from faults.verdict.error_origin import excused
 CALL = "site=shop:pay role=a nth=1"
 DELAY = f"Delay {CALL} side=reply seconds=1"
 PAUSE = "Pause role=b at=up@a seconds=1"
+HOLD = "Hold role=b at=up@a seconds=1"
 ORDER = "Order site=shop:pay roles=a,c seconds=5"
 TWICE = f"Duplicate {CALL}"
 DROP = f"Drop {CALL} side=request"
@@ -77,7 +78,7 @@ def comes(
     return excused(run, pieces, time, follows=follows)
 
 
-@pytest.mark.parametrize("plan", [DELAY, PAUSE, ORDER])
+@pytest.mark.parametrize("plan", [DELAY, PAUSE, HOLD, ORDER])
 @pytest.mark.parametrize(
     ("piece", "right"),
     [

@@ -104,7 +104,7 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
   (`tests/matrix/places.py`; the table at the end shows them).
 - *Crash before* and *Crash after* kill the callee, and so does *Crash at step*. *Crash at call* kills the caller.
 - *Crash segv*, *Crash abort* and *Crash term* send the callee that signal, and *Crash exit* makes the caller exit.
-- *Pause at call* stops the callee, *Pause at step* stops the caller.
+- *Pause at call* stops the callee, and *Hold at call* holds its GIL. *Pause at step* stops the caller.
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
 """

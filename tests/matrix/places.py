@@ -168,6 +168,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Crash term": f"Crash role={{callee}} {_AT_CALL} how=term",
         "Crash at step": "Crash role={callee} at=step:1@{step}",
         "Pause at call": f"Pause role={{callee}} {_AT_CALL} seconds=0.2",
+        "Hold at call": f"Hold role={{callee}} {_AT_CALL} seconds=0.2",
         "Pause at step": "Pause role={caller} at=step:1@{step} seconds=0.2",
     },
     "network": {

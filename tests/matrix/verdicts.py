@@ -69,6 +69,7 @@ PARTITIONS = ("Partition out", "Partition in")
 # These faults lose nothing, or the message is sent again, or executes twice: the result is the twin's.
 HARMLESS = (
     *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
+    *("Hold at call",),
     *("Partition healed", "Lossy", "Slow"),
 )
 _ONE_CALLER = none("Order", reason="one role makes all calls")

@@ -91,8 +91,8 @@ MUTANTS = (
     Mutant(
         "every-error-expected",
         "faults/verdict/failures.py",
-        '        return _of_error(run, failure, follows)\n    if failure.kind == "Killed":',
-        '        return True\n    if failure.kind == "Killed":',
+        "        holds = _of_error(run, failure, follows)\n",
+        "        holds = True\n",
         (f"{_OF_CHECKS}::TestErrors::test_an_error_that_does_not_come_from_the_plan_is_wrong",),
         "an AttributeError of the program is a clean error",
     ),
@@ -107,8 +107,8 @@ MUTANTS = (
     Mutant(
         "every-death-planned",
         "faults/verdict/failures.py",
-        "        return _is_victim(run, failure) or _may_be_torchs",
-        "        return bool(proof.firings(run)) or _may_be_torchs",
+        "        return _may_be_torchs(run, failure, follows)",
+        "        return bool(proof.firings(run)) or _may_be_torchs(run, failure, follows)",
         (f"{_OF_CHECKS}::TestErrors::test_an_unplanned_death_is_wrong",),
         "a crash of the program is taken for a planned one",
     ),
@@ -147,8 +147,8 @@ MUTANTS = (
     Mutant(
         "anybodys-effect",
         "faults/verdict/effects.py",
-        "        return number in self._effective",
-        "        return bool(self._effective)",
+        "        return number in self._effective\n",
+        "        return bool(self._effective)\n",
         (f"{_OF_CHECKS}::TestEffect::test_a_fault_with_a_receipt_needs_it",),
         "one fault's effect proves all the others",
     ),

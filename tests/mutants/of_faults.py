@@ -123,10 +123,10 @@ MUTANTS = (
     Mutant(
         "fired-after-the-effect",
         _DELIVERY,
-        '                self.write("fired", number, fault, side="after")\n'
-        "                os.kill(os.getpid(), signal.SIGKILL)",
-        "                os.kill(os.getpid(), signal.SIGKILL)\n"
-        '                self.write("fired", number, fault, side="after")',
+        '                self.write("fired", number, fault, side="after", **_how(fault))\n'
+        "                self._crash(number, fault)",
+        "                self._crash(number, fault)\n"
+        '                self.write("fired", number, fault, side="after", **_how(fault))',
         (_CRASHED,),
         "a role that is killed cannot report that the plan did it",
     ),
@@ -345,8 +345,9 @@ MUTANTS = (
     Mutant(
         "effect-not-awaited",
         "faults/inject/process/processes.py",
-        "        signal.pidfd_send_signal(handle, signal.SIGKILL)\n        if not ended(handle, EFFECT_SECONDS):",
-        "        if ended(handle, 0):",
+        "        signal.pidfd_send_signal(handle, number)\n"
+        "        _await_effect(fault, pid, handle, number, handled=handled)\n",
+        "",
         ("tests/faults/test_processes.py::test_a_crash_kills_another_role_at_a_step",),
         "a crash that is written down and never sent",
     ),

@@ -100,4 +100,28 @@ MUTANTS = (
         (_WAYS,),
         "a callee that ignores SIGTERM passes as hurt",
     ),
+    Mutant(
+        "hold-without-the-gil",
+        "faults/inject/process/gil_holder.py",
+        "    library = ctypes.PyDLL(None)",
+        "    library = ctypes.CDLL(None)",
+        ("tests/faults/test_hold.py::test_a_role_runs_no_python_while_another_one_holds_it",),
+        "a role that is held goes on to run Python",
+    ),
+    Mutant(
+        "hold-without-a-witness",
+        "faults/inject/process/gil_holder.py",
+        "        if kept >= seconds:",
+        "        if held >= seconds:",
+        ("tests/faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",),
+        "a role that ran Python all the time passes as held",
+    ),
+    Mutant(
+        "hold-of-a-role-that-ended-not-seen",
+        _EFFECTS,
+        "        return end is not None and not end.returned and end.time - self._run.start < time",
+        "        return False",
+        ("tests/faults/test_checks.py::TestEffect::test_a_role_that_ends_while_it_is_held_cannot_say_so",),
+        "a role that ended while it was held is said to have run",
+    ),
 )

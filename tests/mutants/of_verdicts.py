@@ -558,9 +558,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "pools-end-their-victims",
-        _FAILURES,
-        "        return follows or _is_victim(run, failure)",
-        "        return follows",
+        "faults/verdict/planned_ends.py",
+        "    return end.kind in _BY_ITSELF",
+        "    return False",
         (f"{_OF_CHECKS}::TestErrors::test_a_victim_that_its_pool_has_ended_too_was_killed_by_the_plan",),
         "a process that the plan kills is wrong where its pool then ends all processes",
     ),

@@ -294,7 +294,7 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "Only faults that fired before an error excuse it": (
         "faults/test_error_origin.py::test_an_error_before_anything_has_fired_is_not_excused",
     ),
-    "| `Delay`, `Order`, `Pause`, `Slow` | a time-out, RPC's or the program's own": (
+    "| `Delay`, `Order`, `Pause`, `Hold`, `Slow` | a time-out, RPC's or the program's own": (
         "faults/test_error_origin.py::test_after_a_fault_that_loses_nothing_only_a_time_out_is_excused",
         "faults/test_error_origin.py::test_an_out_of_turn_error_comes_from_the_plan",
     ),
@@ -630,6 +630,16 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "Of a role of `launch` it is known, and has to be the planned one": (
         "faults/test_planned_ends.py::test_only_the_planned_signal_or_status_is_the_plans",
     ),
+    "has the longest time between two looks (`kept`), which is at least `seconds`": (
+        "faults/test_hold.py::test_a_role_runs_no_python_while_another_one_holds_it",
+        "faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",
+    ),
+    "a role that holds itself goes on when it is over": (
+        "faults/test_hold.py::test_a_role_that_holds_itself_goes_on_when_it_has_said_so",
+    ),
+    "Of a role that ends while it is held, its end within the seconds is the proof": (
+        "faults/test_checks.py::TestEffect::test_a_role_that_ends_while_it_is_held_cannot_say_so",
+    ),
     "| `Drop side=request` | never executes, is never answered |": (
         _KINDS,
         "faults/test_delivery.py::test_a_lost_request_is_never_executed",
@@ -643,7 +653,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_delivery.py::test_a_duplicate_executes_twice_and_answers_once",
         "faults/test_delivery.py::test_a_duplicate_that_is_refused_does_not_change_the_answer",
     ),
-    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed": (
+    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed ([other ways](#ways-of-a-crash)) |": (
         "faults/test_calls.py::test_a_crash_kills_the_callee_before_or_after_it_executes",
     ),
     "one that waits longer than S ends with `OutOfTurn`": (

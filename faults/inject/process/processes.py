@@ -1,4 +1,4 @@
-"""Crash or pause a role at a moment that some role announces, by signals to its process (Linux).
+"""Crash, pause or hold a role at a moment that some role announces, by signals or orders to its process (Linux).
 
 The announcing role fires the fault, in the thread that announces, and goes on when it has seen the effect. It may crash
 or pause itself.
@@ -17,11 +17,13 @@ from functools import partial
 from pathlib import Path
 
 from faults.inject.announcer import Announcer
+from faults.inject.process.gil_holder import GilHolder
+from faults.inject.process.hold import entrance_of, order_hold
 from faults.inject.process.own_end import end_now
 from faults.inject.process.pause import Pause
 from faults.inject.process.signal_masks import HANDLED, IGNORED, PENDING, has_signal
 from faults.inject.process.target import EFFECT_SECONDS, CannotFireError, ended, process_of
-from faults.ledger.ledger import Ledger
+from faults.ledger.ledger import SUFFIX, Ledger
 from faults.plan.crash_ways import signal_of
 from faults.plan.moment import PlanError
 from faults.plan.plan import Fault, Plan
@@ -40,15 +42,24 @@ def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Anno
     Raises:
         PlanError: this system has no pidfds.
     """
-    own = {n: fault for n, fault in plan.at("process").items() if fault.moment and fault.moment.role == role}
+    faults = plan.at("process")
+    own = {n: fault for n, fault in faults.items() if fault.moment and fault.moment.role == role}
     if own and not hasattr(signal, "pidfd_send_signal"):
-        raise PlanError(f"Crash and Pause of a process need Linux's pidfds, which {sys.platform} does not have")
+        raise PlanError(f"faults of a process need Linux's pidfds, which {sys.platform} does not have")
     firing = Firing(folder, ledger)
     for number, fault in own.items():
         assert fault.moment is not None
         ledger.write("planned", **_named(number, fault))
         announcer.subscribe(fault.moment, partial(firing.fire, number, fault))
-    return firing.undo
+    if not any(fault.kind == "Hold" and fault.role == role for fault in faults.values()):
+        return firing.undo
+    holder = GilHolder(ledger)
+
+    def undo() -> None:
+        firing.undo()
+        holder.close()
+
+    return undo
 
 
 def _named(number: int, fault: Fault) -> dict[str, object]:
@@ -84,7 +95,7 @@ class Firing:
         try:
             pid, handle = process_of(str(fault.role), self.folder, self.ledger.world)
             try:
-                (self._pause if fault.kind == "Pause" else self._crash)(fault, named, pid, handle)
+                {"Pause": self._pause, "Hold": self._hold, "Crash": self._crash}[fault.kind](fault, named, pid, handle)
             finally:
                 os.close(handle)
         except (CannotFireError, OSError, ValueError) as error:  # ValueError: a pipe that `undo` has closed
@@ -121,6 +132,12 @@ class Firing:
             self.ledger.write("fired", **named, pid=pid, guardian=pause.process.pid)
             pause.order()
         pause.await_effect()
+
+    def _hold(self, fault: Fault, named: dict[str, object], pid: int, handle: int) -> None:
+        assert fault.seconds is not None
+        entrance = entrance_of(self.folder / f"{fault.role}{SUFFIX}", pid)
+        self.ledger.write("fired", **named, pid=pid)
+        order_hold(entrance, handle, fault.seconds, named, itself=pid == os.getpid())
 
     def undo(self) -> None:
         """Continue the paused processes, and fire no more. May be called again."""
