@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -11,6 +12,7 @@ from faults.cli.options import DEADLINE_OF_COMMAND, DIR, only_theirs, parser_of,
 from faults.ledger.census import Calls, census
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.moments_seen import Moments, moments_seen
+from faults.plan.engine_sites import refusal
 from faults.plan.plan import Fault, Plan, PlanError
 from faults.run.sweep import record
 from faults.script.script import run_script
@@ -70,8 +72,10 @@ def _table(name: str, sites: Mapping[str, Calls]) -> Table:
 def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
     """A plan for each site: the first call of its first caller."""
     for site, calls in sites.items():
+        at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
         try:
-            yield str(Fault(kind="Drop", site=site, role=next(iter(calls.callers)), nth=1, side="request"))
+            late = refusal("Drop", at) is not None  # such as a gradient, which torch sends itself
+            yield str(Fault(kind="Delay", seconds=0.5, **at) if late else Fault(kind="Drop", **at))
         except PlanError as error:
             yield f"none for {site}: {error}"
 

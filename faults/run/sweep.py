@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.ledger.census import Calls, census
+from faults.plan.engine_sites import refusal
 from faults.plan.plan import Fault, Plan
 from faults.run.runs import bound_of, run
 from faults.run.subject import Subject
@@ -90,9 +91,10 @@ def cells(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) 
         if first[0] == last[0] and last[1] == 1:
             del places["last"]
         for injection, fields in injections.items():
-            for occurrence, (role, nth) in places.items():
-                yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
-        if len(calls.callers) > 1 and len(calls.callees) == 1:
+            if refusal(fields["kind"], {"site": site, **fields}) is None:
+                for occurrence, (role, nth) in places.items():
+                    yield Cell(site, injection, occurrence, Fault(site=site, role=role, nth=nth, **fields))
+        if len(calls.callers) > 1 and len(calls.callees) == 1 and refusal("Order", {"site": site}) is None:
             yield from _orders(site, calls.callers, timeout)
 
 

@@ -125,9 +125,9 @@ class Delivery:
             os.kill(os.getpid(), signal.SIGKILL)
         if fault.kind == "Raise":
             raise exception_of(fault)
-        self._wait(number, fault)
+        self.wait(number, fault)
 
-    def _wait(self, number: int, fault: Fault) -> None:
+    def wait(self, number: int, fault: Fault) -> None:
         """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
         start = time.monotonic()
         threading.Event().wait(fault.seconds)
