@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -10,6 +11,7 @@ from faults.cli.run_report import console
 from faults.ledger.census import Calls, census
 from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Moments, moments_seen
+from faults.plan.engine_sites import refusal
 from faults.plan.plan import Fault, PlanError
 from reference.system.printable import one_line
 
@@ -37,8 +39,10 @@ def _table(name: str, sites: Mapping[str, Calls]) -> Table:
 def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
     """A plan for each site: the first call of its first caller."""
     for site, calls in sites.items():
+        at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
         try:
-            yield str(Fault(kind="Drop", site=site, role=next(iter(calls.callers)), nth=1, side="request"))
+            late = refusal("Drop", at) is not None  # such as a gradient, which torch sends itself
+            yield str(Fault(kind="Delay", seconds=0.5, **at) if late else Fault(kind="Drop", **at))
         except PlanError as error:
             yield f"none for {site}: {error}"
 

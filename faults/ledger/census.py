@@ -20,16 +20,19 @@ class Calls:
 
 
 def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
-    """Count calls by site, in the order of the first calls. ``internal``: include the calls that torch makes itself."""
+    """Count calls by site, in the order of the first calls, and the gradients that were sent (`BACKWARD`).
+
+    ``internal``: include the calls that torch makes itself.
+    """
     callers: dict[str, dict[str, int]] = {}
     callees: dict[str, set[str]] = {}
     remote = {str(event.details["site"]) for event in timeline.of("invoke") if event.details.get("via") == "remote"}
-    for event in timeline.of("invoke"):
+    for event in timeline.of("invoke", "gradient"):
         site = str(event.details["site"])
         if internal or not site.startswith(INTERNAL):
             each = callers.setdefault(site, {})
             each[event.role] = each.get(event.role, 0) + 1
-            callees.setdefault(site, set()).add(str(event.details.get("to", "")))
+            callees.setdefault(site, set()).update([str(event.details["to"])] if "to" in event.details else [])
     return {
         site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site])), site in remote)
         for site, each in callers.items()

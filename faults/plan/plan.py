@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from faults.plan import text as words
 from faults.plan.crash_ways import status_of
+from faults.plan.engine_sites import refusal
 from faults.plan.errors import PlanError, shown
 from faults.plan.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
 from faults.plan.moment import Moment
@@ -63,6 +64,9 @@ class Fault:
             self._check_occurrence(given)
         self._check_flight(given)
         self._check_exit()
+        reason = refusal(self.kind, given)
+        if reason is not None:
+            raise PlanError(reason)
         if self.peer is not None and self.peer == self.role:
             raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 
@@ -183,6 +187,10 @@ class Plan:
     def at(self, place: str) -> dict[int, Fault]:
         """Return the faults of one place, by their number in the plan."""
         return {number: fault for number, fault in enumerate(self.faults) if fault.place == place}
+
+    def names(self, site: str) -> bool:
+        """Whether a fault hits this site, or happens at one of its calls."""
+        return any(fault.site == site or (fault.moment and fault.moment.site == site) for fault in self.faults)
 
     def to_json(self) -> str:
         """Write one line; the same plan always gives the same bytes."""

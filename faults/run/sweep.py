@@ -11,6 +11,7 @@ from typing import Any
 
 from faults.ledger.census import Calls, census
 from faults.ledger.record import Run
+from faults.plan.engine_sites import refusal
 from faults.plan.plan import Fault, Plan, PlanError
 from faults.plan.site import INTERNAL
 from faults.verdict.checks import Judgement
@@ -124,6 +125,10 @@ def _injections(site: str, calls: Calls, injections: Mapping[str, Mapping[str, A
     if first[0] == last[0] and last[1] == 1:
         del places["last"]
     for injection, fields in injections.items():
+        reason = refusal(fields["kind"], {"site": site, **fields})
+        if reason is not None:
+            yield Unhurt(site, injection, reason)
+            continue
         if calls.remote and fields.get("side") == "flight":
             yield Unhurt(site, injection, "a `remote` has no future that could fail")
             continue
@@ -133,6 +138,9 @@ def _injections(site: str, calls: Calls, injections: Mapping[str, Mapping[str, A
 
 def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
     """Yield the cells that make callers execute in reverse: the opposite of the order in which they mostly call."""
+    if (reason := refusal(ORDER, {"site": site})) is not None:
+        yield Unhurt(site, ORDER, reason)
+        return
     if len(calls.callers) == 1:
         yield Unhurt(site, ORDER, f"{next(iter(calls.callers))} alone calls it")
         return

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from faults.ledger.census import Calls, census
 from faults.ledger.moments_seen import moments_seen, roles_of, steps_of
 from faults.ledger.record import Run
+from faults.plan.engine_sites import ENGINE_SITES
 from faults.plan.moment import Moment
 from faults.plan.plan import Fault
 from faults.plan.site import INTERNAL
@@ -36,6 +37,10 @@ class Reasons:
         """Name the site that may have been meant, or else all that were called; empty if the site was called."""
         if site in self._sites:
             return ""
+        if site.startswith("torch") and site not in ENGINE_SITES:  # they are recorded only where the plan names them
+            meant = nearest(site, list(ENGINE_SITES))
+            if meant is not None:
+                return f"; did you mean {meant}?"
         near = nearest(site, list(self._sites))
         if near is not None:
             return f"; did you mean {near}, called {counted(self._sites[near])}?"

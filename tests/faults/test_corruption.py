@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import torch
 
 from faults.inject.call.corruption import Corruption, NothingToCorrupt, corrupt, digest, same_bits
 
+ROOT = Path(__file__).parents[2]
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8, torch.complex64, torch.bool)
 
 
@@ -125,6 +129,28 @@ def test_gradients_flow_through_a_changed_tensor() -> None:
     (changed(leaf * 2, "zeros").new * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
     assert leaf.grad is not None
     assert leaf.grad.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_an_element_is_counted_as_torch_counts_it() -> None:
+    for number in range(24):
+        receipt = changed(torch.arange(24).reshape(2, 3, 4), "bit", element=number, bit=9).receipt()
+        assert receipt["element"] == [int(each) for each in np.unravel_index(number, (2, 3, 4))]
+        assert receipt["old"] == str(number)
+
+
+def test_a_first_change_imports_nothing() -> None:
+    """It would delay the message: half of torch's modules are imported only when somebody uses them."""
+    program = (
+        "import sys, torch\n"
+        "from faults.inject.call.corruption import corrupt, digest, same_bits\n"
+        "before = set(sys.modules)\n"
+        "for how in ('bit', 'nan', 'zeros'):\n"
+        "    change = corrupt([torch.ones(3, 2)], how, None, lambda purpose, below: 0)\n"
+        "    change.receipt(), digest(change.new), same_bits(change.old, change.new)\n"
+        "print(set(sys.modules) - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, cwd=ROOT)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
 def test_a_digest_is_the_beginning_of_the_sha_256_of_the_bytes() -> None:

@@ -40,6 +40,16 @@ def test_a_script_is_listed_with_plans_that_fire(tmp_path: Path, capfd: pytest.C
     assert "pass     fired: 1 of 1 faults" in capfd.readouterr().out
 
 
+def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fetches and gradients of a tutorial are listed, although it calls no function for them."""
+    assert main(["list", "dist_autograd"]) == 0
+    plans = listed(capsys.readouterr().out)
+    assert "Drop site=torch:to_here role=worker0 nth=1 side=request" in plans
+    assert "Delay site=torch:backward role=worker0 nth=1 side=request seconds=0.5" in plans
+    assert "Crash role=worker0 at='call:torch:backward#1@worker0'" in plans
+    assert all(Plan.parse(plan).faults for plan in plans)
+
+
 def test_a_script_that_fails_by_itself_is_judged_instead(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.py").write_text("raise SystemExit(3)\n")
     assert main(["list", "--dir", str(tmp_path / "run"), "--script", str(tmp_path / "bad.py")]) in (1, 2)

@@ -16,6 +16,7 @@ from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger.census import Calls, census
 from faults.ledger.record import Run
 from faults.plan import Fault
+from faults.plan.engine_sites import ENGINE_SITES
 from faults.run.runs import run
 from faults.run.subject import Subject
 from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, cells, record, sweep
@@ -59,6 +60,14 @@ def test_corruptions_are_swept_only_if_they_are_asked_for() -> None:
     more = set(cells(SITES, 3.0, corrupt=True)) - set(cells(SITES, 3.0))
     assert {cell.injection for cell in more} == {"Corrupt request", "Corrupt reply"}
     assert len(more) == 2 * (2 + 1 + 2 + 1)
+
+
+def test_what_torch_sends_is_swept_by_what_can_hit_it() -> None:
+    callers = Calls({"a": 1, "b": 2}, ("ps",))
+    found = list(cells({"torch:to_here": callers, "torch:backward": callers}, 3.0, corrupt=True))
+    kinds = {site: {cell.injection for cell in found if cell.site == site} for site in ENGINE_SITES}
+    assert kinds["torch:backward"] == {"Delay request", "Corrupt request"}
+    assert kinds["torch:to_here"] == {*INJECTIONS, "Corrupt reply", "Order"} - {"Raise flight"}
 
 
 def test_a_real_subjects_calls_give_its_cells(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reference import TUTORIALS
 from tests.matrix.places import KINDS, PLACES, plan_of
-from tests.matrix.verdicts import EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, WRONG, Expected
+from tests.matrix.verdicts import DETECTED, EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, WRONG, Expected
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 
@@ -97,6 +97,7 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
 | E | `clean error`: the run ends within the bound, an error names the lost role, and no other trace is returned |
+| D | `detected`: the run ends within the bound, and an error names the data that were corrupted |
 | W | `wrong`: the run ends with an error that the plan alone does not explain, or with another trace (reason below) |
 | - | there is no such cell; the reason is below |
 
@@ -106,6 +107,7 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 - *Crash segv*, *Crash abort* and *Crash term* send the callee that signal, and *Crash exit* makes the caller exit.
 - *Pause at call* stops the callee, and *Hold at call* holds its GIL. *Pause at step* stops the caller.
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
+- *to_here* and *backward* are a fetch of an RRef's value, and a gradient of distributed autograd.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
 """
 
@@ -127,7 +129,13 @@ def _corrupted() -> str:
 
 
 def _title(place: str) -> str:
-    return {"call": "calls", "message": "messages", "process": "processes", "network": "the network"}[place]
+    return {
+        "call": "calls",
+        "engine": "what torch sends by itself",
+        "message": "messages",
+        "process": "processes",
+        "network": "the network",
+    }[place]
 
 
 def _table(place: str) -> str:
@@ -137,7 +145,7 @@ def _table(place: str) -> str:
 
 
 def _sign(expected: Expected) -> str:
-    return {EQUAL: "=", ERROR: "E", WRONG: "W", "": "-"}[expected.verdict]
+    return {EQUAL: "=", ERROR: "E", WRONG: "W", DETECTED: "D", "": "-"}[expected.verdict]
 
 
 def _reasons() -> str:

@@ -15,7 +15,8 @@ class Place:
     steps; ``message``: a type that ``sender`` sends for calls that its ledger records; ``late``: the sender of late
     messages, if it is another role, because calls with gradients pass the faulty agent; ``kbit``: the rate of a slow
     ``callee``, so small that packets have to wait; ``tensors``: how a `Corrupt` changes a tensor of which message, by
-    the fields that differ from those of the call; empty if no call of the tutorial carries a tensor.
+    the fields that differ from those of the call; empty if no call of the tutorial carries a tensor; ``fetch`` and
+    ``gradient``: which fetch of an RRef, and which gradient of distributed autograd; empty if there is none.
     """
 
     site: str
@@ -29,6 +30,8 @@ class Place:
     step: str = ""
     kbit: int = 200
     tensors: str = ""
+    fetch: str = ""
+    gradient: str = ""
 
 
 REMOTE = "PYTHON_REMOTE_CALL"
@@ -41,6 +44,7 @@ PLACES: Mapping[str, Place] = {
         "dest_worker",
         sender="caller",
         tensors="side=request change=bit",
+        fetch="role=caller nth=1",
     ),
     "rref_dataflow": Place(
         "reference.rref_dataflow:add",
@@ -50,7 +54,8 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="worker0",
         kbit=50000,
-        tensors="side=reply change=bit",
+        tensors="side=reply change=other",
+        fetch="role=worker3 nth=2",
     ),
     "dist_autograd": Place(
         "reference.dist_autograd:gradient",
@@ -60,7 +65,9 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="worker0",
         step="worker0",
-        tensors="side=reply change=other",
+        tensors="side=reply change=zeros",
+        fetch="role=worker0 nth=5",
+        gradient="role=worker0 nth=5",
     ),
     "parameter_server": Place(
         "reference.parameter_server:ParameterServer.apply_gradients",
@@ -71,6 +78,7 @@ PLACES: Mapping[str, Place] = {
         other="worker2",
         step="ps",
         tensors="side=request change=nan",
+        fetch="role=worker1 nth=2",
     ),
     "batch_parameter_server": Place(
         "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model",
@@ -80,7 +88,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
-        tensors="nth=1 side=reply change=zeros",
+        tensors="nth=1 side=reply change=nan",
     ),
     "sharded_parameter_server": Place(
         "reference.sharded_parameter_server:ParameterServerShard.push_and_fetch",
@@ -90,7 +98,7 @@ PLACES: Mapping[str, Place] = {
         sender="ps1",
         other="trainer2",
         step="trainer1",
-        tensors="side=request change=other",
+        tensors="side=request change=nan",
     ),
     "reinforce": Place(
         "reference.reinforce:Agent.select_action", 20, "observer1", "agent", sender="agent", step="agent"
@@ -102,7 +110,7 @@ PLACES: Mapping[str, Place] = {
         callee="agent",
         sender="agent",
         step="agent",
-        tensors="site=reference.batch_reinforce:Observer.run_episode role=agent nth=1 side=reply change=zeros",
+        tensors="site=reference.batch_reinforce:Observer.run_episode role=agent nth=1 side=reply change=nan",
     ),
     "rnn": Place(
         "reference.rnn:EmbeddingTable.forward",
@@ -112,7 +120,8 @@ PLACES: Mapping[str, Place] = {
         message=REMOTE,
         sender="trainer",
         step="trainer",
-        tensors="side=reply change=other",
+        tensors="side=reply change=nan",
+        gradient="role=trainer nth=2",
     ),
     "pipeline": Place(
         "reference.rpc.shard:Shard.forward",
@@ -123,6 +132,8 @@ PLACES: Mapping[str, Place] = {
         late="worker1",
         step="master",
         tensors="side=reply change=nan",
+        fetch="role=worker1 nth=2",
+        gradient="role=master nth=2",
     ),
     "hybrid_ddp": Place(
         "reference.hybrid_ddp:EmbeddingServer.update",
@@ -132,7 +143,8 @@ PLACES: Mapping[str, Place] = {
         sender="ps",
         other="trainer2",
         step="trainer1",
-        tensors="site=reference.hybrid_ddp:EmbeddingServer.lookup side=request change=zeros",
+        tensors="site=reference.hybrid_ddp:EmbeddingServer.lookup side=reply change=nan",
+        gradient="role=trainer1 nth=2",
     ),
 }
 
@@ -155,6 +167,12 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Crash after": f"Crash {_CALL} when=after",
         "Corrupt": "Corrupt {corrupt}",
         "Order": "Order site={site} roles={other},{caller} nth={nth} seconds=1",
+    },
+    "engine": {
+        "Drop to_here": "Drop site=torch:to_here {fetch} side=reply",
+        "Corrupt to_here": "Corrupt site=torch:to_here {fetch} side=reply change=nan",
+        "Delay backward": "Delay site=torch:backward {gradient} side=request seconds=0.2",
+        "Corrupt backward": "Corrupt site=torch:backward {gradient} side=request change=nan",
     },
     "message": {
         "Delay message": "Delay message={message} role={late} seconds=0.05",
@@ -186,7 +204,8 @@ def plan_of(tutorial: str, kind: str) -> str:
     """Return the cell's plan as text."""
     plan = next(plans[kind] for plans in KINDS.values() if kind in plans)
     at = PLACES[tutorial]
-    return plan.format(**{**vars(at), "late": at.late or at.sender, "corrupt": _corrupted(at)})
+    engine = {"fetch": at.fetch or "nth=1", "gradient": at.gradient or "nth=1"}
+    return plan.format(**{**vars(at), **engine, "late": at.late or at.sender, "corrupt": _corrupted(at)})
 
 
 def _corrupted(at: Place) -> str:

@@ -32,7 +32,7 @@ DEADLINE = 150.0
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     """Long cells are those of the network, whose packets are late or lost until a limit, and lost calls, which wait for
     it."""
-    lost = cell.name.endswith(("-Drop-request", "-Drop-reply"))
+    lost = cell.name.endswith(("-Drop-request", "-Drop-reply", "-Drop-to_here"))
     return [pytest.mark.long] if cell.place == "network" or lost else []
 
 
@@ -73,7 +73,8 @@ class TestTheTable:
     def test_every_kind_at_every_place_is_a_column(self) -> None:
         plans = [Plan.parse(plan_of("batch_parameter_server", kind)) for row in KINDS.values() for kind in row]
         assert {(fault.kind, fault.place) for plan in plans for fault in plan.faults} == set(SHAPES)
-        assert [plan.faults[0].place for plan in plans] == [place for place, row in KINDS.items() for _ in row]
+        places = ["call" if place == "engine" else place for place, row in KINDS.items() for _ in row]
+        assert [plan.faults[0].place for plan in plans] == places
         sides = {(f.kind, f.side or f.when or f.direction) for plan in plans for f in plan.faults}
         assert {
             ("Crash", "before"),
@@ -90,6 +91,8 @@ class TestTheTable:
             assert bool(place.other) == bool(VERDICTS[name]["Order"].verdict), name
             assert bool(place.step) == bool(VERDICTS[name]["Crash at step"].verdict), name
             assert bool(place.tensors) == bool(VERDICTS[name]["Corrupt"].verdict), name
+            assert bool(place.fetch) == bool(VERDICTS[name]["Drop to_here"].verdict), name
+            assert bool(place.gradient) == bool(VERDICTS[name]["Delay backward"].verdict), name
 
     def test_the_page_is_not_stale(self) -> None:
         assert matrix.PAGE.read_text() == matrix.page(), "python -m tests.matrix.matrix > docs/matrix.md"

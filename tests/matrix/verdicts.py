@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-EQUAL, ERROR, WRONG = "equal", "clean error", "wrong"
+EQUAL, ERROR, WRONG, DETECTED = "equal", "clean error", "wrong", "detected"
 
 # A timeout (seconds) so long that no role gives up, even on a busy machine.
 PATIENT = 10.0
@@ -37,6 +37,11 @@ def error(*kinds: str, reason: str = "", timeout: float = 1.0, **ends: str) -> R
 
 def wrong(*kinds: str, reason: str, timeout: float = 1.0, **ends: str) -> Row:
     return dict.fromkeys(kinds, Expected(WRONG, ends, reason, timeout))
+
+
+def detected(*kinds: str, **ends: str) -> Row:
+    """Expect a role that ends by an error which names the corrupted data."""
+    return dict.fromkeys(kinds, Expected(DETECTED, ends, timeout=PATIENT))
 
 
 def other_trace(*kinds: str) -> Row:
@@ -77,6 +82,8 @@ _ONE_THREAD = none(
     "Order", reason="the agent has one RPC thread: a call that waits there for its turn keeps the others out"
 )
 _NO_TENSOR = none("Corrupt", reason="no call carries a tensor: states and actions are NumPy arrays and numbers")
+_NO_FETCH = none("Drop to_here", "Corrupt to_here", reason="no role fetches an RRef's value from another")
+_NO_GRADIENT = none("Delay backward", "Corrupt backward", reason="no gradient crosses RPC by distributed autograd")
 _NO_STEP = none("Crash at step", "Pause at step", reason="no step is announced")
 
 _IN_REMOTE = none("Raise flight", reason="the call is a `remote`, which has no future that could fail")
@@ -94,6 +101,9 @@ _ROWS: Mapping[str, Row] = {
         **_ONE_CALLER,
         **_NO_STEP,
         **other_trace("Corrupt"),
+        **error("Drop to_here", caller=LATE),
+        **other_trace("Corrupt to_here"),
+        **_NO_GRADIENT,
     },
     "rref_dataflow": {
         **equal(*HARMLESS),
@@ -120,6 +130,9 @@ _ROWS: Mapping[str, Row] = {
         **_ONE_CALLER,
         **_NO_STEP,
         **other_trace("Corrupt"),
+        **error("Drop to_here", worker0=LATE),
+        **other_trace("Corrupt to_here"),
+        **_NO_GRADIENT,
     },
     "dist_autograd": {
         **equal(*HARMLESS),
@@ -132,6 +145,10 @@ _ROWS: Mapping[str, Row] = {
         **error("Reset", worker0=GONE),
         **_ONE_CALLER,
         **other_trace("Corrupt"),
+        **error("Drop to_here", worker0=LATE),
+        **other_trace("Corrupt to_here"),
+        **equal("Delay backward"),
+        **other_trace("Corrupt backward"),
     },
     "parameter_server": {
         **equal(*HARMLESS, "Order"),
@@ -148,6 +165,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),
         **error("Reset", worker1=GONE, ps=r"MissingWorker: .*from worker1"),
         **other_trace("Corrupt"),
+        **error("Drop to_here", worker1=LATE),
+        **other_trace("Corrupt to_here"),
+        **_NO_GRADIENT,
     },
     "batch_parameter_server": {
         **equal(*HARMLESS, "Order"),
@@ -159,6 +179,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", ps=rf"RoundFailed: round 0: trainer1 failed: .*{LOST}"),
         **error("Reset", ps=rf"RoundFailed: round 1: trainer1 failed: {GONE}"),
         **other_trace("Corrupt"),
+        **_NO_FETCH,
+        **_NO_GRADIENT,
     },
     "sharded_parameter_server": {
         **equal(*HARMLESS, "Order"),
@@ -176,6 +198,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", ps1=rf"(RoundFailed: trainer1 failed: .*)?{LOST}"),
         **error("Reset", ps1=rf"RoundFailed: trainer1 failed: .*{GONE}"),
         **other_trace("Corrupt"),
+        **_NO_FETCH,
+        **_NO_GRADIENT,
     },
     "reinforce": {
         **equal(*HARMLESS),
@@ -188,6 +212,8 @@ _ROWS: Mapping[str, Row] = {
         **error("Reset", agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
         **_ONE_THREAD,
         **_NO_TENSOR,
+        **_NO_FETCH,
+        **_NO_GRADIENT,
     },
     "batch_reinforce": {
         **equal(*HARMLESS),
@@ -199,7 +225,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", agent=rf"AgentFailed: observer1 failed: .*{LOST}"),
         **error("Reset", agent=rf"AgentFailed: observer1 failed: {GONE}"),
         **_ONE_THREAD,
-        **other_trace("Corrupt"),
+        **detected("Corrupt", agent=r"AgentFailed: .*no action can be chosen with probabilities \[nan"),
+        **_NO_FETCH,
+        **_NO_GRADIENT,
     },
     "rnn": {
         **equal(*HARMLESS),
@@ -212,6 +240,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Reset", trainer=GONE),
         **_ONE_CALLER,
         **other_trace("Corrupt"),
+        **_NO_FETCH,
+        **equal("Delay backward"),
+        **other_trace("Corrupt backward"),
     },
     "pipeline": {
         **equal(*HARMLESS),
@@ -225,6 +256,10 @@ _ROWS: Mapping[str, Row] = {
         **error("Reset", master=REMOTE_GONE),
         **_ONE_CALLER,
         **other_trace("Corrupt"),
+        **error("Drop to_here", master=LATE),
+        **other_trace("Corrupt to_here"),
+        **equal("Delay backward"),
+        **other_trace("Corrupt backward"),
     },
     "hybrid_ddp": {
         **equal(*HARMLESS, "Order"),
@@ -237,6 +272,9 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", ps=rf"StepFailed: step 0: trainer1 failed: .*{LOST}"),
         **error("Reset", ps=rf"StepFailed: step 1: .*trainer1 failed: {GONE}"),
         **other_trace("Corrupt"),
+        **_NO_FETCH,
+        **equal("Delay backward"),
+        **other_trace("Corrupt backward"),
     },
 }
 

@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "raised-and-caught",
         _DELIVERY,
-        "            raise exception_of(fault)\n        self._wait",
-        "            return\n        self._wait",
+        "            raise exception_of(fault)\n        self.wait",
+        "            return\n        self.wait",
         (f"{_OF_DELIVERY}::test_raise_raises_on_either_side",),
         "an exception that is planned and never raised",
     ),

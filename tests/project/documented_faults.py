@@ -937,6 +937,33 @@ _CORRUPTIONS: dict[str, tuple[str, ...]] = {
         "faults/test_sweep.py::test_corruptions_are_swept_only_if_they_are_asked_for",
         "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
     ),
+    "Two kinds of messages that torch sends without a function have sites, too": (
+        "faults/test_list_command.py::test_what_torch_sends_has_a_plan_that_can_hit_it",
+        "faults/test_fetches.py::test_each_kind_hits_its_fetch_and_no_other",
+        "faults/test_gradients.py::test_every_gradient_is_counted_at_its_sender",
+        "faults/test_gradients.py::test_a_moment_comes_before_the_gradient_leaves",
+    ),
+    "the role that fetches from another one; the owner's own fetch sends nothing": (
+        "faults/test_fetches.py::test_only_a_fetch_that_sends_something_counts",
+    ),
+    "No function of a program has such a name, because its module would have to be called `torch`": (
+        "faults/test_engine_sites.py::test_no_function_has_such_a_site",
+    ),
+    "A fetch that is hit travels as a call of Python instead": (
+        "faults/test_fetches.py::test_each_kind_hits_its_fetch_and_no_other",
+        "faults/test_fetches.py::test_a_crash_kills_the_owner_before_it_answers",
+        "faults/test_fetches.py::test_gradients_stay_the_same_bits",
+    ),
+    "What `Corrupt` changes is what the other role receives": (
+        "faults/test_gradients.py::test_a_corrupted_gradient_is_the_one_that_arrives",
+        "faults/test_gradients.py::test_a_delay_loses_nothing",
+    ),
+    "A plan that asks for any of these is refused in one line": (
+        "faults/test_engine_sites.py::test_what_cannot_be_hurt_is_refused_with_the_reason",
+    ),
+    "names neither site, torch's own functions stay in place, and neither is recorded": (
+        "faults/test_fetches.py::test_torchs_own_functions_are_replaced_only_where_the_plan_names_them",
+    ),
     "`Corrupt` is drawn only if `kinds=` names it": (
         "faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",
     ),

@@ -3,7 +3,8 @@
 Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef's proxy uses three names of
 `torch.distributed.rpc.api`: the pickler and the two functions that send. Only this file replaces them. No function of
 the program is replaced, so no reference to one can be stale. A call that no fault hits travels as usual. TorchScript
-functions and torch's own operators do not use these names, so they are not seen.
+functions and torch's own operators do not use these names, so they are not seen. What torch sends by itself is counted
+if the plan names it, or has no faults (`fetches`, `gradients`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,8 +25,11 @@ from faults.inject.announcer import Announcer
 from faults.inject.call import flight
 from faults.inject.call.called_sites import sites_of
 from faults.inject.call.delivery import CalleeState, Envelope, deliver, has_begun
+from faults.inject.call.fetches import Fetches
+from faults.inject.call.gradients import Gradients
 from faults.inject.call.occurrence import concerns, hits, watches
 from faults.ledger.ledger import Ledger
+from faults.plan.engine_sites import BACKWARD, TO_HERE
 from faults.plan.plan import Plan, PlanError
 from faults.tracebacks.certainty import first_line, is_definite
 from faults.tracebacks.error_chain import pieces_of, to_json
@@ -66,7 +71,7 @@ class Calls:
             raise PlanError(reason)
         names = (_PICKLER, "_internal_rpc_pickler", *_SENDERS)  # they are put back in this order
         original = {name: getattr(api, name) for name in names}
-        self._pickler, self._call = original[_PICKLER], original[_SENDERS[0]]
+        self._original, self._pickler = original, original[_PICKLER]
         self._announce_plan()
         CalleeState.open = CalleeState(self.ledger, self.settle)
         # Replace both picklers, because torch's own context manager puts the second in the first's place. Replace the
@@ -75,7 +80,12 @@ class Calls:
             setattr(api, name, partial(self._send, original[name], "remote" if "remote" in name else "rpc"))
         for name in (_PICKLER, "_internal_rpc_pickler"):
             setattr(api, name, _Unpickled())
-        return partial(_restore, original)
+        undo = ExitStack()
+        undo.callback(_restore, original)
+        for site, room in ((TO_HERE, Fetches), (BACKWARD, Gradients)):
+            if not self.plan.faults or self.plan.names(site):
+                undo.callback(room(self).install())
+        return undo.close
 
     def _announce_plan(self) -> None:
         for number, fault in self.plan.at("call").items():
@@ -89,16 +99,13 @@ class Calls:
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         sites = sites_of(call.func, call.args, call.kwargs)
-        numbers = self._count(sites)
-        for site in sites:
-            self.announcer.announce("call", numbers[site], site)
+        numbers, envelope = self.begin(sites, later=later)
         site = sites[-1]
-        envelope = self._in_flight(self._envelope(sites, numbers, later), via)
+        envelope = self._in_flight(envelope, via)
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
-        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
-        self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
+        self.invoked(note, timeout, envelope)
         start = time.monotonic()
         try:
             packed = self._pickler.serialize(call)
@@ -107,7 +114,7 @@ class Calls:
             else:
                 result = send(to, *packed, timeout, later)
         except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
-            self._write_failed("fail", note, start, error)
+            self.write_failed("fail", note, start, error)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         self._pending[id(note)] = (note, start, future)
@@ -117,9 +124,28 @@ class Calls:
     def _send_in_flight(
         self, send: Callable[..., Any], to: Any, packed: tuple[Any, Any], timeout: float, envelope: Envelope
     ) -> Any:
-        question = self._pickler.serialize(PythonUDF(has_begun, (envelope.site, envelope.flight), {}))
-        ask = partial(self._call, to, *question, timeout, True)
+        question = PythonUDF(has_begun, (envelope.site, envelope.flight), {})
+        ask = partial(self.send_directly, to, question, timeout, True)
         return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
+
+    def begin(self, sites: tuple[str, ...], *, later: bool) -> tuple[dict[str, int], Envelope | None]:
+        """Count and announce one call of these sites. Return its numbers, and the envelope of its faults if it has any.
+
+        ``later``: the function answers with a future.
+        """
+        numbers = self._count(sites)
+        for site in sites:
+            self.announcer.announce("call", numbers[site], site)
+        return numbers, self._envelope(sites, numbers, later)
+
+    def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
+        """Record the beginning of one call."""
+        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+        self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
+
+    def send_directly(self, to: Any, call: PythonUDF, timeout: float, later: bool) -> Any:
+        """Send a call that is neither counted nor recorded. Return its future."""
+        return self._original[_SENDERS[0]](to, *self._pickler.serialize(call), timeout, later)
 
     def _count(self, sites: tuple[str, ...]) -> dict[str, int]:
         with self._lock:
@@ -171,11 +197,12 @@ class Calls:
         try:
             future.value()
         except Exception as error:
-            self._write_failed("fail" if is_definite(error) else "info", note, start, error)
+            self.write_failed("fail" if is_definite(error) else "info", note, start, error)
         else:
             self.ledger.write("ok", **note, seconds=time.monotonic() - start)
 
-    def _write_failed(self, event: str, note: dict[str, Any], start: float, error: Exception) -> None:
+    def write_failed(self, event: str, note: dict[str, Any], start: float, error: Exception) -> None:
+        """Record the end of one call that failed: ``fail`` or ``info``."""
         seconds, causes = time.monotonic() - start, to_json(pieces_of(error))
         self.ledger.write(event, **note, seconds=seconds, error=first_line(error), causes=causes)
 

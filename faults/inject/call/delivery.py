@@ -144,7 +144,7 @@ class Delivery:
             return
         if fault.kind == "Raise":
             raise exception_of(fault)
-        self._wait(number, fault)
+        self.wait(number, fault)
 
     def _crash(self, number: int, fault: Fault) -> None:
         """End this process. If the program handles the signal, the call goes on as the program does."""
@@ -152,7 +152,7 @@ class Delivery:
         if fault.how == "term" and not has_signal(os.getpid(), IGNORED, signal.SIGTERM):
             self.write("effective", number, fault)
 
-    def _wait(self, number: int, fault: Fault) -> None:
+    def wait(self, number: int, fault: Fault) -> None:
         """Wait in the RPC thread, because in another thread the call would lose its autograd context."""
         start = time.monotonic()
         threading.Event().wait(fault.seconds)

@@ -1,0 +1,82 @@
+"""Hear every gradient that distributed autograd sends to another role, before it leaves, and let faults hit it.
+
+A tensor that has come over RPC in an autograd context has an operation of torch, `RecvRpcBackward`, which sends its
+gradient back. A hook of that operation runs in the engine's thread, and may return another gradient. A reply has its
+operation when it is unpickled; a request has it when its function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed.rpc.internal import PythonUDF, _internal_rpc_pickler
+
+from faults.inject.call.delivery import CalleeState, Delivery, Envelope
+from faults.plan.engine_sites import BACKWARD
+
+if TYPE_CHECKING:
+    from faults.inject.call.calls import Calls
+
+_PICKLER: Any = _internal_rpc_pickler
+_OPERATION = "torch::distributed::autograd::RecvRpcBackward"
+
+
+class Gradients:
+    """The gradients that one role sends, in its process."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls, self._active = calls, True
+
+    def install(self) -> Callable[[], None]:
+        """See every message as it is unpickled. Return a function that stops that, and all hooks."""
+        original = _PICKLER.deserialize
+
+        def deserialize(binary: bytes, tensors: Sequence[torch.Tensor]) -> Any:
+            message = original(binary, tensors)
+            found = [tensor for tensor in tensors if tensor.requires_grad]
+            if found and isinstance(message, PythonUDF):
+                return message._replace(func=partial(self._heard, message.func, found))
+            self._hook(found)
+            return message
+
+        def undo() -> None:
+            self._active = False
+            del _PICKLER.deserialize
+
+        _PICKLER.deserialize = deserialize
+        return undo
+
+    def _heard(self, function: Callable[..., Any], tensors: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        self._hook(tensors)
+        return function(*args, **kwargs)
+
+    def _hook(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Hook the operation of a message, which all of its tensors share."""
+        operation = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None), None)
+        if operation is not None and operation.name() == _OPERATION:
+            operation.register_prehook(self._before)
+
+    def _before(self, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+        """Run in the engine's thread before the gradients of one message are sent."""
+        if not self._active or CalleeState.open is None:
+            return None
+        numbers, envelope = self._calls.begin((BACKWARD,), later=False)
+        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+        self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
+        return None if envelope is None else _hurt(Delivery(CalleeState.open, envelope), envelope, gradients)
+
+
+def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:
+    """Apply the faults to the gradients, in the order of the plan, and return what is sent instead."""
+    for number, fault in envelope.watched.items():
+        delivery.corrupter.watch(number, fault, gradients)
+    for number, fault in envelope.faults.items():
+        if fault.kind == "Corrupt":
+            gradients = delivery.corrupter.message(number, fault, gradients)
+        else:
+            delivery.write("fired", number, fault, side=fault.side)
+            delivery.wait(number, fault)
+    return gradients

@@ -1,0 +1,68 @@
+"""Sites of what torch sends by itself: their names are nobody else's, and what cannot be hurt is refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from faults.plan import Fault, Plan, PlanError
+from faults.plan.engine_sites import BACKWARD, ENGINE_SITES, TO_HERE, refusal
+from faults.strategies import plans
+
+
+@pytest.mark.parametrize("site", ENGINE_SITES)
+def test_no_function_has_such_a_site(site: str) -> None:
+    module, _, name = site.partition(":")
+    assert module == torch.__name__
+    assert not hasattr(torch, name)
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (
+            f"Corrupt site={TO_HERE} side=request change=nan",
+            "wants 'side' 'reply', got 'request', which holds no tensor",
+        ),
+        (f"Delay site={BACKWARD} side=reply seconds=1", "wants 'side' 'request', got 'reply', which is empty"),
+        (f"Corrupt site={BACKWARD} side=reply change=nan", "wants 'side' 'request', got 'reply', which is empty"),
+        *(
+            (f"{fault} site={BACKWARD}", f"{fault.split()[0]} cannot hit {BACKWARD}: torch sends gradients itself")
+            for fault in ("Drop side=request", "Raise side=request", "Duplicate", "Crash when=before")
+        ),
+        (f"Order site={BACKWARD} roles=a,b seconds=1", f"Order cannot hit {BACKWARD}"),
+    ],
+)
+def test_what_cannot_be_hurt_is_refused_with_the_reason(plan: str, said: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.parse(plan)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        f"Drop site={TO_HERE} role=trainer1 nth=1 side=request",
+        f"Corrupt site={TO_HERE} nth=1 side=reply change=other",
+        f"Delay site={BACKWARD} nth=1 side=request seconds=0.5",
+        f"Corrupt site={BACKWARD} every=true side=request change=bit",
+        f"Crash role=ps at=call:{BACKWARD}#2@trainer1",
+    ],
+)
+def test_what_can_be_hurt_is_a_plan_that_names_the_site(plan: str) -> None:
+    found = Plan.parse(plan)
+    assert str(found).replace("'", "") == plan
+    assert [site for site in ENGINE_SITES if found.names(site)] == [site for site in ENGINE_SITES if site in plan]
+    assert Plan.from_json(found.to_json()) == found
+    assert Fault(kind="Drop", site="shop:to_here", side="request").site not in ENGINE_SITES
+
+
+SITES = {TO_HERE: {"a": 3, "b": 1}, BACKWARD: {"a": 2, "b": 2}}
+
+
+@settings(deadline=None, max_examples=200)
+@given(plans(SITES, ["a", "b"], places=["call"], kinds=["Delay", "Drop", "Order", "Corrupt", "Crash"]))
+def test_only_plans_that_can_hurt_are_drawn(plan: Plan) -> None:
+    assert all(refusal(fault.kind, fault.to_dict()) is None for fault in plan.faults)

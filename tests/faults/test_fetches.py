@@ -1,0 +1,119 @@
+"""Faults of `RRef.to_here()`, in a real world: by count, by effect, and by the ledger (torch 2.13)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.inject.call.fetches import TO_HERE
+from faults.ledger import ledger
+from faults.plan import Plan
+from faults.run.launch_scope import scope
+from reference.outcome import Killed
+from reference.world import World, launch
+from tests.faults.test_calls import begin, end
+from tests.support import roles_engine as engine
+
+VALUE = list(engine.VALUE)
+TIMEOUT = 0.3
+LATE = "RPC ran for more than set timeout"
+
+# The fault, and what its fetch comes to: the value or the error, and its least seconds.
+EFFECTS: list[tuple[str, Any, float]] = [
+    ("Delay side=request seconds=0.1", VALUE, 0.1),
+    ("Delay side=reply seconds=0.1", VALUE, 0.1),
+    ("Raise side=request error=ValueError text='no sale'", "no sale", 0),
+    ("Raise side=reply error=KeyError text='no sale'", "no sale", 0),
+    ("Duplicate", VALUE, 0),
+    ("Corrupt side=reply change=zeros", [0.0, 0.0, 0.0], 0),
+    ("Drop side=request", LATE, TIMEOUT),
+    ("Drop side=reply", LATE, TIMEOUT),
+]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with launch(["a", "b"], deadline=900) as world:
+        yield world
+
+
+def played(world: World, folder: Path, plan: str, *play: Any) -> Any:
+    begin(world, folder, plan, "ab")
+    try:
+        return world.call("a", *play)
+    finally:
+        end(world, "ab")
+
+
+def test_each_kind_hits_its_fetch_and_no_other(world: World, tmp_path: Path) -> None:
+    plan = "; ".join(f"{fault} site={TO_HERE} role=a nth={nth}" for nth, (fault, _, _) in enumerate(EFFECTS, 2))
+    lost = [nth for nth, (_, wanted, _) in enumerate(EFFECTS, 2) if wanted == LATE]
+    first, *seen, last = played(world, tmp_path, plan, engine.fetches, "b", len(EFFECTS) + 2, TIMEOUT, lost)
+    assert first.value == last.value == VALUE
+    for (fault, wanted, seconds), answer in zip(EFFECTS, seen, strict=True):
+        assert wanted in answer.text if isinstance(wanted, str) else answer.value == wanted, (fault, answer)
+        assert answer.seconds >= seconds * 0.98, (fault, answer)
+    timeline = ledger.read(tmp_path)
+    calls = [each for each in timeline.of("invoke") if each.details["site"] == TO_HERE]
+    assert [(each.role, each.details["nth"], each.details["to"]) for each in calls] == [
+        ("a", nth, "b") for nth in range(1, len(EFFECTS) + 3)
+    ]
+    assert [each.details.get("faults") for each in calls] == [None, *([n] for n in range(len(EFFECTS))), None]
+    assert [each.details["fault"] for each in timeline.of("fired")] == [*range(len(EFFECTS))]
+    effective = {each.details["fault"] for each in timeline.of("effective")}
+    assert effective == {n for n, (fault, _, _) in enumerate(EFFECTS) if fault.startswith(("Delay", "Dup", "Corr"))}
+    ends = [each.event for each in timeline.of("ok", "fail", "info") if each.details["site"] == TO_HERE]
+    assert ends == ["ok", "ok", "ok", "fail", "fail", "ok", "ok", "info", "info", "ok"]
+
+
+def test_only_a_fetch_that_sends_something_counts(world: World, tmp_path: Path) -> None:
+    """Its owner's own fetch does not. A builtin's RRef, and a value that is an error, are fetched as without a plan."""
+    plan = f"Delay site={TO_HERE} role=a nth=9 side=request seconds=0.1"
+    assert played(world, tmp_path, plan, engine.fetch_in_other_ways, "b") == [7, [2.0, 2.0], [2.0, 2.0], "ValueError"]
+    calls = [each for each in ledger.read(tmp_path).of("invoke") if each.details["site"] == TO_HERE]
+    assert [each.details["timeout"] for each in calls] == [60.0, 5.0, 5.0]
+
+
+def test_a_builtins_value_is_fetched_under_a_fault(world: World, tmp_path: Path) -> None:
+    plan = f"Duplicate site={TO_HERE} role=a every=true"
+    assert played(world, tmp_path, plan, engine.fetch_in_other_ways, "b")[:3] == [7, [2.0, 2.0], [2.0, 2.0]]
+    assert len(ledger.read(tmp_path).of("effective")) == 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "own"),
+    [
+        (f"Delay site={TO_HERE} side=request seconds=1", (False, True)),
+        (f"Crash role=b at=call:{TO_HERE}#9@a", (False, True)),
+        ("Delay site=torch:backward side=request seconds=1", (True, False)),
+        ("Duplicate site=shop:pay", (True, True)),
+        ("seed=0", (False, False)),  # recorded without faults, as `list` does
+    ],
+)
+def test_torchs_own_functions_are_replaced_only_where_the_plan_names_them(
+    world: World, tmp_path: Path, plan: str, own: tuple[bool, bool]
+) -> None:
+    assert played(world, tmp_path, plan, engine.is_torchs_own) == own
+    assert world.call("a", engine.is_torchs_own) == (True, True)
+
+
+@pytest.mark.parametrize("fault", ["Delay side=reply seconds=0.05", "Duplicate", "Delay side=request seconds=0.05"])
+def test_gradients_stay_the_same_bits(world: World, tmp_path: Path, fault: str) -> None:
+    """The value that a faulty fetch brings is of the same graph."""
+    healthy = world.call("a", engine.backwards, "b", 3)
+    assert played(world, tmp_path, f"{fault} site={TO_HERE} role=a nth=2", engine.backwards, "b", 3) == healthy
+    assert healthy[1] == ([3.0, 6.0, 9.0], [6.0, 6.0, 6.0])
+    assert len(ledger.read(tmp_path).of("effective")) == 1
+
+
+def test_a_crash_kills_the_owner_before_it_answers(tmp_path: Path) -> None:
+    plan = Plan.parse(f"Crash site={TO_HERE} role=a nth=2 when=before")
+    with scope(plan, tmp_path, ["a", "b"]) as arguments, launch(["a", "b"], deadline=100, **arguments) as world:
+        first, second = world.call("a", engine.fetches, "b", 2)
+        assert world.wait()["b"] == Killed(signal.SIGKILL)
+    assert (first.value, second.error) == (VALUE, "RuntimeError")
+    assert [each.role for each in ledger.read(tmp_path).of("fired")] == ["b"]

@@ -1,0 +1,75 @@
+"""Functions of roles for faults of what torch sends by itself: fetches of RRefs, and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
+from torch.distributed.rpc.internal import _internal_rpc_pickler
+
+from tests.support import roles_shop as shop
+
+VALUE = (1.0, 2.0, 3.0)
+
+
+def value() -> torch.Tensor:
+    return torch.tensor(VALUE, dtype=torch.float64, requires_grad=True)
+
+
+def refuse() -> None:
+    raise ValueError("no sale")
+
+
+def fetches(to: str, count: int, timeout: float = 10.0, short: Collection[int] = ()) -> list[shop.Answer]:
+    """Fetch a new RRef's value so many times. Those that ``short`` names have the ``timeout``, the others 10 s."""
+    rref = rpc.remote(to, value)
+
+    def one(number: int) -> shop.Answer:
+        return shop.answer(lambda: rref.to_here(timeout if number in short else 10.0).tolist())
+
+    return [one(number) for number in range(1, count + 1)]
+
+
+def fetch_in_other_ways(to: str) -> list[Any]:
+    """Fetch a value of this role, one of a builtin with its timeout in two ways, and one that is an error."""
+    own: Any = rpc.RRef(7)
+    failed = shop.answer(rpc.remote(to, refuse).to_here)
+    ready: Any = rpc.remote(to, torch.add, args=(torch.ones(2), 1))
+    return [own.to_here(), ready.to_here(timeout=5).tolist(), ready.to_here(5.0).tolist(), failed.error]
+
+
+def is_torchs_own() -> tuple[bool, bool]:
+    """Whether the fetch, and the unpickling of messages, are those of torch."""
+    return not isinstance(vars(PyRRef)["to_here"], FunctionType), "deserialize" not in vars(_internal_rpc_pickler)
+
+
+def times(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x * y
+
+
+def backwards(to: str, count: int) -> list[tuple[list[float], list[float]]]:
+    """Differentiate sum(3 x y) so many times, with y fetched from its owner: the gradients of x, and of y there.
+
+    Each pass sends two messages: 3y, the gradient of x, from the callee; 3x, the gradient of y, from this role. (The
+    product is computed by the callee, to which y returns: its gradient comes back, and goes on to its owner.)
+    """
+    rref = rpc.remote(to, value)
+    found = []
+    for number in range(1, count + 1):
+        x = torch.full((3,), float(number), dtype=torch.float64, requires_grad=True)
+        with dist_autograd.context() as context:
+            product = rpc.rpc_sync(to, times, args=(x, x.new_ones(3)))
+            dist_autograd.backward(context, [(3 * product * rref.to_here()).sum()])  # type: ignore[attr-defined]
+            there = rpc.rpc_sync(to, gradient_of, args=(context, rref))
+            found.append((dist_autograd.get_gradients(context)[x].tolist(), there))
+    return found
+
+
+def gradient_of(context: int, rref: Any) -> list[float]:
+    found = dist_autograd.get_gradients(context)[rref.local_value()]
+    return [float(each) for each in found]
