@@ -167,7 +167,8 @@ def planned(timeline: Timeline) -> set[int]:
 
 def _ways(timeline: Timeline) -> dict[int, str]:
     """Return how the plan ended each process that it did not kill by SIGKILL."""
-    crashes = [event for event in timeline.of("fired") if isinstance(event.details.get("how"), str)]
+    crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
+    crashes = [event for event in crashes if isinstance(event.details.get("how"), str)]
     return {int(event.details.get("pid", event.process)): event.details["how"] for event in crashes}
 
 
