@@ -53,8 +53,7 @@ GENTLE = (
     ("Crash", "process"),
     ("Corrupt", "call"),
 )
-# Drawn only if they are named: it needs calls with tensors, and few programs check their data.
-_ASKED = ("Corrupt",)
+_ASKED = ("Corrupt",)  # drawn only if they are named: it needs calls with tensors, and few programs check their data
 # Smaller faults first. A faster connection is a smaller fault.
 SECONDS = (0.1, 0.5, 2.0)
 _CHOICES: Mapping[str, Sequence[Any]] = {
@@ -95,8 +94,7 @@ class _Program:
     def sites(self, kind: str) -> list[str]:
         """Return the sites with enough callers for this kind."""
         least = 2 if kind == "Order" else 1
-        enough = [site for site, callers in self.calls.items() if len(callers) >= least]
-        return [site for site in enough if _sides(kind, site)]
+        return [site for site, callers in self.calls.items() if len(callers) >= least and _sides(kind, site)]
 
     def targets(self, place: str) -> list[str | None]:
         """Return the values of the field ``role``; None stands for all roles."""
