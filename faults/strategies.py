@@ -19,7 +19,7 @@ from functools import cached_property
 from math import perm
 from typing import Any
 
-from faults.plan.engine_sites import refusal
+from faults.plan.engine_sites import sides_of
 from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value, words_of
 from faults.plan.moment import Moment
 from faults.plan.plan import Fault, Plan, PlanError
@@ -94,7 +94,7 @@ class _Program:
     def sites(self, kind: str) -> list[str]:
         """Return the sites with enough callers for this kind."""
         least = 2 if kind == "Order" else 1
-        return [site for site, callers in self.calls.items() if len(callers) >= least and _sides(kind, site)]
+        return [site for site, callers in self.calls.items() if len(callers) >= least and sides_of(kind, site)]
 
     def targets(self, place: str) -> list[str | None]:
         """Return the values of the field ``role``; None stands for all roles."""
@@ -264,7 +264,7 @@ def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping
     if name == "how":
         return _WAYS if place == "call" or Moment.parse(drawn["at"]).role == drawn["role"] else _WAYS[:-2]
     if name == "side":
-        return _sides(kind, drawn["site"])
+        return sides_of(kind, drawn["site"])
     if name in _CHOICES:
         return _CHOICES[name]
     if words := words_of(kind, name):
@@ -279,12 +279,6 @@ def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping
     # that choice is the last.
     before, after = ([None], [None]) if place == "network" else ([], [])
     return [*before, *program.moments] if name == "at" else [*program.seconds, *after]
-
-
-def _sides(kind: str, site: str) -> list[Any]:
-    """Return the sides of a site that a fault of this kind can hit; [None] if the kind has no sides, [] if none."""
-    sides = words_of(kind, "side") if "side" in allowed_fields(kind, "call") else [None]
-    return [side for side in sides if refusal(kind, {"site": site, "side": side}) is None]
 
 
 def _last(program: _Program, drawn: Mapping[str, Any]) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from faults.plan.fields import allowed_fields, words_of
+
 # `RRef.to_here()` at another role than the owner: the request for the value, and the value.
 TO_HERE = "torch:to_here"
 # A gradient that distributed autograd sends back to the role from which a tensor has come.
@@ -33,3 +35,9 @@ def refusal(kind: str, given: Mapping[str, Any]) -> str | None:
     if side == "reply":
         return f"{kind} at {site} wants 'side' 'request', got 'reply', which is empty and never reaches Python"
     return None
+
+
+def sides_of(kind: str, site: str) -> list[str | None]:
+    """Return the sides of a site that a fault of this kind can hit; [None] if the kind has no sides, [] if none."""
+    sides = words_of(kind, "side") if "side" in allowed_fields(kind, "call") else [None]
+    return [side for side in sides if refusal(kind, {"site": site, "side": side}) is None]

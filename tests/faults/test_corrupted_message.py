@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from faults.inject.call.delivery import CalleeState, Envelope, completed, deliver
+from faults.inject.call.delivery import CalleeState, completed, deliver
+from faults.inject.call.envelope import Envelope
 from faults.ledger import Ledger, ledger
 from faults.plan import Fault
 

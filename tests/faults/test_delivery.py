@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch.futures import Future
 
-from faults.inject.call.delivery import CalleeState, Envelope, FaultError, completed, deliver, exception_of, is_future
+from faults.inject.call.delivery import CalleeState, FaultError, completed, deliver, exception_of, is_future
+from faults.inject.call.envelope import Envelope
 from faults.ledger import Ledger, ledger
 from faults.plan import Fault, Plan
 

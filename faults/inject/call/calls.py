@@ -24,7 +24,8 @@ from torch.distributed.rpc.internal import PythonUDF
 from faults.inject.announcer import Announcer
 from faults.inject.call import flight
 from faults.inject.call.called_sites import sites_of
-from faults.inject.call.delivery import CalleeState, Envelope, deliver, has_begun
+from faults.inject.call.delivery import CalleeState, deliver, has_begun
+from faults.inject.call.envelope import Envelope
 from faults.inject.call.fetches import Fetches
 from faults.inject.call.gradients import Gradients
 from faults.inject.call.occurrence import concerns, hits, watches

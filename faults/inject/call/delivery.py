@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
 
@@ -20,6 +19,7 @@ from torch.futures import Future
 from faults.inject.call.begun_calls import BegunCalls
 from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
 from faults.inject.call.delayed_replies import DelayedReplies
+from faults.inject.call.envelope import Envelope
 from faults.inject.call.order_gate import OrderGate
 from faults.inject.process.own_end import end_now
 from faults.inject.process.signal_masks import IGNORED, has_signal
@@ -33,32 +33,6 @@ Function = Callable[..., Any]
 class FaultError(RuntimeError):
     """The error that `Raise` raises unless it names another type, and that a fault without a plan at the callee
     raises."""
-
-
-@dataclass(frozen=True)
-class Envelope:
-    """The faults that travel with a call. ``asynchronous``: the function answers with a future of its own.
-
-    ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
-    ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
-    ``seed``: the plan's.
-    """
-
-    faults: Mapping[int, Fault]
-    caller: str
-    site: str
-    nth: int
-    asynchronous: bool
-    counts: Mapping[str, int] = field(default_factory=dict)
-    watched: Mapping[int, Fault] = field(default_factory=dict)
-    seed: int = 0
-    flight: str = ""
-
-    @property
-    def answers_later(self) -> bool:
-        """Whether the answer must be a future, so that no RPC thread waits for it, perhaps forever."""
-        held = (f.kind == "Drop" or (f.kind == "Delay" and f.side == "reply") for f in self.faults.values())
-        return self.asynchronous or any(held)
 
 
 class CalleeState:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import PythonUDF
 
-from faults.inject.call.delivery import Envelope, deliver
+from faults.inject.call.delivery import deliver
+from faults.inject.call.envelope import Envelope
 from faults.plan.engine_sites import TO_HERE
 from faults.tracebacks.certainty import is_definite
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.distributed.rpc.internal import PythonUDF, _internal_rpc_pickler
 
-from faults.inject.call.delivery import CalleeState, Delivery, Envelope
+from faults.inject.call.delivery import CalleeState, Delivery
+from faults.inject.call.envelope import Envelope
 from faults.plan.engine_sites import BACKWARD
 
 if TYPE_CHECKING:
