@@ -25,6 +25,9 @@ VARIABLE = "FAULTS_RUN"
 # Set to FAULTS_RUN's value once the notice was printed, so that child processes do not print it again.
 SAID = "FAULTS_RUN_SAID"
 
+# Set where the processes of a script print into one file.
+WHOLE_LINES = "FAULTS_WHOLE_LINES"
+
 _RPC = "torch.distributed.rpc"
 
 
@@ -151,6 +154,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         return ModuleSpec(name, _Found(sys.modules[name])) if name in sys.modules else None
 
 
+def _print_whole_lines() -> None:
+    """Let this process and its forked children write whole lines, as to a terminal, because others write to the same
+    file. A Python without buffers (PYTHONUNBUFFERED) writes each line's end separately."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):  # it is closed
+            stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr, unused-ignore]
+
+
 def start() -> None:
     """Watch this process, and install the plan when it imports RPC. A second call does nothing, nor does any call
     without FAULTS_RUN."""
@@ -161,6 +172,8 @@ def start() -> None:
     os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
     from faults.script import exit_hooks, own_signals, stacks
 
+    if os.environ.get(WHOLE_LINES):
+        _print_whole_lines()
     stacks.watch(Path(folder))
     own_signals.watch(Path(folder))
     exit_hooks.watch()

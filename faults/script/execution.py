@@ -17,7 +17,7 @@ from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import End
 from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.run.process_tree import ends_by, is_running
-from faults.script.autostart import SAID, VARIABLE
+from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.stacks import STACKS
 from faults.script.tied_processes import tied_environment
 from faults.script.waits import waits
@@ -50,7 +50,7 @@ def execute(
     """
     (place / STACKS).touch(0o600)
     with tied_environment() as variables, adopting() as left:
-        environment = {**_environment(place), **variables}
+        environment = {**_environment(place), **variables, **({WHOLE_LINES: "1"} if streams else {})}
         process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
         try:
             end = _wait(process, first, deadline)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from faults.cli.main import main
-from faults.script.autostart import SAID, VARIABLE
+from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
+from faults.script.execution import _environment
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -190,3 +191,18 @@ def test_the_line_and_its_module_are_shipped(tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"faults.pth", "setup.py", "faults/startup/sitecustomize.py", "faults/script/autostart.py"} <= names
     assert {"torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py"} <= names
+
+
+def test_processes_that_print_into_one_file_write_whole_lines(tmp_path: Path) -> None:
+    """Each read from such a pipe gives one write. Without its buffers Python would write a line's end by itself."""
+    assert main(["prepare", str(tmp_path / "run"), "--healthy"]) == 0
+    mine, theirs = os.pipe2(os.O_DIRECT)
+    variables = {"PYTHONUNBUFFERED": "1", WHOLE_LINES: "1"}
+    environment = {**os.environ, **_environment(tmp_path / "run"), **variables}
+    try:
+        text = "print('one', 'line'); print('another one')"
+        subprocess.run([sys.executable, "-c", text], env=environment, stdout=theirs, timeout=60, check=True)
+        assert [os.read(mine, 1000) for _ in range(2)] == [b"one line\n", b"another one\n"]
+    finally:
+        os.close(mine)
+        os.close(theirs)
