@@ -92,7 +92,15 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.script.autostart._Finder" in finders
     again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
-    modules = ("script", "script.autostart", "script.own_signals", "script.exit_hooks", "run", "run.process_tree")
+    modules = (
+        "script",
+        "script.autostart",
+        "script.own_signals",
+        "script.stacks",
+        "script.exit_hooks",
+        "run",
+        "run.process_tree",
+    )
     assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 

@@ -154,7 +154,7 @@ HOWS = [(side, how) for side in ("request", "reply") for how in ("bit", "nan", "
 def test_a_corrupted_tensor_is_the_one_that_arrives(world: World, tmp_path: Path, way: str, to: str) -> None:
     """The answer shows which element was changed and to what, and the caller keeps the tensor that it sent."""
     site = shop.WAYS[way].site
-    faults = [f"Corrupt site={site} nth={nth} side={side} how={how}" for nth, (side, how) in enumerate(HOWS, 2)]
+    faults = [f"Corrupt site={site} nth={nth} side={side} change={how}" for nth, (side, how) in enumerate(HOWS, 2)]
     seen = played(world, tmp_path, f"seed=3; {'; '.join(faults)}", "a", shop.squares, way, to, len(HOWS) + 2)
     given = [torch.arange(4, dtype=torch.float64) + number for number in range(1, len(seen) + 1)]
     assert all(torch.equal(x, kept) for x, (kept, _) in zip(given, seen, strict=True))

@@ -56,7 +56,7 @@ def test_a_corrupted_gradient_is_the_one_that_arrives(
     world: World, tmp_path: Path, how: str, wanted: list[float]
 ) -> None:
     """The gradient of x in the second pass: 3y, which role b sends."""
-    found, timeline = hurt(world, tmp_path, f"seed=1; Corrupt site={BACKWARD} role=b nth=2 side=request how={how}")
+    found, timeline = hurt(world, tmp_path, f"seed=1; Corrupt site={BACKWARD} role=b nth=2 side=request change={how}")
     assert (found[0], found[2]) == (HEALTHY[0], HEALTHY[2])
     (fired,) = timeline.of("fired")
     assert (fired.role, fired.details["dtype"], fired.details["shape"]) == ("b", "float64", [3])

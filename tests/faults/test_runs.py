@@ -88,7 +88,7 @@ def test_each_run_and_its_check_have_the_same_verdict(
     found, judgement = played(till, plan, tmp_path / "run")
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
-    assert judgement.status == (1 if verdict in DEFECTS else 2 if verdict == "unknown" else 0)
+    assert judgement.status == (1 if verdict in DEFECTS else 3 if verdict == "unknown" else 0)
     assert judge(record.read(moved(tmp_path / "run"))) == judgement
     assert main(["check", str(tmp_path / "run-moved")]) == judgement.status
     assert str(judgement) in capsys.readouterr().out

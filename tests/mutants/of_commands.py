@@ -522,8 +522,8 @@ _OF_FOLDERS = (
     Mutant(
         "script-without-a-watcher",
         "faults/script/execution.py",
-        "environment = {**_environment(place), **variables}",
-        "environment = _environment(place)",
+        "environment = {**_environment(place), **variables,",
+        "environment = {**_environment(place),",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
         "a launcher that is killed leaves its script running",
         waits=True,
