@@ -93,7 +93,12 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the run passed; None: unknown. An error after a harmless fault is a defect, even a clean error."""
+        """Whether the run passed; None: unknown. An error after a harmless fault is a defect, even a clean error.
+
+        A fault that did not fire is no defect of the program, which may have made fewer calls than the healthy run did.
+        """
+        if self.judgement.verdict == "not fired":
+            return None
         return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 

@@ -144,7 +144,7 @@ OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "kinds", "budget", "part", "j
         (plays.careless, ["Raise reply"], 0, "2 equal"),
         (plays.careless, ["Raise request"], 1, "2 wrong"),
         (plays.touchy, ["Delay reply"], 1, "2 needless error"),
-        (plays.careful, ["Corrupt"], 1, "4 not fired"),  # it sends no tensors
+        (plays.careful, ["Corrupt"], 3, "4 not fired"),  # it sends no tensors
     ],
 )
 def test_a_sweep_prints_its_table_and_gives_its_status(
