@@ -8,7 +8,7 @@ _RESULTS, _OF_RESULTS = "faults/script/results.py", "tests/faults/test_results.p
 _WAITS, _OF_WAITS = "faults/script/waits.py", "tests/faults/test_waits.py"
 _OPTIONS, _OF_OPTIONS = "faults/cli/sweep_options.py", "tests/faults/test_sweep_options.py"
 _REPORT, _OF_REPORT = "faults/run/json_report.py", "tests/faults/test_json_report.py"
-_OF_SWEEPS = "tests/faults/test_sweep.py"
+_TABLE = "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status"
 _END, _OF_END = "faults/script/outside_end.py", "tests/faults/test_outside_end.py"
 _FILE, _OF_FILE = "faults/script/same_file.py", "tests/faults/test_same_file.py"
 
@@ -109,9 +109,7 @@ MUTANTS = (
         "faults/run/sweep.py",
         '        if self.judgement.verdict == "not fired":',
         '        if self.judgement.verdict == "fired":',
-        (
-            "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careful-kinds4-3-4 not fired]",
-        ),
+        (f"{_TABLE}[careful-kinds4-3-4 not fired]",),
         "a program that made fewer calls than its healthy run did fails the sweep",
     ),
     Mutant(
