@@ -25,7 +25,7 @@ _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$", re.MULTILINE
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
 # A helper of multiprocessing, which waits as long as the program runs.
-_TRACKER = "multiprocessing.resource_tracker"
+_TRACKER = b"multiprocessing.resource_tracker"
 _OWN = str(Path(__file__).parents[1])
 
 
@@ -72,7 +72,13 @@ def _text(frame: tuple[str, str, str]) -> str:
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started under this folder's plan, and handle the signal."""
     found = {pid for pid in everybody() if _has_variable(pid, folder) and _in_mask(pid, "SigCgt:")}
-    return {pid for pid in found if _TRACKER not in command(pid)}
+    return {pid for pid in found if not _is_tracker(pid)}
+
+
+def _is_tracker(pid: int) -> bool:
+    with suppress(OSError):
+        return _TRACKER in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def _has_variable(pid: int, folder: Path) -> bool:

@@ -31,7 +31,10 @@ class Effects:
         fault = self._run.plan.faults[number]
         if fault.side == "flight":  # the callee fires it when the call executes, so the caller has to have failed
             hit = self._hit_calls(number, fired.details["caller"])
-            return bool(hit) and hit <= self._ended
+            if not hit or hit & self._valued:
+                return False
+            # A process that ends by the error may not have recorded how the call ended.
+            return hit <= self._ended or self._failed(str(fired.details["caller"]))
         if fault.place == "call" and fault.how == "term":  # a program that handles the signal may still answer
             return number in self._effective or self._killed(fired.role, fired)
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
@@ -50,6 +53,10 @@ class Effects:
         """Return the calls that this caller says the fault has hit."""
         begun = self._run.timeline.of("invoke")
         return _calls(each for each in begun if each.role == caller and number in each.details.get("faults", ()))
+
+    def _failed(self, role: str) -> bool:
+        end = self._run.ends.get(role)
+        return end is not None and not end.returned
 
     def _ended_within(self, role: str, time: float) -> bool:
         """Whether the role did not return, and ended before this time."""

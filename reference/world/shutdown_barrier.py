@@ -176,7 +176,7 @@ def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
     """Say why not all ranks have come, and tell the others that this rank leaves."""
     barrier, own = here(), rpc.get_worker_info().name
     if not peer_states.is_timeout(error):
-        return gone(barrier.names[0], error)
+        return barrier.news or gone(barrier.names[0], error)  # that rank may have told why it leaves
     states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
     missing = "; ".join(str(each) for each in states if not each.entered)
     text = f"the shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"

@@ -537,6 +537,14 @@ class TestEffect:
         found = run("Raise site=shop:pay role=a every=true side=flight", fired(), *told)
         assert check("effect", found).holds is seen
 
+    @pytest.mark.parametrize(("caller", "seen"), [(RETURNED, False), (raised("RuntimeError"), True)], ids=str)
+    def test_a_caller_that_ends_by_a_call_in_flight_may_not_record_its_end(self, caller: End, seen: bool) -> None:
+        told = Event("a", "invoke", 1.0, {"site": "shop:pay", "nth": 1, "faults": [0]})
+        plan = "Raise site=shop:pay role=a side=flight"
+        assert check("effect", run(plan, fired(), told, ends={"a": caller, "b": RETURNED})).holds is seen
+        answered = Event("a", "ok", 2.0, {"site": "shop:pay", "nth": 1})
+        assert check("effect", run(plan, fired(), told, answered, ends={"a": caller, "b": RETURNED})).holds is False
+
     @pytest.mark.parametrize(("end", "seen"), [(RETURNED, False), (KILLED, True), (OVERDUE, False)], ids=str)
     def test_a_role_that_ends_while_it_is_held_cannot_say_so(self, end: End, seen: bool) -> None:
         """It is held until 102 s. It was killed after 101 s, or missed its deadline after 160 s."""

@@ -26,7 +26,7 @@ LATER = {
 }
 FAULTS = {**INJECTIONS, **LATER}
 # The faults after which a program may not be able to finish: the callee's own error, and its death.
-ENDING = ("Raise request", "Raise reply", "Crash before", "Crash after")
+ENDING = ("Raise request", "Raise reply", "Raise flight", "Crash before", "Crash after")
 # The faults by which a call executes twice, or executes without its caller hearing of it.
 TWICE = ("Drop reply", "Duplicate", *LATER)
 

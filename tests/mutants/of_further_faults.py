@@ -47,8 +47,8 @@ MUTANTS = (
     Mutant(
         "flight-answered-counts",
         _EFFECTS,
-        "            return bool(hit) and hit <= self._ended",
-        "            return bool(hit)",
+        "            if not hit or hit & self._valued:",
+        "            if not hit:",
         ("tests/faults/test_checks.py::TestEffect::test_a_call_in_flight_has_to_fail_at_its_caller",),
         "a call in flight that its caller got an answer to passes as hurt",
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from faults.ledger.census import census
 from faults.plan import Fault, Plan
 from faults.run.runs import bound_of, run
 from faults.run.subject import Subject, of_tutorial
@@ -45,8 +46,9 @@ class Lab:
     @cached_property
     def sites(self) -> dict[str, Any]:
         """The calls of a healthy run by site and caller. The timeouts of this run are long."""
-        patient = of_tutorial(quick(self.name))
-        return {site: calls.callers for site, calls in record(patient, self.folder / "healthy")[0].items()}
+        patient = partial(run, of_tutorial(quick(self.name)), recorded=True)
+        healthy = record(patient, self.name, self.folder / "healthy")
+        return {site: calls.callers for site, calls in census(healthy.timeline).items()}
 
     def faults(self, kinds: tuple[str, ...] = KINDS, **asked: Any) -> st.SearchStrategy[Fault]:
         places = asked.pop("places", ["call", "process"])
