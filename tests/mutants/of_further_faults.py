@@ -49,7 +49,9 @@ MUTANTS = (
         _EFFECTS,
         "            if not hit or hit & self._valued:",
         "            if not hit:",
-        ("tests/faults/test_checks.py::TestEffect::test_a_call_in_flight_has_to_fail_at_its_caller",),
+        (
+            "tests/faults/test_checks.py::TestEffect::test_a_caller_that_ends_by_a_call_in_flight_may_not_record_its_end",
+        ),
         "a call in flight that its caller got an answer to passes as hurt",
     ),
     Mutant(
