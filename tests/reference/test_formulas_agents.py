@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reference.pipeline
@@ -191,6 +191,9 @@ _TEXTS = {"text": st.sampled_from(("", SHORT)), "dropout": st.floats(0, 1), "lr"
 
 @few
 @given(_episodes())
+@example(
+    {"seed": 0, "steps": 2, "observers": 1, "n_steps": 17, "gamma": 0.1875, "dtype": "float32", "lr": 0.0}
+)  # a root
 def test_reinforce_computes_the_formula_whatever_the_case(numbers: dict[str, Any]) -> None:
     compare("reinforce", numbers)
 
