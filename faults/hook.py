@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
@@ -36,13 +36,14 @@ from faults.plan.plan import Plan
 from faults.tracebacks.certainty import first_line
 from faults.tracebacks.data_words import names_corrupted_data
 from faults.tracebacks.error_chain import TEXT
-from faults.tracing.tracer import Tracer
+from faults.tracing import RELEASE, current_tracer
 from reference.system.shutdown_listeners import listeners as shutdown_listeners
+
+if TYPE_CHECKING:
+    from faults.tracing.tracer import Tracer
 
 # Steps above this number are not recorded.
 RECORDED = 10_000
-# What torch calls in a graceful shutdown when all roles have ended their work: it frees the RRefs that they still hold.
-_RELEASE = "_delete_all_user_and_unforked_owner_rrefs"
 # Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
@@ -66,6 +67,8 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
         patch_all_references("init_rpc", rpc.init_rpc, partial(_init_rpc, rpc.init_rpc, Path(folder), plan))
     )
     if is_traced(folder):
+        from faults.tracing.tracer import Tracer  # here, because few runs are traced
+
         Tracer.start()
         _installed.callback(Tracer.stop)
     # Already now, because a program may import it by name before RPC starts.
@@ -165,8 +168,9 @@ def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -
     if not isinstance(api.shutdown, partial):
         undo.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
     hooks: dict[str, Callable[..., None]] = {"_finalize_shutdown": _finalize}
-    if Tracer.current is not None:
-        hooks[_RELEASE] = partial(_take_stock, Tracer.current)
+    tracer = current_tracer()
+    if tracer is not None:
+        hooks[RELEASE] = partial(_take_stock, tracer)
         ledger.write("tracing")
     for name, act in hooks.items():
         original = getattr(api, name)

@@ -17,6 +17,7 @@ from reference.system.printable import one_line
 
 
 def print_calls(name: str, timeline: Timeline) -> None:
+    """Print the table of a healthy run's calls, the plans, and whether steps are announced."""
     sites = census(timeline)
     console().print(_table(name, sites))
     print('plans, of which each makes one run (`run --plan "PLAN" ...`):')

@@ -14,6 +14,7 @@ from faults.run.sweep import record
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the command, and return its exit status."""
     about = "List the RPC calls of a healthy run. For a program of your own: `list --help --script`."
     subject, options = tutorial_of("list", about, arguments, DIR)
     with stored(options.dir) as (place, passed):

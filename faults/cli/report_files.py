@@ -29,7 +29,7 @@ def check_reports(options: Any) -> None:
 
 
 def write_run(options: Any, found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> None:
-    _write(options, {**of_run(found, judgement, folder)})
+    _write(options, of_run(found, judgement, folder))
 
 
 def write_sweep(options: Any, name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> None:

@@ -17,6 +17,7 @@ from faults.script.script import run_script
 
 
 def main(arguments: Sequence[str], command: list[str]) -> int:
+    """Run the command for the program that ``command`` starts, and return the exit status."""
     about = (
         "Run a program of your own once, under a plan or healthy, and judge the run. "
         "All words after --script are the program's command."

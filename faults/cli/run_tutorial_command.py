@@ -16,6 +16,7 @@ from faults.run.subject import Subject
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the command, and return its exit status."""
     about = (
         "Run a tutorial once, under a plan or healthy, and judge the run. "
         "For a program of your own: `run --help --script`."

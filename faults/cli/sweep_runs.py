@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,3 @@ def run_cells(
         print_sweep(healthy.name, results, len(todo), unhurt)
         write_sweep(options, healthy.name, results, len(todo), unhurt)
     return results
-
-
-def status_of(passed: Sequence[bool | None]) -> int:
-    """Combine runs into one exit status: 1 if one failed, otherwise 3 if one is unknown."""
-    return 1 if False in passed else 3 if None in passed else 0

@@ -15,12 +15,13 @@ from faults.cli.result_options import OF_RESULTS, results_of
 from faults.cli.script_options import BOUND, DEADLINE_OF_SWEEP, only_theirs, startable
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
-from faults.cli.sweep_runs import run_cells, status_of
+from faults.cli.sweep_runs import run_cells
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.sweep import SweepFailed, record
+from faults.run.sweep import SweepFailed, all_passed, record
 from faults.script.results import Results
 from faults.script.script import run_script
+from faults.verdict.checks import exit_status
 from faults.verdict.time_bounds import timeout_of
 
 # Each run may take this many times as long as the healthy run, and at least so many seconds.
@@ -33,6 +34,7 @@ _OPTIONS = (*OF_RESULTS, *OF_SWEEPS, DEADLINE_OF_SWEEP, BOUND)
 
 
 def main(arguments: Sequence[str], command: list[str]) -> int:
+    """Run the command for the program that ``command`` starts, and return the exit status."""
     about = (
         "Run a program of your own without faults to find its RPC call sites. Then run it once for each site, each "
         "kind of fault, and the first and the last call, and check its results. "
@@ -50,7 +52,7 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
         each = partial(run, patience=patience, results=results.of(place / "healthy"))
         timeout = timeout_of(healthy.timeline)
         run_cells(each, healthy, place, options, min(timeout / 2 or _TURN, _TURN), passed)
-    return status_of(passed)
+    return exit_status(all_passed(passed))
 
 
 def _healthy(run: Any, name: str, place: Path, results: Results) -> Run:

@@ -13,6 +13,7 @@ from reference.system.printable import one_line
 
 
 def print_sweep(name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt] = ()) -> None:
+    """Print the table, what is not hurt, and the counts of verdicts. ``wanted``: the number of cells, run or not."""
     table = Table(title=one_line(f"{name}: {len(results)} of {wanted} cells, each under 1 fault"))
     for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
         table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")

@@ -9,15 +9,17 @@ from typing import Any
 from faults.cli.report_files import check_reports
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
-from faults.cli.sweep_runs import run_cells, status_of
+from faults.cli.sweep_runs import run_cells
 from faults.cli.tutorial_options import tutorial_of
 from faults.run.runs import bound_of, run
 from faults.run.subject import Subject
-from faults.run.sweep import record
+from faults.run.sweep import all_passed, record
+from faults.verdict.checks import exit_status
 from faults.verdict.time_bounds import MARGIN
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the command, and return its exit status."""
     about = (
         "Run a tutorial without faults to find its RPC call sites. Then run it once for each site, each kind of fault, "
         "and the first and the last call. For a program of your own: `sweep --help --script`."
@@ -33,4 +35,4 @@ def sweep_of(subject: Subject, options: Any) -> int:
         healthy = record(partial(run, subject, recorded=True), subject.name, place / "healthy")
         deadline = 3 * healthy.seconds + bound_of(subject) + MARGIN
         run_cells(partial(run, subject, deadline=deadline), healthy, place, options, subject.timeout, passed)
-    return status_of(passed)
+    return exit_status(all_passed(passed))

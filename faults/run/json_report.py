@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from faults.ledger.record import Run
-from faults.run.sweep import Result, Unhurt
+from faults.run.sweep import Result, Unhurt, all_passed
 from faults.verdict.checks import Judgement
 from reference.system.printable import one_line
 
@@ -23,11 +23,10 @@ def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> 
 
 def of_sweep(name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> dict[str, Any]:
     """Return the report of a sweep. ``wanted``: the number of cells, including those that were not run."""
-    passed = [result.passed for result in results]
     return {
         "format": FORMAT,
         "program": one_line(name),
-        "passed": False if False in passed else None if None in passed else True,
+        "passed": all_passed([result.passed for result in results]),
         "runs": [_of_cell(result) for result in results],
         "not_run": wanted - len(results),
         "not_hurt": [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in unhurt],

@@ -4,7 +4,7 @@ occurrence."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,16 +102,12 @@ class Result:
         return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
 
 
-def cells(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell]:
-    """Yield every cell, with those of `CORRUPTIONS` if ``corrupt``.
-
-    'first' is the first caller's first call, 'last' the last caller's last call.
-    """
-    return (each for each in every_way(sites, timeout, corrupt=corrupt) if isinstance(each, Cell))
-
-
 def every_way(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell | Unhurt]:
-    """Yield every cell, and what cannot be hurt. ``timeout``: seconds that a call waits for its turn (`Order`)."""
+    """Yield every cell, with those of `CORRUPTIONS` if ``corrupt``, and what cannot be hurt.
+
+    'first' is the first caller's first call, 'last' the last caller's last call. ``timeout``: seconds that a call waits
+    for its turn (`Order`).
+    """
     injections = {**INJECTIONS, **(CORRUPTIONS if corrupt else {})}
     for site, calls in sites.items():
         if site.startswith(INTERNAL):
@@ -157,6 +153,11 @@ def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
         if occurrence == "first" or nth > 1:
             fault = Fault(kind="Order", site=site, roles=roles, nth=nth, seconds=seconds)
             yield Cell(site, ORDER, occurrence, fault)
+
+
+def all_passed(passed: Collection[bool | None]) -> bool | None:
+    """Whether all runs passed: False if one failed, otherwise None if one is unknown."""
+    return False if False in passed else None if None in passed else True
 
 
 def record(run: Runner, name: str, folder: Path) -> Run:

@@ -18,11 +18,11 @@ from faults.ledger.record import End
 from faults.run.orphans import GRACE, GRACE_OF_KILLED, adopting
 from faults.run.process_tree import ends_by, is_running
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
+from faults.script.script_record import end_of
 from faults.script.stacks import STACKS
 from faults.script.tied_processes import tied_environment
 from faults.script.waits import waits
 from faults.verdict.script_outcomes import planned
-from reference.outcome import Exited, Killed
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ def execute(
 
 def _overdue(end: End, place: Path) -> Ended:
     """Look at a command that is to be killed, before anything is done to its processes."""
-    running, timeline = _running(place, 0.0), read(place)
-    return Ended(end, running, [], timeline, waits(place, _played(timeline)))
+    timeline = read(place)
+    return Ended(end, _running(timeline, 0.0), [], timeline, waits(place, _played(timeline)))
 
 
 def _ended(end: End, place: Path, left: Callable[..., list[str]]) -> Ended:
     """Look at what a command leaves, before its session is killed. A command that was killed could not clean up."""
     orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
-    return Ended(end, _running(place, GRACE), orphans, read(place))
+    return Ended(end, _running(read(place), GRACE), orphans, read(place))
 
 
 def _environment(place: Path) -> dict[str, str]:
@@ -89,11 +89,7 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
         os.close(handle)
     if not ended:
         return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
-    status = process.wait()
-    if status == 0:
-        return End("Returned", "returned", time.monotonic(), process=process.pid)
-    outcome = Exited(status) if status > 0 else Killed(-status)
-    return End(type(outcome).__name__, str(outcome), time.monotonic(), process=process.pid)
+    return end_of(process.wait(), time.monotonic(), process.pid)
 
 
 def _grace(place: Path) -> float:
@@ -101,10 +97,10 @@ def _grace(place: Path) -> float:
     return GRACE_OF_KILLED if planned(read(place)) else GRACE
 
 
-def _running(place: Path, grace: float) -> set[int]:
+def _running(timeline: Timeline, grace: float) -> set[int]:
     """Return the processes of roles that do not end within ``grace`` seconds after the command."""
     due = time.monotonic() + grace
-    return {pid for pid in _played(read(place)) if is_running(pid) and not ends_by(pid, due)}
+    return {pid for pid in _played(timeline) if is_running(pid) and not ends_by(pid, due)}
 
 
 def _played(timeline: Timeline) -> dict[int, str]:

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from faults.inject.process.target import CannotFireError, process_of
 from faults.ledger import record
-from faults.ledger.ledger import Timeline, read
-from faults.ledger.record import End, RecordError
+from faults.ledger.ledger import Timeline
+from faults.ledger.record import RecordError
 from faults.script.exit_statuses import silent, statuses
 from faults.script.own_signals import asked_to_end
-from faults.verdict.failures import COMMAND
-from faults.verdict.script_outcomes import Known, fates, of_lives
-from faults.verdict.time_bounds import bound_of_timeout, first_effect, limit, timeout_of
-from reference.outcome import Exited, Killed
+from faults.script.script_record import end_of, record_script
+from faults.verdict.script_outcomes import Known
 
 
 def record_end(folder: str | os.PathLike[str], status: int) -> None:
@@ -31,32 +29,19 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
     found = record.read(place)
     if found.complete:
         raise RecordError(f"{place} tells how its run ended: wanted one that `prepare` made, to record an end")
-    timeline = read(place)
-    timeout = timeout_of(timeline, first_effect(found.plan, timeline))
+    timeline = found.timeline
     left = dict(_running(place, timeline))
-    known = Known(asked_to_end(place), set(left), statuses(place), silent(place))
     last = max((event.time for event in timeline.events), default=0.0)
-    record.write(
+    record_script(
         place,
-        name=f"{place.name}, started by something else",
-        ends={**fates(timeline, known), COMMAND: _end(status, last + timeline.zero)},
-        lives=of_lives(timeline, known),
-        bound=bound_of_timeout(timeout),
-        limit=limit(timeout),
+        f"{place.name}, started by something else",
+        found.plan,
+        timeline,
+        end_of(128 - status if status > 128 else status, last + timeline.zero),
+        Known(asked_to_end(place), set(left), statuses(place), silent(place)),
         seconds=last,
-        trace=None,
-        difference="",
         leaks=[f"{role} still runs (process {pid})" for pid, role in left.items()],
-        start=timeline.zero,
-        recorded=True,
     )
-
-
-def _end(status: int, time: float) -> End:
-    if status == 0:
-        return End("Returned", "returned", time)
-    outcome = Killed(status - 128) if status > 128 else Exited(status)
-    return End(type(outcome).__name__, str(outcome), time)
 
 
 def _running(place: Path, timeline: Timeline) -> Iterator[tuple[int, str]]:

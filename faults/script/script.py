@@ -21,14 +21,14 @@ from faults.ledger.record import Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.left_over import leaks
-from faults.script.execution import Ended, execute
+from faults.script.execution import execute
 from faults.script.exit_statuses import silent, statuses
 from faults.script.own_signals import asked_to_end
 from faults.script.results import Results
+from faults.script.script_record import record_script
 from faults.verdict.checks import Judgement, judge
-from faults.verdict.failures import COMMAND
-from faults.verdict.script_outcomes import Known, fates, of_lives
-from faults.verdict.time_bounds import bound_of_timeout, first_effect, lasting, limit, timeout_of
+from faults.verdict.script_outcomes import Known
+from faults.verdict.time_bounds import bound_of_timeout, first_effect, lasting, timeout_of
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
@@ -68,38 +68,22 @@ def run_script(
             ended = execute(command, place, streams, deadline or patience, lambda: deadline or later())
         seconds = time.monotonic() - begun
         judged = results.end(place, ended.end.returned) if results else None
-        _record(command, plan, place, bound, seconds, judged, ended)
+        timeline = ended.timeline
+        record_script(
+            place,
+            shlex.join(command),
+            plan,
+            timeline,
+            ended.end,
+            Known(asked_to_end(place), ended.running, statuses(place), silent(place)),
+            seconds=seconds,
+            leaks=[*leaks(timeline), *ended.orphans],
+            bound=bound,
+            waits=ended.waits,
+            judged=judged,
+        )
         found = record.read(place)
         return found, judge(found)
-
-
-def _record(
-    command: Sequence[str],
-    plan: Plan,
-    place: Path,
-    bound: float | None,
-    seconds: float,
-    judged: tuple[str, str] | None,
-    ended: Ended,
-) -> None:
-    timeline = ended.timeline
-    timeout = timeout_of(timeline, first_effect(plan, timeline))
-    known = Known(asked_to_end(place), ended.running, statuses(place), silent(place))
-    record.write(
-        place,
-        name=shlex.join(command),
-        ends={**fates(timeline, known), COMMAND: ended.end},
-        lives=of_lives(timeline, known),
-        waits=ended.waits,
-        bound=bound_of_timeout(timeout) if bound is None else bound,
-        limit=limit(timeout) if bound is None else "",
-        seconds=seconds,
-        trace=judged[0] if judged else None,
-        difference=judged[1] if judged else "",
-        leaks=[*leaks(timeline), *ended.orphans],
-        start=timeline.zero,
-        recorded=True,
-    )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from faults.inject.process.signal_masks import BLOCKED, HANDLED, OF_THREAD, PENDING, has_signal
 from faults.run.process_tree import command, everybody
 from faults.script.autostart import VARIABLE
 from faults.script.stacks import SIGNAL, STACKS
@@ -71,7 +72,7 @@ def _text(frame: tuple[str, str, str]) -> str:
 
 def _processes(folder: Path) -> set[int]:
     """Return the processes that were started under this folder's plan, and handle the signal."""
-    found = {pid for pid in everybody() if _has_variable(pid, folder) and _in_mask(pid, "SigCgt:")}
+    found = {pid for pid in everybody() if _has_variable(pid, folder) and has_signal(pid, HANDLED, SIGNAL)}
     return {pid for pid in found if not _is_tracker(pid)}
 
 
@@ -102,20 +103,11 @@ def _asked(pid: int, file: Path) -> str:
 
 def _is_busy(pid: int) -> bool:
     """Whether the signal waits for the process, or one of its threads is handling it, which blocks it there."""
-    if _in_mask(pid, "ShdPnd:"):
+    if has_signal(pid, PENDING, SIGNAL):
         return True
     with suppress(OSError):
         threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-        return any(_in_mask(thread, "SigBlk:") or _in_mask(thread, "SigPnd:") for thread in threads)
-    return False
-
-
-def _in_mask(pid: int, name: str) -> bool:
-    """Whether the signal is in one of the masks that /proc tells of a process or a thread."""
-    with suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-        mask = next(line for line in lines if line.startswith(name))
-        return bool(int(mask.split()[1], 16) >> (SIGNAL - 1) & 1)
+        return any(has_signal(thread, mask, SIGNAL) for thread in threads for mask in (BLOCKED, OF_THREAD))
     return False
 
 

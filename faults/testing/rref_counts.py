@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,8 @@ from pathlib import Path
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 from torch.distributed.rpc import api
+
+from faults.tracing import current_tracer
 
 # The kind of leak that each count belongs to.
 COUNTS = {
@@ -32,8 +33,7 @@ def kept(collect: bool = False) -> dict[str, int]:
 
 def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
     """Return `kept`, and how many events the trace of this role has seen, 0 if it does not trace."""
-    module = sys.modules.get("faults.tracing.tracer")  # a role that does not trace need not import it
-    tracer = None if module is None else module.Tracer.current
+    tracer = current_tracer()
     return kept(collect), 0 if tracer is None else tracer.rrefs.events
 
 

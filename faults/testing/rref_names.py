@@ -11,10 +11,9 @@ from typing import Any
 from torch.distributed.rpc import api
 
 from faults.ledger.stock import Stock, from_events, to_events
+from faults.tracing import RELEASE
 from faults.tracing.tracer import Tracer
 from faults.verdict import holdings
-
-_RELEASE = "_delete_all_user_and_unforked_owner_rrefs"
 
 
 def start(folder: str | None, role: str) -> None:
@@ -22,7 +21,7 @@ def start(folder: str | None, role: str) -> None:
     ended their work; None: nowhere."""
     Tracer.start()
     if folder is not None:
-        setattr(api, _RELEASE, partial(_write, getattr(api, _RELEASE), _file(folder, role)))
+        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), _file(folder, role)))
 
 
 def stock(since: int) -> Stock | None:

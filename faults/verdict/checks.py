@@ -53,6 +53,11 @@ class Check:
         return one_line(f"{mark:<7}  {self.name}: {self.text}")
 
 
+def exit_status(passed: bool | None) -> int:
+    """Return the exit status of a command: 0 pass, 1 fail, 3 unknown. (2 is bad input.)"""
+    return {True: 0, False: 1, None: 3}[passed]
+
+
 @dataclass(frozen=True)
 class Judgement:
     """All checks of a run, and the verdict that follows from them."""
@@ -69,8 +74,7 @@ class Judgement:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 pass, 1 fail, 3 unknown. (2 is bad input.)"""
-        return {True: 0, False: 1, None: 3}[self.passed]
+        return exit_status(self.passed)
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.checks), f"verdict: {self.verdict}"])

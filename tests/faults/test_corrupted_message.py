@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from faults.inject.call.delivery import CalleeState, completed, deliver
+from faults.inject.call.delivery import completed, deliver
 from faults.inject.call.envelope import Envelope
-from faults.ledger import Ledger, ledger
+from faults.ledger import ledger
 from faults.plan import Fault
+from tests.faults.test_delivery import callee  # noqa: F401 (the fixture)
 
 SITE = "shop:add"
-
-
-@pytest.fixture(autouse=True)
-def callee(tmp_path: Path) -> Iterator[CalleeState]:
-    file = Ledger(tmp_path, "b")
-    CalleeState.open = CalleeState(file)
-    yield CalleeState.open
-    CalleeState.open = None
-    file.close()
 
 
 def envelope(side: str, how: str, nth: int = 2, *, hit: bool = True, later: bool = False, seed: int = 0) -> Envelope:

@@ -18,12 +18,13 @@ import pytest
 
 from faults.cli.main import main
 from faults.cli.run_tutorial_command import run_of
-from faults.cli.sweep_runs import status_of
 from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger import record
 from faults.ledger.record import End
 from faults.plan import Plan
 from faults.run.subject import Subject
+from faults.run.sweep import all_passed
+from faults.verdict.checks import exit_status
 from reference import rpc_basics
 from reference.outcome import Outcome
 from reference.system.interrupts import SIGNALS
@@ -356,7 +357,7 @@ def test_a_sweep_fails_by_one_defect_and_is_unknown_by_one_unknown_run(
     passed: Sequence[bool | None], status: int
 ) -> None:
     """One defect is enough, and one run that does not tell."""
-    assert status_of(passed) == status
+    assert exit_status(all_passed(passed)) == status
 
 
 def test_a_sweep_of_a_wrong_tutorial_gives_1(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from argparse import Namespace
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from faults.plan import Fault
 from faults.plan.engine_sites import ENGINE_SITES
 from faults.run.runs import run
 from faults.run.subject import Subject
-from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, cells, record, sweep
+from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, every_way, record, sweep
 from faults.verdict.checks import judge
 from tests.support import roles_subjects as plays
 
@@ -29,6 +30,11 @@ SITES = {
     "m:h": Calls({"a": 1, "b": 1}, ("c", "d")),
     "m:r": Calls({"a": 1}, ("ps",), remote=True),
 }
+
+
+def cells(sites: Mapping[str, Calls], timeout: float, *, corrupt: bool = False) -> Iterator[Cell]:
+    """Yield every cell of a sweep."""
+    return (each for each in every_way(sites, timeout, corrupt=corrupt) if isinstance(each, Cell))
 
 
 def test_each_site_has_a_cell_per_kind_and_occurrence() -> None:

@@ -11,8 +11,8 @@ MUTANTS = (
     Mutant(
         "failure-has-status-0",
         _CHECKS,
-        "        return {True: 0, False: 1, None: 3}[self.passed]",
-        "        return {True: 0, False: 0, None: 3}[self.passed]",
+        "    return {True: 0, False: 1, None: 3}[passed]",
+        "    return {True: 0, False: 0, None: 3}[passed]",
         (f"{_OF_CHECKS}::test_each_run_has_its_verdict",),
         "a defect ends with the status of success",
     ),

@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "unknown-cells-pass",
-        _REPORT,
+        "faults/run/sweep.py",
         "False if False in passed else None if None in passed else True",
         "False not in passed",
         (f"{_OF_REPORT}::test_a_sweep_is_told_cell_by_cell",),
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "ended-with-any-status",
-        _END,
+        "faults/script/script_record.py",
         "    if status == 0:",
         "    if status >= 0:",
         (f"{_OF_END}::test_processes_of_this_machine_are_looked_for",),
