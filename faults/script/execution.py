@@ -22,7 +22,7 @@ from faults.script.script_record import end_of
 from faults.script.stacks import STACKS
 from faults.script.tied_processes import tied_environment
 from faults.script.waits import waits
-from faults.verdict.script_outcomes import planned
+from faults.verdict.planned_crashes import planned
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from faults.ledger.ledger import Event
 from faults.ledger.record import End, Run
 from faults.tracebacks.error_chain import Piece, from_json
-from faults.verdict import proof, script_outcomes
+from faults.verdict import proof
 from faults.verdict.detections import detected
 from faults.verdict.error_origin import excused
 from faults.verdict.given_up import is_stated, may_have_given_up
+from faults.verdict.planned_crashes import planned
 from faults.verdict.planned_ends import crashes_of, is_planned_end, killed_texts
 from faults.verdict.store_race import may_have_lost_the_store
 from reference.outcome import Killed
@@ -112,7 +113,7 @@ def _may_be_of_its_handler(run: Run, failure: Failure) -> bool | None:
 
 def _is_planned(run: Run, process: int) -> bool:
     """Whether the plan killed this process, or a process that no ledger names."""
-    return not script_outcomes.planned(run.timeline).isdisjoint({0, process})
+    return not planned(run.timeline).isdisjoint({0, process})
 
 
 def ungraceful(run: Run) -> set[str]:

@@ -16,6 +16,7 @@ from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End
 from faults.plan.crash_ways import signal_of
 from faults.tracebacks.error_chain import Piece, from_json
+from faults.verdict.planned_crashes import came_first, planned, ways_of_crashes
 from reference.outcome import Exited
 
 # Kinds of ends, the worst first. A role with several lives is judged by its worst one.
@@ -149,27 +150,13 @@ def of_lives(timeline: Timeline, known: Known | None = None) -> dict[str, list[E
     """Return the ends of all lives of each role, in the order of `lives`."""
     found: dict[str, list[End]] = {}
     every, known = lives(timeline), known or Known()
-    # The plan's own SIGTERM is no request of the program's.
-    ways = _ways(timeline)
-    asked = {pid: time for pid, time in known.asked.items() if ways.get(pid) != "term"}
+    ways = ways_of_crashes(timeline)
+    asked = {pid: time for pid, time in known.asked.items() if not came_first(timeline, pid, time)}
     for life in every:
         end = _end(life, every, timeline.zero, replace(known, asked=asked))
         end = _told_of(end, ways.get(life.pid) if life.last else None)
         found.setdefault(life.role, []).append(replace(end, process=life.pid))
     return found
-
-
-def planned(timeline: Timeline) -> set[int]:
-    """Return the processes that the plan killed."""
-    crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
-    return {int(event.details.get("pid", event.process)) for event in crashes}
-
-
-def _ways(timeline: Timeline) -> dict[int, str]:
-    """Return how the plan ended each process that it did not kill by SIGKILL."""
-    crashes = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
-    crashes = [event for event in crashes if isinstance(event.details.get("how"), str)]
-    return {int(event.details.get("pid", event.process)): event.details["how"] for event in crashes}
 
 
 def _told_of(end: End, how: str | None) -> End:

@@ -84,6 +84,23 @@ def test_a_role_ended_by_its_own_program_has_not_ended_by_itself() -> None:
     assert end(life("till", "up"), OTHER, running={1})[0] == "Running"
 
 
+@pytest.mark.parametrize("how", [{}, {"how": "exit:3"}, {"how": "segv"}])
+def test_a_role_that_dies_by_the_plan_is_not_ended_by_its_program(how: dict[str, str]) -> None:
+    """`mp.spawn` sends SIGTERM to all children that still run; the kernel takes its time to end a killed one."""
+    crash = {"fired": {"fault": 0, "kind": "Crash", **how}}
+    killed = (*life("till", "up", "fired", **crash), *OTHER)
+    timeline = Timeline(killed, {}, ("till", "shop"), 100.0)
+    assert fates(timeline, Known({1: 102.1}))["till"].kind == "Killed"
+    assert fates(timeline, Known({1: 101.995}))["till"].kind == "Killed"  # the time of the kernel's last tick
+    assert fates(timeline, Known({1: 101.5}))["till"] == End("Ended", "was ended by its own program", 102.0, process=1)
+
+
+def test_a_program_may_end_a_role_that_the_plan_did_not_kill() -> None:
+    crash = {"fired": {"fault": 0, "kind": "Crash", "pid": 9}}
+    timeline = Timeline((*life("till", "up", "fired", **crash), *OTHER), {}, ("till", "shop"), 100.0)
+    assert fates(timeline, Known({1: 105.0}))["till"].kind == "Ended"
+
+
 CALL = {"site": "shop:pay", "nth": 1}
 FAULTY_CALL = {"invoke": {**CALL, "faults": [0]}, "ok": CALL, "info": CALL}
 STUCK = ("Stuck", "was ended by its own program during a call that a fault had hit")
