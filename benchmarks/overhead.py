@@ -2,8 +2,9 @@
 
     python benchmarks/overhead.py --repeats 7 --json overhead.json
 
-Four ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; and
-with a plan that waits for a call that never comes, so that calls are counted, looked up and recorded.
+Five ways: without `faults`; with an empty plan, which must not be measurable; with calls recorded in ledgers; with
+their order recorded, too; and with a plan that waits for a call that never comes, so that calls are counted, looked up
+and recorded.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def call(count: int) -> float:
     return median(batches[1:])  # the first one warms up
 
 
-def once(count: int, plan: str | None, *, record: bool = False) -> float:
+def once(count: int, plan: str | None, **how: bool) -> float:
     """Measure in one world of two roles."""
     roles: dict[str, Callable[[], object]] = {"caller": partial(call, count), "callee": nothing}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        arguments = {} if plan is None else stack.enter_context(scope(Plan.parse(plan), folder, record=record))
+        arguments = {} if plan is None else stack.enter_context(scope(Plan.parse(plan), folder, **how))
         value = measure.play(roles, deadline=120, **arguments)["caller"]
     assert isinstance(value, float)
     return value
@@ -62,6 +63,7 @@ def main() -> None:
         "without": partial(once, options.calls, None),
         "empty plan": partial(once, options.calls, "seed=0"),
         "recorded": partial(once, options.calls, "seed=0", record=True),
+        "order recorded": partial(once, options.calls, "seed=0", record=True, order=True),
         "a plan elsewhere": partial(once, options.calls, ELSEWHERE),
     }
     once(BATCH, None)  # starts the forkserver

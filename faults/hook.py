@@ -29,7 +29,7 @@ from faults.inject.network import network
 from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.ledger import Ledger
-from faults.ledger.plan_file import is_traced, read_plan
+from faults.ledger.plan_file import is_ordered, is_traced, read_plan
 from faults.ledger.stock import Stock, to_events
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
@@ -136,7 +136,7 @@ def activate(
             action(place, ledger)
         announcer = Announcer(role)
         announcer.subscribe(Moment("up", role), partial(_note_up, ledger))
-        undo.callback(Calls(plan, role, ledger, announcer).install())
+        undo.callback(Calls(plan, role, ledger, announcer, ordered=is_ordered(place)).install())
         for number, fault in plan.at("message").items():
             if fault.role in (None, role):
                 ledger.write("planned", fault=number, kind=fault.kind, text=str(fault))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from faults.cli.script_options import script_of
 
-# The module of each command. Those for a user's own program, `check` and `prepare` import no torch.
+# The module of each command. Those for a user's own program, `check`, `prepare` and `replay DIR` import no torch.
 FOR_TUTORIALS = {
     "list": "faults.cli.list_tutorial_command",
     "run": "faults.cli.run_tutorial_command",
@@ -16,11 +16,13 @@ FOR_SCRIPTS = {
     "list": "faults.cli.list_script_command",
     "run": "faults.cli.run_script_command",
     "sweep": "faults.cli.sweep_script_command",
+    "replay": "faults.cli.replay_script_command",
 }
 COMMANDS = {
     **FOR_TUTORIALS,
     "prepare": "faults.cli.prepare_command",
     "check": "faults.cli.check_command",
+    "replay": "faults.cli.replay_command",
 }
 
 

@@ -31,6 +31,8 @@ _USAGE = """usage: python -m faults COMMAND
   sweep --script my.py             do so with your own program, and check its results
   prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
   check DIR                        judge a stored run again
+  replay DIR [NAME]                print the plan that repeats a stored run; run a tutorial again under it
+  replay DIR --script my.py        run your own program again as in a stored run
 
 PLAN is a text or a file with at least one fault (docs/faults.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.

@@ -47,6 +47,10 @@ LEAKS: Option = (
         "help": "trace RRefs and autograd contexts, to name the holders of those that are left (default: count them)",
     },
 )
+ORDER: Option = (
+    "--order",
+    {"action": "store_true", "help": "record in which order calls execute, so that `replay` keeps this order"},
+)
 DEADLINE: Option = (
     "--deadline",
     {

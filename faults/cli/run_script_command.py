@@ -27,7 +27,8 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     command = startable(only_theirs(command, own))
     plan, results = plan_of(options), checked_by(options)
     check_reports(options)
-    how = {"trace": options.leaks == "trace", "deadline": options.deadline, "bound": options.bound}
+    how = {"trace": options.leaks == "trace", "order": options.order}
+    how |= {"deadline": options.deadline, "bound": options.bound}
     with stored(options.dir) as (place, passed):
         found, judgement = run_script(command, plan, place, **how, results=results)
         _print_streams(place, results)

@@ -12,6 +12,7 @@ torn. Each line names the ``process`` that wrote it, because several may play on
 - ``invoke``, then ``ok``, ``fail`` (it certainly did not succeed) or ``info`` (it may have executed): calls, at the
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
+- ``ordering``: all calls of functions are recorded so.
 - ``raised``: an exception ended a process of a script; ``interrupted``: a SIGINT did; ``exit``: it ended in order, with
   this status; ``stayed``: `os.execv` failed after ``exit``, so the process goes on. ``causes``, here and for a call
   that failed: what the error derives from.

@@ -1,4 +1,4 @@
-"""Read the plan of a run from ``plan.json`` in its folder, and whether its RRefs are traced."""
+"""Read the plan of a run from ``plan.json`` in its folder, and what its ledgers are to record besides."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from reference.system.plain_file import content_of
 PLAN = "plan.json"
 # In a folder with this file the roles trace their RRefs and autograd contexts.
 TRACE = ".faults-trace"
+# In a folder with this file the roles record in which order calls execute.
+ORDER = ".faults-order"
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
@@ -27,3 +29,8 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
 def is_traced(folder: str | os.PathLike[str]) -> bool:
     """Whether the roles of a run's folder trace their RRefs and autograd contexts."""
     return (Path(folder) / TRACE).exists()
+
+
+def is_ordered(folder: str | os.PathLike[str]) -> bool:
+    """Whether the roles of a run's folder record in which order calls execute."""
+    return (Path(folder) / ORDER).exists()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from faults.ledger.folder_lock import occupied
 from faults.ledger.ledger import SUFFIX
-from faults.ledger.plan_file import PLAN, TRACE
+from faults.ledger.plan_file import ORDER, PLAN, TRACE
 from faults.ledger.record import RUN, RecordError, read
 from faults.plan.plan import Plan, PlanError
 from reference.system.private_folder import make_private
@@ -31,9 +31,9 @@ _SIGN = re.compile(r".+\.\d+\.(term|int|status)|\+\.stacks")
 
 
 @contextmanager
-def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) -> Iterator[Path]:
+def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, order: bool = False) -> Iterator[Path]:
     """Yield the folder with ``plan`` and no files of an earlier run. Until the block ends, no other run begins there.
-    ``trace``: the roles trace their RRefs and autograd contexts.
+    ``trace``: the roles trace their RRefs and autograd contexts; ``order``: they record in which order calls execute.
 
     An error within the block before any role has begun its ledger leaves the folder as it was.
 
@@ -52,8 +52,9 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False) 
         _set_aside(place)
         try:
             (place / MARK).touch()
-            if trace:
-                (place / TRACE).touch()
+            for name, wanted in ((TRACE, trace), (ORDER, order)):
+                if wanted:
+                    (place / name).touch()
             (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # UTF-8 in every locale
             yield place
         except BaseException:
@@ -119,7 +120,7 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    named = [place / name for name in (PLAN, RUN, TRACE, "network.json")]
+    named = [place / name for name in (PLAN, RUN, TRACE, ORDER, "network.json")]
     return [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
 
 

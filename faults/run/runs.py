@@ -40,17 +40,21 @@ def run(
     deadline: float | None = None,
     recorded: bool = False,
     trace: bool = False,
+    order: bool = False,
 ) -> tuple[Run, Judgement]:
     """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
 
     ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound. ``trace``: trace
-    RRefs and autograd contexts, so that a leak is named with its holder; needs ledgers.
+    RRefs and autograd contexts, so that a leak is named with its holder; ``order``: record in which order calls
+    execute, for `replay`; both need ledgers.
 
     Raises:
         WorldError, PlanError, NetworkError: the run cannot start.
     """
     check_roles(plan, list(subject.roles))
-    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
+    with renewed(
+        plan, folder, trace=trace, order=order
+    ) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
         return found, judge(found)

@@ -44,6 +44,7 @@ def run_script(
     patience: float = DEADLINE,
     results: Results | None = None,
     trace: bool = False,
+    order: bool = False,
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
 
@@ -53,6 +54,7 @@ def run_script(
     timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the bound is later.
     ``results``: how to check the results of a command that returned.
     ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
+    ``order``: record in which order calls execute, for `replay`.
 
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
@@ -61,7 +63,8 @@ def run_script(
     """
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
-    with renewed(plan, folder, trace=trace) as place:  # other runs stay out of the folder until this one is judged
+    # Other runs stay out of the folder until this one is judged.
+    with renewed(plan, folder, trace=trace, order=order) as place:
         begun = time.monotonic()
         later = partial(_deadline, place, plan, bound, begun, patience)
         with _printing(results, place) as streams:

@@ -89,14 +89,15 @@ def _seen_instead(fault: Fault, event: Event) -> str:
 
 
 def _once(fault: Fault) -> bool:
-    return fault.place in ("process", "network") or (fault.nth is not None and (fault.role or fault.roles) is not None)
+    counted = fault.nth is not None and (fault.role or fault.roles) is not None
+    return fault.place in ("process", "network") or counted or fault.numbered
 
 
 def _often_enough(starts: Mapping[str, int], fault: Fault, count: int) -> bool:
     """Whether a fault fired often enough. 'Once' means once per start of RPC, because counts begin anew then."""
     if not _once(fault):
         return count >= 1
-    roles = {fault.moment.role} if fault.moment else set(fault.roles or [fault.role])
+    roles = {fault.moment.role} if fault.moment else set(fault.callers or [fault.role])
     return 1 <= count <= max(1, *(starts.get(str(role), 0) for role in roles))
 
 

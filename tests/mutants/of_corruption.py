@@ -70,8 +70,8 @@ MUTANTS = (
     Mutant(
         "same-bit-for-every-seed",
         _MESSAGE,
-        '        text = f"{self._seed}\\0{number}',
-        '        text = f"{number}',
+        '        text = f"{self._envelope.seed}\\0{own}',
+        '        text = f"{own}',
         (f"{_OF_MESSAGE}::test_the_same_seed_changes_the_same_bit_and_others_differ",),
         "the seed of a plan does not decide which bit",
     ),

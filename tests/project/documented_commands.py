@@ -134,6 +134,24 @@ _CHECKED = {
     ),
 }
 
+_ORDER = {
+    "--order record in which order calls execute, so that `replay` keeps this order": (
+        "faults/test_calls.py::test_the_order_of_calls_is_recorded_without_any_effect",
+        "faults/test_replay_command.py::test_a_run_happens_again_in_the_same_order",
+        "faults/test_replay_command.py::test_a_tutorial_happens_again",
+    ),
+}
+
+_REPEATED = {
+    "Exit status 0: they are the same, and so are the verdicts; 1: they differ": (
+        "faults/test_replay_command.py::test_a_run_happens_again_in_the_same_order",
+        "faults/test_replay_command.py::test_a_run_that_ends_otherwise_is_told",
+    ),
+    "DIR the folder of the run to repeat": (
+        "faults/test_replay_command.py::test_what_cannot_happen_again_is_refused_in_one_line",
+    ),
+}
+
 _SWEPT = {
     **_DIR,
     **_REPORTS,
@@ -175,6 +193,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults run rnn --help": {
         **_PLAN,
         **_LEAKS,
+        **_ORDER,
         **_DIR,
         **_SIZES,
         **_REPORTS,
@@ -186,6 +205,7 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults run --help --script": {
         **_PLAN,
         **_LEAKS,
+        **_ORDER,
         **_DIR,
         **_REPORTS,
         **_CHECKED,
@@ -225,9 +245,22 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
     "python -m faults prepare --help": {
         **_PLAN,
         **_LEAKS,
+        **_ORDER,
         "DIR the run's folder; files of an earlier run are removed": (
             "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
             "faults/test_launch_scope.py::test_the_folder_holds_the_plan_and_nothing_of_an_earlier_run",
+        ),
+    },
+    "python -m faults replay --help": _REPEATED,
+    "python -m faults replay --help --script": {
+        **_REPEATED,
+        **_DIR,
+        **_CHECKED,
+        "--deadline X seconds until the command is killed (default: 300, or more where the bound is later)": (
+            "faults/test_exit_statuses.py::test_a_run_of_a_script_gives_the_status_of_its_verdict",
+        ),
+        "--bound X seconds from the first fault to the end of a program that fails": (
+            "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
         ),
     },
     "python -m faults check --help": {

@@ -545,12 +545,43 @@ _RETRIES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_REPLAY: dict[str, tuple[str, ...]] = {
+    "Under that plan the same faults hit the same calls, in the same order of execution": (
+        "faults/test_replay_command.py::test_a_run_happens_again_in_the_same_order",
+        "faults/test_replay.py::test_the_plan_of_a_run_gives_the_same_facts",
+    ),
+    "one fault for each call that it hit, with that call's `role` and `nth`": (
+        "faults/test_replay.py::test_faults_are_fixed_to_the_calls_that_they_hit",
+    ),
+    "the same bits: they depend on the plan's `seed`, the call and the fault's fields": (
+        "faults/test_replay.py::test_the_plan_of_a_run_gives_the_same_facts",
+    ),
+    "its callee writes `executing` and `executed`, with the caller and the number": (
+        "faults/test_calls.py::test_the_order_of_calls_is_recorded_without_any_effect",
+    ),
+    "calls that executed at the same time: each may have needed the other": (
+        "faults/test_replay.py::test_only_calls_that_executed_alone_have_an_order",
+    ),
+    "if a role started RPC several times, because it counts its calls anew": (
+        "faults/test_replay.py::test_a_role_that_counts_its_calls_anew_has_no_order",
+    ),
+    "calls beyond the first 1000 of a site on one role": ("faults/test_replay.py::test_an_order_has_an_end",),
+    "without the faults' numbers, which differ, and without orders": (
+        "faults/test_replay.py::test_runs_differ_by_what_fired_and_not_by_numbers_or_orders",
+    ),
+    "1: they differ, and the line says how": ("faults/test_replay_command.py::test_a_run_that_ends_otherwise_is_told",),
+    "2: the folder holds nothing to repeat": (
+        "faults/test_replay_command.py::test_what_cannot_happen_again_is_refused_in_one_line",
+    ),
+}
+
 PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/pytest.md": _PYTEST,
     "docs/leaks.md": _LEAKS,
     "docs/clusters.md": _CLUSTERS,
     "docs/shutdown.md": _SHUTDOWN,
     "docs/retries.md": _RETRIES,
+    "docs/replay.md": _REPLAY,
     "docs/security.md": _SECURITY,
     "docs/conformance.md": _CONFORMANCE,
     "docs/design.md": _DESIGN,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import os
 import re
 import shlex
@@ -167,6 +168,15 @@ def test_there_are_documented_commands() -> None:
     }
 
 
+def prepare_a_run(place: str) -> None:
+    """Make the folder of a run in which one fault has fired."""
+    site = "__main__:pay"
+    faults.cli.main.main(["prepare", place, "--plan", f"Delay site={site} side=reply seconds=0.1"])
+    call = {"fault": 0, "kind": "Delay", "site": site, "caller": "till1", "nth": 1}
+    lines = [{"event": "start", "time": 1.0, "wall": 1.0, "pid": 1}, {"event": "fired", "time": 2.0, **call}]
+    Path(place, "shop.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 @pytest.mark.parametrize(
     ("page", "package", "arguments"),
     COMMAND_LINES,
@@ -182,7 +192,7 @@ def test_documented_commands_start(
 ) -> None:
     """They run up to their first process, and nothing is refused."""
     monkeypatch.chdir(tmp_path)
-    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
+    for name in ("my.py", "shop.py", "greet.py", "gradients.py", "rivals.py"):
         (tmp_path / name).touch()
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
@@ -193,8 +203,11 @@ def test_documented_commands_start(
         monkeypatch.setattr(f"faults.cli.{place}", started)
     for place in ("list_tutorial_command.record", "list_script_command.run_script", "sweep_script_command.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
+    monkeypatch.setattr("faults.cli.replay_script_command.run_script", started)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
+    if arguments[0] == "replay":
+        prepare_a_run(arguments[1])
     if arguments[0] == "check":
         faults.cli.main.main(["prepare", arguments[1], "--healthy"])
     if arguments[0] == "compare":
@@ -206,7 +219,8 @@ def test_documented_commands_start(
     try:
         status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
         assert status == (3 if arguments[0] == "check" else 0), capsys.readouterr().err
-        assert arguments[0] in ("list", "prepare", "check", "compare") or arguments[:2] == ["conform", "export"]
+        prints = ("list", "prepare", "check", "compare", "replay")
+        assert arguments[0] in prints or arguments[:2] == ["conform", "export"]
     except Started:
         assert arguments[0] not in ("prepare", "check")
     except SystemExit:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from faults.inject.call.corruption import Corruption, NothingToCorrupt, corrupt, digest, same_bits
+from faults.inject.call.envelope import Envelope
 from faults.inject.call.message_tensors import MessageTensors
 from faults.plan.plan import Fault
 
@@ -19,11 +20,12 @@ Earlier = dict[tuple[int, str], Sequence[torch.Tensor]]
 
 
 class MessageCorrupter:
-    """Corrupts the messages of one call. ``write``: writes an event of a fault to the callee's ledger; ``seed``: the
-    plan's; ``call``: identifies the call for the draws, such as 'a shop:pay 2'."""
+    """Corrupts the messages of one call. ``write``: writes an event of a fault to the callee's ledger; ``call``:
+    identifies the call for the draws, such as 'a shop:pay 2'."""
 
-    def __init__(self, write: Callable[..., None], caller: str, seed: int, call: str, earlier: Earlier) -> None:
-        self._write, self._caller, self._seed, self._call, self._earlier = write, caller, seed, call, earlier
+    def __init__(self, write: Callable[..., None], envelope: Envelope, call: str, earlier: Earlier) -> None:
+        self._write, self._envelope, self._call, self._earlier = write, envelope, call, earlier
+        self._caller = envelope.caller
 
     def request(self, number: int, fault: Fault, function: partial[Any]) -> partial[Any]:
         """Return the function with its arguments, in which one tensor is changed."""
@@ -68,5 +70,13 @@ class MessageCorrupter:
             self._earlier[number, self._caller] = [tensor.detach().clone() for tensor in tensors]
 
     def _draw(self, number: int, purpose: str, below: int) -> int:
-        text = f"{self._seed}\0{number}\0{self._call}\0{purpose}"
+        """Draw by the plan's seed, the call and what is done to it. The fault's number in the plan may differ in a
+        replay; faults that do the same to one call are told apart by their order."""
+        own = _deed(self._envelope.faults[number])
+        before = sum(n < number and _deed(fault) == own for n, fault in self._envelope.faults.items())
+        text = f"{self._envelope.seed}\0{own}\0{before}\0{self._call}\0{purpose}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % below
+
+
+def _deed(fault: Fault) -> str:
+    return f"{fault.kind} {fault.site} {fault.side} {fault.change}"

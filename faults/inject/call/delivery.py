@@ -52,6 +52,8 @@ class CalleeState:
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""
+    if CalleeState.open is None and not envelope.faults:  # there is nothing to hurt, and no ledger
+        return function(*args, **kwargs)
     return Delivery(_open(envelope.site), envelope).run(partial(function, *args, **kwargs))
 
 
@@ -75,7 +77,7 @@ class Delivery:
         self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
         call = f"{envelope.caller} {envelope.site} {envelope.nth}"
-        self.corrupter = MessageCorrupter(self.write, envelope.caller, envelope.seed, call, callee.earlier)
+        self.corrupter = MessageCorrupter(self.write, envelope, call, callee.earlier)
 
     def write(self, event: str, number: int, fault: Fault, **details: Any) -> None:
         at = {"site": fault.site, "nth": self._nth(fault)}
@@ -169,8 +171,7 @@ class Delivery:
 
     def _execute(self, function: Function, flights: Sequence[tuple[int, Fault]] = ()) -> Any:
         """Execute the function. After it has begun, the caller of a call in flight fails."""
-        if self.faults:  # otherwise the call is only watched
-            self._write("executing")
+        self._note("executing")
         for number, fault in flights:
             self.write("fired", number, fault, side="flight")
         if flights:
@@ -179,10 +180,17 @@ class Delivery:
         try:
             return function()
         finally:
-            if self.faults:
-                self._write("executed")
+            self._note("executed")
             for number, fault in flights:
                 self.write("effective", number, fault, seconds=time.monotonic() - start)
+
+    def _note(self, event: str) -> None:
+        """Record the execution of a call, unless the call is only watched."""
+        if self.envelope.ordered:
+            site, nth = list(self.envelope.counts.items())[-1]
+            self._write(event, site=site, nth=nth)
+        elif self.faults:
+            self._write(event)
 
     def _answer(self, result: Any, error: Exception | None) -> Any:
         late = 0.0

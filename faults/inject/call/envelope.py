@@ -1,4 +1,4 @@
-"""What travels with a call that the plan concerns, from its caller to its callee."""
+"""What travels with a call that the plan concerns, or whose execution is recorded, from its caller to its callee."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Envelope:
 
     ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
     ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
-    ``seed``: the plan's.
+    ``seed``: the plan's; ``ordered``: the callee records when each call executes, also if no fault hits it.
     """
 
     faults: Mapping[int, Fault]
@@ -26,6 +26,7 @@ class Envelope:
     watched: Mapping[int, Fault] = field(default_factory=dict)
     seed: int = 0
     flight: str = ""
+    ordered: bool = False
 
     @property
     def answers_later(self) -> bool:

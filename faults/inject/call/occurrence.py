@@ -22,11 +22,13 @@ def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
 
 def concerns(fault: Fault, role: str) -> bool:
     """Whether the fault applies to calls by this role."""
-    return role in fault.roles if fault.roles is not None else fault.role in (None, role)
+    return role in fault.callers if fault.roles is not None else fault.role in (None, role)
 
 
 def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
     fault = plan.faults[number]
+    if fault.numbered:
+        return f"{role}#{nth}" in (fault.roles or ())
     if fault.chance_percent is not None:
         return chance(plan.seed, number, role, str(fault.site), nth) * 100 < fault.chance_percent
     return fault.every or fault.nth == nth

@@ -1,0 +1,92 @@
+"""Run ``replay`` of ``python -m faults``: the plan of a stored run, and a tutorial run again under it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from faults.cli.options import DEADLINE, DIR, Option, folder, parser_of
+from faults.cli.run_report import report
+from faults.cli.stored_runs import stored
+from faults.ledger import record
+from faults.ledger.record import Run
+from faults.plan.plan import Plan
+from faults.run.replay import Replay, difference, replay_of
+from faults.verdict.checks import Judgement, judge
+from faults.verdict.time_bounds import timeout_of
+from reference.cli.options import BadInput
+from reference.system.printable import one_line
+
+# The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
+_TURN = 10.0
+
+ABOUT = (
+    "Make a plan of a stored run: the faults that fired, each at its exact call, and the order of calls if the run has "
+    "recorded it (`run --order`). Print it; with a tutorial's name, or --script and a command, run that under it, and "
+    "compare the facts of both runs. Exit status 0: they are the same, and so are the verdicts; 1: they differ."
+)
+STORED: Option = ("stored", {"type": folder, "metavar": "DIR", "help": "the folder of the run to repeat"})
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the plan of a stored run, or run a tutorial under it, and return the exit status."""
+    if len(arguments) < 2 or arguments[0].startswith("-"):
+        parser = parser_of("replay", ABOUT, STORED)
+        print(replay_at(parser.parse_args(arguments).stored)[1].plan)
+        return 0
+    from faults.cli.tutorial_options import tutorial_of  # here, because they import torch
+    from faults.run.runs import run
+
+    subject, options = tutorial_of("replay DIR", ABOUT, arguments[1:], DIR, DEADLINE)
+
+    def again(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        return run(subject, plan, place, deadline=options.deadline, recorded=True, order=True)
+
+    return replay(folder(arguments[0]), again, options.dir)
+
+
+def replay_at(place: str) -> tuple[Run, Replay]:
+    """Return a stored run and its replay, and say on the standard error what that does not repeat.
+
+    Raises:
+        RecordError: the folder holds no run.
+        BadInput: there is nothing to repeat.
+    """
+    first = record.read(place)
+    found = replay_of(first, min(timeout_of(first.timeline) / 2 or _TURN, _TURN))
+    for note in found.notes:
+        print(one_line(f"not repeated: {note}"), file=sys.stderr)
+    if not found.plan.faults:
+        raise BadInput(f"{place} has nothing to repeat: wanted a run with a fault that fired, or one with --order")
+    return first, found
+
+
+def replay(place: str, run: Callable[[Plan, Path], tuple[Run, Judgement]], given: str | None) -> int:
+    """Run a program under the plan of a stored run, and return the exit status. ``given``: the folder for the new run.
+
+    Raises:
+        RecordError, BadInput: those of `replay_at`; the new run's folder is the stored one's.
+    """
+    first, found = replay_at(place)
+    if given is not None and Path(given).resolve() == Path(place).resolve():
+        raise BadInput(f"--dir {given} is the folder of the run to repeat: wanted another one")
+    with stored(given) as (folder_of_run, passed):
+        again, judgement = run(found.plan, folder_of_run)
+        report(again, judgement)
+        told = _difference(first, again, judgement)
+        passed.append(not told)
+        print(
+            one_line(
+                f"replay: {told}" if told else f"replay: the same facts, and the same verdict: {judgement.verdict}"
+            )
+        )
+    return 1 if told else 0
+
+
+def _difference(first: Run, again: Run, judgement: Judgement) -> str:
+    """Say how the runs differ; empty if they do not. The verdict of a run whose end is not recorded is not compared."""
+    told = [difference(first, again)]
+    if first.complete and (wanted := judge(first).verdict) != judgement.verdict:
+        told.append(f"the verdict is {judgement.verdict}, wanted {wanted}")
+    return "; ".join(filter(None, told))
