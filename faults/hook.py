@@ -148,10 +148,12 @@ def activate(
 
 
 def _note_up(ledger: Ledger) -> None:
-    """Record the default timeout of calls, from which the bound is computed, and the roles of this world, which all
-    need a ledger."""
-    names = sorted(info.name for info in _get_current_rpc_agent().get_worker_infos())
-    ledger.write("up", rpc_timeout=default_timeout(), workers=names)
+    """Record the default timeout of calls, from which the bound is computed, the roles of this world, which all need a
+    ledger, and how many threads execute calls."""
+    agent: Any = _get_current_rpc_agent()
+    names = sorted(info.name for info in agent.get_worker_infos())
+    threads = agent._get_backend_options().num_worker_threads
+    ledger.write("up", rpc_timeout=default_timeout(), workers=names, threads=threads)
 
 
 def deactivate() -> None:

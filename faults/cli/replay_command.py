@@ -58,7 +58,9 @@ def replay_at(place: str) -> tuple[Run, Replay]:
     for note in found.notes:
         print(one_line(f"not repeated: {note}"), file=sys.stderr)
     if not found.plan.faults:
-        raise BadInput(f"{place} has nothing to repeat: wanted a run with a fault that fired, or one with --order")
+        raise BadInput(
+            f"{place} has nothing to repeat: wanted a fault that fired, or calls of several roles in a recorded order (--order)"
+        )
     return first, found
 
 

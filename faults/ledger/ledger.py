@@ -48,7 +48,7 @@ _FORMS = file_schema.by_name(
     (file_schema.text, "event site caller to via kind why"),
     (file_schema.text, "side how dtype old new digest instead_of"),
     (file_schema.integer, "process pid fault nth number"),
-    (file_schema.integer, "tensor bit changed"),
+    (file_schema.integer, "tensor bit changed threads"),
     (file_schema.many(file_schema.integer), "shape element"),
     (file_schema.finite, "time wall"),
     (file_schema.number, "rpc_timeout timeout seconds"),

@@ -104,7 +104,11 @@ class _Execution:
 
 def _orders(timeline: Timeline, seconds: float) -> Iterator[Fault | str]:
     """Yield an `Order` for each site and role on which several callers' calls executed, and what it leaves out."""
+    few = _with_few_threads(timeline)
     for (callee, site), executions in _executions(timeline).items():
+        if callee in few:
+            yield f"the order of calls of {site} at {callee}: {few[callee]}"
+            continue
         alone = _alone(executions)
         if len(alone) < len(executions):
             yield f"the order of {len(executions) - len(alone)} calls of {site} at {callee}: others executed meanwhile"
@@ -113,6 +117,19 @@ def _orders(timeline: Timeline, seconds: float) -> Iterator[Fault | str]:
         calls = tuple(each.call for each in alone[:MOST])
         if len({each.partition("#")[0] for each in calls}) > 1:
             yield Fault(kind="Order", site=site, roles=calls, seconds=seconds)
+
+
+def _with_few_threads(timeline: Timeline) -> dict[str, str]:
+    """Return the roles whose threads may all wait, each for its turn, and why."""
+    callers: dict[str, set[object]] = {}
+    for event in timeline.of("executing"):
+        callers.setdefault(event.role, set()).add(event.details["caller"])
+    threads = {event.role: event.details.get("threads") for event in timeline.of("up")}
+    return {
+        role: f"it has fewer threads ({count}) than callers ({len(callers.get(role, ()))})"
+        for role, count in threads.items()
+        if count is not None and 1 < len(callers.get(role, ())) > count
+    }
 
 
 def _executions(timeline: Timeline) -> dict[tuple[str, str], list[_Execution]]:

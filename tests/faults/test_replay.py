@@ -97,6 +97,16 @@ def test_a_call_that_a_duplicate_executes_twice_is_one() -> None:
     assert planned(run) == [f"Order site={SITE} roles='a#1,b#1' seconds=2.0"]
 
 
+@pytest.mark.parametrize(("threads", "ordered"), [(1, False), (2, True), (None, True)])
+def test_an_order_needs_a_thread_for_each_caller(threads: int | None, ordered: bool) -> None:
+    """A call that waits keeps its thread, so that with fewer of them the call that is due may never execute."""
+    up = [Event(role, "up", 0, {"threads": count}) for role, count in (("shop", threads), ("a", 1))]
+    run = ran(*up, *(executed(f"{role}#1", n, n + 0.5) for n, role in enumerate("ab", 1)), executed("b#1", 4, 5, "a"))
+    assert planned(run) == ([f"Order site={SITE} roles='a#1,b#1' seconds=2.0"] if ordered else [])
+    said = f"the order of calls of {SITE} at shop: it has fewer threads (1) than callers (2)"
+    assert replay_of(run, 2).notes == ([] if ordered else [said])
+
+
 def test_an_order_has_an_end() -> None:
     run = ran(*(executed(f"{'ab'[n % 2]}#{n // 2 + 1}", n, n + 0.5) for n in range(MOST + 6)))
     found = replay_of(run, 2)

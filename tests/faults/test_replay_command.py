@@ -77,7 +77,10 @@ def test_a_tutorial_happens_again(capfd: pytest.CaptureFixture[str]) -> None:
             ["nowhere"],
             "error: nowhere is not a run's folder: nowhere/plan.json cannot be read: No such file or directory",
         ),
-        (["first"], "error: first has nothing to repeat: wanted a run with a fault that fired, or one with --order"),
+        (
+            ["first"],
+            "error: first has nothing to repeat: wanted a fault that fired, or calls of several roles in a recorded order (--order)",
+        ),
         ([], "error: the following arguments are required: DIR"),
         (["first", "nobody"], "error: unknown tutorial 'nobody'"),
         (["first", "--script"], "error: --script what? wanted a Python file or a command"),

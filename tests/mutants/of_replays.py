@@ -96,6 +96,14 @@ MUTANTS = (
         "calls of one role wait for those of another role, which never meet them",
     ),
     Mutant(
+        "replay-without-threads",
+        _REPLAY,
+        "1 < len(callers.get(role, ())) > count",
+        "1 < len(callers.get(role, ())) > count + 1",
+        (f"{_OF_REPLAY}::test_an_order_needs_a_thread_for_each_caller",),
+        "a replay of a role with one thread waits for a call that cannot execute",
+    ),
+    Mutant(
         "replay-by-chance",
         _REPLAY,
         "replace(fault, every=False, chance_percent=None, **exact)",

@@ -562,6 +562,9 @@ _REPLAY: dict[str, tuple[str, ...]] = {
     "calls that executed at the same time: each may have needed the other": (
         "faults/test_replay.py::test_only_calls_that_executed_alone_have_an_order",
     ),
+    "calls at a role with fewer threads (`num_worker_threads`) than callers": (
+        "faults/test_replay.py::test_an_order_needs_a_thread_for_each_caller",
+    ),
     "if a role started RPC several times, because it counts its calls anew": (
         "faults/test_replay.py::test_a_role_that_counts_its_calls_anew_has_no_order",
     ),
