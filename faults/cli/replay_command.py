@@ -58,9 +58,8 @@ def replay_at(place: str) -> tuple[Run, Replay]:
     for note in found.notes:
         print(one_line(f"not repeated: {note}"), file=sys.stderr)
     if not found.plan.faults:
-        raise BadInput(
-            f"{place} has nothing to repeat: wanted a fault that fired, or calls of several roles in a recorded order (--order)"
-        )
+        wanted = "a fault that fired, or calls of several roles in a recorded order (--order)"
+        raise BadInput(f"{place} has nothing to repeat: wanted {wanted}")
     return first, found
 
 

@@ -79,7 +79,7 @@ def test_a_tutorial_happens_again(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["first"],
-            "error: first has nothing to repeat: wanted a fault that fired, or calls of several roles in a recorded order (--order)",
+            "error: first has nothing to repeat: wanted a fault that fired, or calls of several roles",
         ),
         ([], "error: the following arguments are required: DIR"),
         (["first", "nobody"], "error: unknown tutorial 'nobody'"),
