@@ -51,6 +51,10 @@ def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
 def _of_moments(moments: Sequence[Moments]) -> Iterator[str]:
     """A plan for each moment; of moments that differ in their number, for the first."""
     for each in moments:
-        yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
+        try:
+            yield str(Fault(kind="Crash", role=each.first.role, at=str(each.first)))
+        except PlanError:  # such as a call of a lambda
+            yield f"none at {each}: its name cannot stand in a plan"
+            continue
         if each.first != each.last:
             yield f"  up to at={each.last}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import shutil
@@ -35,7 +36,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 def file(text: str) -> Path:
     """Convert an option that is a file which the program writes (argparse type)."""
-    if not text or Path(text).exists():
+    if not text or os.path.lexists(text):
         why = "is there already" if text else "is no name"
         raise argparse.ArgumentTypeError(f"{text!r} {why}: wanted a file that each run of the program writes anew")
     return Path(text)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from faults.script import same_file, same_output
 
-RESULTS, OUTPUT, ERRORS = "faults-results", "stdout", "stderr"
+RESULTS, OUTPUT, ERRORS, BEGUN = "faults-results", "stdout", "stderr", ".begun"
 
 # A check by a command that takes longer is unknown (seconds).
 CHECK_SECONDS = 300.0
@@ -59,11 +59,12 @@ class Results:
             StaleResult: a file that the run has to write is there already.
         """
         for path in (*self.files, *self.written):
-            if path.exists():
+            if os.path.lexists(path):
                 raise StaleResult(f"{path} is there before the run that has to write it: wanted no such file")
         place = folder / RESULTS
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
+        (place / BEGUN).touch()
         return place / OUTPUT, place / ERRORS
 
     def end(self, folder: Path, returned: bool) -> tuple[str, str] | None:
@@ -77,9 +78,9 @@ class Results:
             missing = self._take(folder)
         if not returned or not (self.command or self.compares):
             return None
-        differences = [f"{path} was not written" for path in missing]
-        differences += [] if self.healthy is None else self._differences(folder)
-        if differences:
+        if self.healthy is None:
+            return ("wrong", "; ".join(missing)) if missing else found or ("equal", "all files are written")
+        if differences := missing + self._differences(folder):
             return "wrong", f"{'; '.join(differences)}; wanted what the healthy run wrote"
         return found or ("equal", "output and files are those of the healthy run")
 
@@ -87,21 +88,30 @@ class Results:
         shown = shlex.join(self.command)
         place = folder / RESULTS
         variables = {**os.environ, "FAULTS_OUTPUT": str(place / OUTPUT), "FAULTS_ERRORS": str(place / ERRORS)}
-        status, said = _run(self.command, variables)
+        try:
+            status, said = _run(self.command, variables)
+        except OSError as error:  # such as a file in a format that the system does not execute
+            return "unknown", f"`{shown}` cannot be started: {error.strerror}"
         if status is None:
             return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
         if status == 0:
             return "equal", f"`{shown}` ended with status 0"
         return "wrong", f"`{shown}` ended with status {status}: {said}; wanted 0"
 
-    def _take(self, folder: Path) -> list[Path]:
-        """Move the program's files into the run's folder, and return those that are not there."""
-        missing = []
+    def _take(self, folder: Path) -> list[str]:
+        """Move the program's files into the run's folder, and return one line for each that cannot be."""
+        place, missing = folder / RESULTS, []
+        begun = (place / BEGUN).stat().st_mtime_ns
+        (place / BEGUN).unlink()
         for number, path in enumerate((*self.files, *self.written)):
-            if path.is_file():
-                shutil.move(path, folder / RESULTS / _name(number, path))
+            if text := _lack(path, begun):
+                missing.append(text)
+            elif path.is_symlink():  # the file may be needed under its own name
+                shutil.copyfile(path, place / _name(number, path))
             else:
-                missing.append(path)
+                shutil.move(path, place / _name(number, path))
+            if path.is_symlink():
+                path.unlink()
         return missing
 
     def _differences(self, folder: Path) -> list[str]:
@@ -116,6 +126,17 @@ class Results:
             if (own / name).exists() and (text := same_file.difference(healthy / name, own / name)):
                 found.append(f"{path}: {text}")
         return found
+
+
+def _lack(path: Path, begun: int) -> str:
+    """Say why this is no file that the run has written since it has begun (the time of a file); empty if it is one."""
+    if path.is_dir():
+        return f"{path} is a folder: wanted a file"
+    if not path.is_file():
+        return f"{path.absolute()} was not written"
+    if path.is_symlink() and path.stat().st_mtime_ns < begun:
+        return f"{path} leads to {path.resolve()}, which was not written"
+    return ""
 
 
 def _name(number: int, path: Path) -> str:

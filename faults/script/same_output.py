@@ -30,7 +30,7 @@ def _more(lines: Counter[str]) -> str:
 def _lines(path: Path, ignored: Sequence[re.Pattern[str]]) -> Counter[str]:
     """Count the lines of a file. A line of which nothing remains does not count."""
     found: Counter[str] = Counter()
-    for line in path.read_bytes().decode(errors="replace").splitlines():
+    for line in path.read_bytes().decode(errors="surrogateescape").splitlines():
         left = line
         for pattern in ignored:
             left = pattern.sub("", left)

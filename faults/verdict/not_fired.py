@@ -43,7 +43,7 @@ class Reasons:
                 return f"; did you mean {meant}?"
         near = nearest(site, list(self._sites))
         if near is not None:
-            return f"; did you mean {near}, called {counted(self._sites[near])}?"
+            return f"; did you mean {near}, called {_often(self._sites[near])}?"
         own = [each for each in self._sites if not each.startswith(INTERNAL)]
         return f"; called were {_listed(own)}" if own else ""
 
@@ -76,6 +76,12 @@ class Reasons:
 def counted(calls: Calls) -> str:
     """Say how often each role called: ``3 by till, 1 by shop``."""
     return ", ".join(f"{count} by {role}" for role, count in calls.callers.items())
+
+
+def _often(calls: Calls) -> str:
+    """Say how often each role called: ``12 times by till, once by shop``."""
+    counts = calls.callers.items()
+    return ", ".join(f"{'once' if count == 1 else f'{count} times'} by {role}" for role, count in counts)
 
 
 def nearest(site: str, sites: list[str]) -> str | None:

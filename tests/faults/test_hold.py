@@ -64,6 +64,24 @@ def ordered(folder: Path, seconds: float) -> list[str]:
     return [each.event for each in read(folder).events][1:]
 
 
+def test_a_process_holds_as_often_as_another_one_orders(tmp_path: Path) -> None:
+    """The one who orders waits until the hold begins, and not for its end."""
+    ledger = Ledger(tmp_path, "a")
+    holder, process = GilHolder(ledger), os.pidfd_open(os.getpid())
+    try:
+        for number in range(3):
+            entrance, named = entrance_of(ledger.path, os.getpid()), {"fault": number, "kind": "Hold"}
+            order_hold(entrance, process, 0.02, named, itself=False)
+        order_hold(entrance, process, 0.02, {"fault": 3, "kind": "Hold"}, itself=True)  # the last one has been recorded
+    finally:
+        holder.close()
+        os.close(process)
+        ledger.close()
+    assert [(each.event, each.details.get("fault")) for each in read(tmp_path).events[2:]] == [
+        ("effective", number) for number in range(4)
+    ]
+
+
 def test_a_hold_that_lets_other_threads_run_is_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a Python without a GIL. The receipt is the time for which another thread was kept from running."""
     assert ordered(tmp_path / "held", 0.05) == ["listens", "effective"]

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from faults.cli.calls_table import print_calls
 from faults.cli.main import main
+from faults.ledger import Event, Timeline
 from faults.plan import Plan
 from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
 
@@ -38,6 +40,20 @@ def test_a_script_is_listed_with_plans_that_fire(tmp_path: Path, capfd: pytest.C
     assert all(Plan.parse(plan).faults for plan in plans)
     assert main(["run", "--plan", plans[0], "--script", *script]) == 0
     assert "pass     fired: 1 of 1 faults" in capfd.readouterr().out
+
+
+def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program may try to send a lambda, which fails before it leaves."""
+    call = {"nth": 1, "to": "shop", "via": "rpc", "timeout": 1.0}
+    events = [Event("till", "invoke", n, {"site": site, **call}) for n, site in enumerate(("m:<lambda>", "m:pay"))]
+    print_calls("my.py", Timeline((Event("till", "up", 0), *events), {}, ("till",)))
+    assert listed(capsys.readouterr().out) == [
+        "none for m:<lambda>: Drop: 'site' must be 'module:qualified.name', got 'm:<lambda>'",
+        "Drop site=m:pay role=till nth=1 side=request",
+        "Crash role=till at=up@till",
+        "none at call:m:<lambda>#1@till: its name cannot stand in a plan",
+        "Crash role=till at='call:m:pay#1@till'",
+    ]
 
 
 def test_what_torch_sends_has_a_plan_that_can_hit_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
     wanted = Results(output=True, files=[Path("loss")])
     healthy, again = tmp_path / "healthy", tmp_path / "again"
     same = ("equal", "output and files are those of the healthy run")
-    assert run(healthy, wanted, "a\n", loss="1") == same
+    assert run(healthy, wanted, "a\n", loss="1") == ("equal", "all files are written")
     assert run(again, wanted.of(healthy), "a\n", loss="1") == same
     assert not Path("loss").exists()
     assert (again / RESULTS / "0-loss").read_text() == "1"
@@ -42,7 +43,7 @@ def test_output_and_files_are_those_of_the_healthy_run(tmp_path: Path) -> None:
         "wrong",
         f"loss: byte 0 of 1 differs, wanted 1 bytes{end}",
     )
-    assert run(again, wanted.of(healthy), "a\n") == ("wrong", f"loss was not written{end}")
+    assert run(again, wanted.of(healthy), "a\n") == ("wrong", f"{Path('loss').absolute()} was not written{end}")
 
 
 def test_a_program_that_failed_has_no_results(tmp_path: Path) -> None:
@@ -68,6 +69,58 @@ def test_a_command_judges_by_its_status(program: str, judged: tuple[str, str], t
     verdict, text = run(tmp_path / "run", wanted, "a\n", loss="1")
     assert (verdict, text.endswith(judged[1])) == (judged[0], True), text
     assert not Path("loss").exists()
+
+
+def linked(folder: Path, found: Results, text: str | None, link: str = "kept/loss") -> Any:
+    """Do what a run does that writes a file, and makes a link that leads there. ``text``: None, it does not write."""
+    folder.mkdir(exist_ok=True)
+    found.begin(folder)
+    Path("kept").mkdir(exist_ok=True)
+    if text is not None:
+        Path("kept/loss").write_text(text)
+    Path("loss").symlink_to(link)
+    return found.end(folder, True)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_link_stands_for_the_file_to_which_it_leads(absolute: bool, tmp_path: Path) -> None:
+    """The file stays, because the program may need it by its own name, but the result of an earlier run is none."""
+    link = str(tmp_path / "kept/loss") if absolute else "kept/loss"
+    wanted = Results(files=[Path("loss")])
+    healthy = tmp_path / "healthy"
+    assert linked(healthy, wanted, "1", link) == ("equal", "all files are written")
+    assert linked(tmp_path / "same", wanted.of(healthy), "1", link)[0] == "equal"
+    assert linked(tmp_path / "other", wanted.of(healthy), "2", link) == (
+        "wrong",
+        "loss: byte 0 of 1 differs, wanted 1 bytes; wanted what the healthy run wrote",
+    )
+    os.utime("kept/loss", (1, 1))
+    old = f"loss leads to {Path('kept/loss').resolve()}, which was not written; wanted what the healthy run wrote"
+    assert linked(tmp_path / "stale", wanted.of(healthy), None, link) == ("wrong", old)
+    Path("kept/loss").unlink()
+    lost = f"{Path('loss').absolute()} was not written; wanted what the healthy run wrote"
+    assert linked(tmp_path / "lost", wanted.of(healthy), None, link) == ("wrong", lost)
+    assert not Path("loss").is_symlink()
+
+
+def test_a_link_of_an_earlier_run_is_stale(tmp_path: Path) -> None:
+    Path("loss").symlink_to("nowhere")
+    with pytest.raises(StaleResult):
+        Results(files=[Path("loss")]).begin(tmp_path)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    wanted = Results(files=[Path("loss")])
+    wanted.begin(tmp_path)
+    Path("loss").mkdir()
+    assert wanted.end(tmp_path, True) == ("wrong", "loss is a folder: wanted a file")
+
+
+def test_a_command_that_cannot_be_started_tells_nothing(tmp_path: Path) -> None:
+    Path("check.sh").write_text("exit 0\n")  # without the line that names its interpreter
+    Path("check.sh").chmod(0o755)
+    found = run(tmp_path / "run", Results(command=["./check.sh"]))
+    assert found == ("unknown", "`./check.sh` cannot be started: Exec format error")
 
 
 def test_a_command_that_does_not_end_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,26 @@ def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None
     assert found is None if said is None else found is not None and found.startswith(said), found
 
 
+@pytest.mark.parametrize(
+    ("wanted", "got", "said"),
+    [
+        ({0: 1, "0": 2}, {0: 3, "0": 2}, "[0]: 3, wanted 1"),
+        ({"a": {"b": 1}, "a.b": 2}, {"a": {"b": 3}, "a.b": 2}, "a.b: 3, wanted 1"),
+        ({1: 5}, {True: 5}, "no [1]"),
+        ({"a": 1, "log": []}, {"a": 1}, "no log"),
+        ({"log": []}, {"log": {}}, "log: a dict, wanted a list"),
+        ([1], (1,), "the whole: a tuple, wanted a list"),
+        ({"x": 0.0}, {"x": -0.0}, "x: -0.0, wanted 0.0"),
+        ({"x": 1}, {"x": 1.0}, "x: 1.0, wanted 1"),
+        ({"x": float("nan"), "y": 1}, {"y": 1, "x": float("nan")}, None),
+    ],
+)
+def test_values_are_compared_with_their_keys_and_containers(wanted: Any, got: Any, said: str, tmp_path: Path) -> None:
+    for name, value in (("wanted.pt", wanted), ("got.pt", got)):
+        torch.save(value, tmp_path / name)
+    assert difference(tmp_path / "wanted.pt", tmp_path / "got.pt") == said
+
+
 def test_minus_zero_is_another_zero(tmp_path: Path) -> None:
     for name, value in (("wanted", 0.0), ("got", -0.0)):
         save_file({"w": torch.tensor(value)}, tmp_path / f"{name}.safetensors")
