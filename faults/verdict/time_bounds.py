@@ -112,8 +112,12 @@ def _first_effect_in_world(life: Life, every: list[Life], effects: list[Event], 
 
 
 def lasting(plan: Plan) -> float:
-    """Return the seconds that the faults themselves last."""
-    return sum(fault.seconds or 0.0 for fault in plan.faults)
+    """Return the seconds that the faults themselves last.
+
+    A role may learn of an end only by a packet that is late. There are two latencies, as there are two timeouts.
+    """
+    late = sum((fault.latency_ms or 0.0) + (fault.jitter_ms or 0.0) for fault in plan.faults) / 1000
+    return sum(fault.seconds or 0.0 for fault in plan.faults) + 2 * late
 
 
 def limit(timeout: float) -> str:

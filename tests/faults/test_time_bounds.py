@@ -68,6 +68,11 @@ def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last()
     )
 
 
+def test_a_latency_is_added_to_the_bound_once_for_each_timeout() -> None:
+    plan = Plan.parse("Slow role=a latency_ms=1500; Slow role=b latency_ms=500 jitter_ms=250 seconds=3")
+    assert lasting(plan) == 3 + 2 * (1.5 + 0.5 + 0.25)
+
+
 def role(name: str, pid: int, begin: float, end: float, *between: Event, how: str = "exit") -> list[Event]:
     """Make a life that ended by the event ``how``."""
     details = {"bases": ["RuntimeError"], "error": "eof", "status": 0}
