@@ -852,6 +852,7 @@ _NETWORKS: dict[str, tuple[str, ...]] = {
     ),
     "and twice each `latency_ms` and `jitter_ms`": (
         "faults/test_time_bounds.py::test_a_latency_is_added_to_the_bound_once_for_each_timeout",
+        "faults/test_time_bounds.py::test_a_latency_from_the_start_is_added_for_each_packet_of_the_start",
         "faults/test_netem.py::TestWorld::test_a_latency_beyond_every_timeout_is_a_clean_error",
     ),
     "`latency=True` also draws `Slow` with `latency_ms`": (
