@@ -20,7 +20,7 @@ from math import perm
 from typing import Any
 
 from faults.plan.engine_sites import sides_of
-from faults.plan.fields import KINDS, MESSAGES, SHAPES, allowed_fields, check_value, words_of
+from faults.plan.fields import KINDS, LINE, MESSAGES, SHAPES, allowed_fields, check_value, words_of
 from faults.plan.moment import Moment
 from faults.plan.plan import Fault, Plan, PlanError
 
@@ -60,6 +60,8 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "message": MESSAGES,
     "percent": (1.0, 10.0, 50.0, 100.0),
     "kbit_per_second": (100_000, 10_000, 1_000),
+    "latency_ms": (1.0, 10.0, 100.0),
+    "reorder_percent": (None, 1.0, 25.0),
     "times": (1, 2, 3),
     "error": (None, "ValueError", "KeyError", "RuntimeError"),
     "text": (None, "a planned error"),
@@ -86,6 +88,7 @@ class _Program:
     roles: tuple[str, ...]
     steps: int
     seconds: tuple[float, ...]
+    latency: bool
 
     def allows(self, kind: str, place: str) -> bool:
         """Whether such a fault has anything to hit."""
@@ -122,6 +125,7 @@ def faults(
     seconds: Iterable[float] = SECONDS,
     steps: int = 0,
     calls: int = 3,
+    latency: bool = False,
 ) -> st.SearchStrategy[Fault]:
     """Draw faults that can fire in a program with these sites and roles.
 
@@ -133,12 +137,13 @@ def faults(
         places: ``call``, ``message``, ``process``, ``network``; None: all.
         seconds: every duration is one of these.
         steps: how many steps every role logs, for moments such as ``step:2@ps``; 0: no such moments.
+        latency: also draw `Slow` with ``latency_ms``, for which the kernel needs netem (`network.missing_netem`).
 
     Raises:
         PlanError: no fault can have one of these sites, roles or durations.
         ValueError: a kind or place is unknown, or impossible here (such as an `Order` if no site has two callers).
     """
-    program = _program_of(sites, roles, seconds, steps, calls)
+    program = replace(_program_of(sites, roles, seconds, steps, calls), latency=latency)
     return _fault(_shapes(program, kinds, places), program)
 
 
@@ -151,6 +156,7 @@ def plans(
     seconds: Iterable[float] = SECONDS,
     steps: int = 0,
     calls: int = 3,
+    latency: bool = False,
     min_faults: int = 0,
     max_faults: int = 3,
 ) -> st.SearchStrategy[Plan]:
@@ -161,7 +167,7 @@ def plans(
     """
     if not 0 <= min_faults <= max_faults:
         raise ValueError(f"wanted 0 <= min_faults <= max_faults, got {min_faults} and {max_faults}")
-    one = faults(sites, roles, kinds=kinds, places=places, seconds=seconds, steps=steps, calls=calls)
+    one = faults(sites, roles, kinds=kinds, places=places, seconds=seconds, steps=steps, calls=calls, latency=latency)
     return _plan(one, min_faults, max_faults)
 
 
@@ -199,7 +205,9 @@ def _program_of(sites: Sites, roles: Iterable[str], seconds: Iterable[float], st
     durations = sorted({check_value("seconds", "seconds", each) for each in seconds})
     if not durations:
         raise PlanError("'seconds' must be one or more durations, got none")
-    return _Program({site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations))
+    return _Program(
+        {site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations), False
+    )
 
 
 def _shapes(program: _Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
@@ -265,6 +273,8 @@ def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping
         return _WAYS if place == "call" or Moment.parse(drawn["at"]).role == drawn["role"] else _WAYS[:-2]
     if name == "side":
         return sides_of(kind, drawn["site"])
+    if name in LINE:
+        return _line(name, program, drawn)
     if name in _CHOICES:
         return _CHOICES[name]
     if words := words_of(kind, name):
@@ -279,6 +289,19 @@ def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping
     # that choice is the last.
     before, after = ([None], [None]) if place == "network" else ([], [])
     return [*before, *program.moments] if name == "at" else [*program.seconds, *after]
+
+
+def _line(name: str, program: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the values of a field of `Slow`: a rate, a latency, or both; the others only with a latency."""
+    if name == "kbit_per_second":
+        return (*_CHOICES[name], None) if program.latency else _CHOICES[name]
+    if name == "latency_ms":
+        without = [None] if drawn["kbit_per_second"] is not None else []
+        return [*without, *_CHOICES[name]] if program.latency else [None]
+    latency = drawn["latency_ms"]
+    if latency is None:
+        return [None]
+    return [None, latency / 10, latency] if name == "jitter_ms" else _CHOICES[name]
 
 
 def _last(program: _Program, drawn: Mapping[str, Any]) -> int:

@@ -27,6 +27,8 @@ MESSAGES = (
 
 _OCCURRENCE = ("nth", "every", "chance_percent")
 _CALL = ("site", "role", *_OCCURRENCE)
+# What a `Slow` does to packets.
+LINE = ("kbit_per_second", "latency_ms", "jitter_ms", "reorder_percent")
 
 # (kind, place): (required fields, further fields).
 SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -45,7 +47,7 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
     ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
     ("Lossy", "network"): (("role", "direction", "percent"), ("peer", "at", "seconds")),
-    ("Slow", "network"): (("role", "kbit_per_second"), ("at", "seconds")),
+    ("Slow", "network"): (("role",), (*LINE, "at", "seconds")),
 }
 KINDS = tuple(dict.fromkeys(kind for kind, _ in SHAPES))
 
@@ -70,6 +72,9 @@ FIELDS: Mapping[str, str] = {
     "seconds": "how long; Order: how long a call waits for earlier ones; network: until it heals (default: at the end)",
     "percent": "the share of the packets that is dropped",
     "kbit_per_second": "the rate at which the role can send",
+    "latency_ms": "how much later the packets that the role sends arrive (milliseconds)",
+    "jitter_ms": "how much a packet's latency may differ from latency_ms, either way (milliseconds)",
+    "reorder_percent": "the share of the packets that is sent at once, while the others wait for latency_ms",
     "times": "how often each message fails",
     "error": "a built-in exception's name",
     "text": "the exception's text",
@@ -91,6 +96,9 @@ _NUMBERS: Mapping[str, tuple[int | float, int | float]] = {
     "nth": (1, LAST),
     "times": (1, 10**6),
     "kbit_per_second": (1, 10**8),
+    "latency_ms": (0.0, 100_000.0),  # tc keeps a time in 32 bits of 64 ns: at most 274 s
+    "jitter_ms": (0.0, 2_000.0),  # the kernel draws it in 32 bits of nanoseconds: at most 2.1 s
+    "reorder_percent": (0.0, 50.0),  # of 100 % no packet would be late
     "seconds": (0.0, 1e6),
     "percent": (0.0, 100.0),
     "chance_percent": (0.0, 100.0),

@@ -12,9 +12,9 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from faults.plan import engine_sites, slow_lines
 from faults.plan import text as words
 from faults.plan.crash_ways import status_of
-from faults.plan.engine_sites import refusal
 from faults.plan.errors import PlanError, shown
 from faults.plan.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
 from faults.plan.moment import Moment
@@ -49,6 +49,9 @@ class Fault:
     seconds: float | None = None
     percent: float | None = None
     kbit_per_second: int | None = None
+    latency_ms: float | None = None
+    jitter_ms: float | None = None
+    reorder_percent: float | None = None
     times: int | None = None
     error: str | None = None
     text: str | None = None
@@ -64,9 +67,9 @@ class Fault:
             self._check_occurrence(given)
         self._check_flight(given)
         self._check_exit()
-        reason = refusal(self.kind, given)
-        if reason is not None:
-            raise PlanError(reason)
+        for reason in (engine_sites.refusal(self.kind, given), slow_lines.refusal(self.kind, given)):
+            if reason is not None:
+                raise PlanError(reason)
         if self.peer is not None and self.peer == self.role:
             raise PlanError(f"{self.kind}: 'peer' must be another role than 'role', got {self.peer!r} twice")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from faults.plan.errors import PlanError, shown
 
-_FLOATS = ("seconds", "percent", "chance_percent")
+_FLOATS = ("seconds", "percent", "chance_percent", "latency_ms", "jitter_ms", "reorder_percent")
 _INTEGERS = ("nth", "times", "kbit_per_second", "seed")
 
 # The pieces of a text. Each piece ends where the next begins, so that none is read twice.

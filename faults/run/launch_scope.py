@@ -56,7 +56,7 @@ def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> I
         if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
             arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
         if plan.at("network"):
-            stack.enter_context(network.Network(roles, place))
+            stack.enter_context(network.Network(roles, place, plan))
             arguments["options"] = network.Network.options
         yield arguments
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
-from faults.plan.plan import Plan
+from faults.plan.plan import Fault, Plan
 from faults.verdict import proof
 from faults.verdict.failures import COMMAND
 from faults.verdict.script_outcomes import Life, lives, peers
@@ -16,6 +16,10 @@ from faults.verdict.script_outcomes import Life, lives, peers
 # only when another one has given up.
 MARGIN = 10.0
 
+
+# How many late packets of a role the others may have to wait for. A role may learn of an end only by such a packet,
+# once for each timeout. The start of RPC alone waits for 14 of them, one after another (measured with two roles).
+_LATE, _LATE_AT_START = 2, 20
 
 # The ends of roles that did not fail by themselves.
 _BY_PROGRAM = ("Ended", "Stuck", "Running")
@@ -112,8 +116,13 @@ def _first_effect_in_world(life: Life, every: list[Life], effects: list[Event], 
 
 
 def lasting(plan: Plan) -> float:
-    """Return the seconds that the faults themselves last."""
-    return sum(fault.seconds or 0.0 for fault in plan.faults)
+    """Return the seconds that the faults themselves last, and those in which roles wait for packets that are late."""
+    return sum((fault.seconds or 0.0) + _late(fault) for fault in plan.faults)
+
+
+def _late(fault: Fault) -> float:
+    latency = ((fault.latency_ms or 0.0) + (fault.jitter_ms or 0.0)) / 1000
+    return (_LATE_AT_START if fault.at is None else _LATE) * latency
 
 
 def limit(timeout: float) -> str:

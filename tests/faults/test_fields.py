@@ -56,7 +56,11 @@ def test_an_error_says_what_the_manual_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "low", "high", "step"),
     [("nth", 1, 10**9, 1), ("times", 1, 10**6, 1), ("kbit_per_second", 1, 10**8, 1)]
-    + [(name, 5e-324, high, None) for name, high in [("seconds", 1e6), ("percent", 100.0), ("chance_percent", 100.0)]],
+    + [(name, 5e-324, high, None) for name, high in [("seconds", 1e6), ("percent", 100.0), ("chance_percent", 100.0)]]
+    + [
+        (name, 5e-324, high, None)
+        for name, high in [("latency_ms", 1e5), ("jitter_ms", 2e3), ("reorder_percent", 50.0)]
+    ],
 )
 def test_the_limits_of_a_number_are_allowed(name: str, low: float, high: float, step: int | None) -> None:
     assert check_value("Kind", name, low) == low

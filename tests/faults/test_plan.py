@@ -48,6 +48,9 @@ GOOD: dict[str, Any] = {
     "seconds": 0.5,
     "percent": 10.0,
     "kbit_per_second": 100,
+    "latency_ms": 20.0,
+    "jitter_ms": 5.0,
+    "reorder_percent": 25.0,
     "times": 2,
     "error": "KeyError",
     "text": 'no; such "till\'s" $till',
@@ -85,6 +88,9 @@ BAD: dict[str, list[Any]] = {
     "seconds": [*NUMBERLESS, 1e6 + 1],
     "percent": [*NUMBERLESS, 100.5],
     "kbit_per_second": [*NUMBERLESS, 0.5, 10**8 + 1],
+    "latency_ms": [*NUMBERLESS, 1e5 + 1],
+    "jitter_ms": [*NUMBERLESS, 2001],
+    "reorder_percent": [*NUMBERLESS, 50.5],
     "times": [*NUMBERLESS, 1.0, 10**6 + 1],
     "error": ["", "Nonsense", "print", "KeyboardInterrupt", "UnicodeDecodeError", "ExceptionGroup", 7, ["KeyError"]],
     "text": ["two\nlines", "\0", "\ud800", "\x1b[0m", 7, True, ["x"], b"x"],
@@ -92,8 +98,9 @@ BAD: dict[str, list[Any]] = {
 
 
 def whole(kind: str, place: str) -> dict[str, Any]:
-    """The fields that a fault of this shape needs, and no others."""
-    return {"kind": kind, **{name: GOOD[name] for name in SHAPES[kind, place][0]}}
+    """The fields that a fault of this shape needs. A `Slow` has a rate and a latency, of which it needs one."""
+    chosen = ("kbit_per_second", "latency_ms") if kind == "Slow" else ()
+    return {"kind": kind, **{name: GOOD[name] for name in (*SHAPES[kind, place][0], *chosen)}}
 
 
 def one_line(error: PlanError) -> str:

@@ -7,12 +7,13 @@ import json
 import pytest
 
 from faults.inject.network import rules
+from faults.inject.network.command import Command
 from faults.plan import Fault
 
 OWN, PEER = "10.77.0.1", "10.77.0.2"
 
 
-def put(text: str, peer: str | None = None) -> list[rules.Command]:
+def put(text: str, peer: str | None = None) -> list[Command]:
     return rules.put(3, Fault.parse(text), OWN, peer)
 
 
@@ -104,4 +105,11 @@ def test_each_namespace_has_a_cable_to_the_switch() -> None:
     text = rules.cables(["/x", "/y"]).text
     assert "link add port1 type veth peer name eth0 netns /x\n" in text
     assert "link add port2 type veth peer name eth0 netns /y\n" in text
-    assert "addr add 10.77.0.7/24 dev eth0\n" in rules.plug(rules.address(7)).text
+    assert "addr add 10.77.0.7/24 dev eth0\n" in rules.plug(rules.address(7), []).text
+
+
+def test_each_role_knows_the_hardware_of_the_others() -> None:
+    text = rules.plug(rules.address(7), [rules.address(1), rules.address(250)]).text
+    assert "link set eth0 addrgenmode none address 02:00:0a:4d:00:07\n" in text
+    assert "neigh add 10.77.0.1 lladdr 02:00:0a:4d:00:01 dev eth0 nud permanent\n" in text
+    assert "neigh add 10.77.0.250 lladdr 02:00:0a:4d:00:fa dev eth0 nud permanent\n" in text

@@ -105,6 +105,23 @@ def test_sites_without_counts_are_called_by_every_role(plan: Plan) -> None:
         assert fault.seconds in (None, 3.0)
 
 
+@unhurried
+@given(plans(CALLS, ROLES, places=["network"]))
+def test_a_latency_is_drawn_only_if_it_is_asked_for(plan: Plan) -> None:
+    assert all(fault.latency_ms is None for fault in plan.faults)
+
+
+def test_a_line_may_have_a_rate_or_a_latency_or_both() -> None:
+    program = {"kinds": ["Slow"], "latency": True}
+    assert smallest(has("Slow", "network"), **program) == SMALLEST["Slow", "network"]
+    late = "Slow role=shop seconds=0.1 kbit_per_second=100000 latency_ms=1.0"
+    assert smallest(lambda plan: any(fault.latency_ms for fault in plan.faults), **program) == late
+    every = smallest(lambda plan: any(fault.jitter_ms and fault.reorder_percent for fault in plan.faults), **program)
+    assert every == f"{late} jitter_ms=0.1 reorder_percent=1.0"
+    alone = smallest(lambda plan: any(fault.kbit_per_second is None for fault in plan.faults), **program)
+    assert alone == "Slow role=shop seconds=0.1 latency_ms=1.0"
+
+
 def test_the_order_of_gentleness_has_every_shape_once() -> None:
     assert set(GENTLE) == set(SHAPES)
     assert len(GENTLE) == len(SHAPES)

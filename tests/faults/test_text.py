@@ -93,7 +93,21 @@ def test_written_values_are_read_again(values: dict[str, object]) -> None:
     assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in values.items()}
 
 
-@pytest.mark.parametrize("name", ["nth", "times", "kbit_per_second", "seed", "seconds", "percent", "chance_percent"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nth",
+        "times",
+        "kbit_per_second",
+        "seed",
+        "seconds",
+        "percent",
+        "chance_percent",
+        "latency_ms",
+        "jitter_ms",
+        "reorder_percent",
+    ],
+)
 def test_a_text_that_is_no_number_is_refused(name: str) -> None:
     for value in ("", "x", "1,5", "9" * 5000 + "x", "0x10", "true"):
         with pytest.raises(PlanError, match=rf"^Kind: '{name}' must be an? (integer|number), got '"):

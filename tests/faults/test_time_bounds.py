@@ -68,6 +68,16 @@ def test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last()
     )
 
 
+def test_a_latency_is_added_to_the_bound_once_for_each_timeout() -> None:
+    plan = Plan.parse("Slow role=a latency_ms=1500 at=up@a; Slow role=b latency_ms=500 jitter_ms=250 seconds=3 at=up@b")
+    assert lasting(plan) == 3 + 2 * (1.5 + 0.5 + 0.25)
+
+
+def test_a_latency_from_the_start_is_added_for_each_packet_of_the_start() -> None:
+    """Two roles start 13.7 s later if one of them has a latency of 1 s."""
+    assert lasting(Plan.parse("Slow role=a latency_ms=1000")) > 13.7
+
+
 def role(name: str, pid: int, begin: float, end: float, *between: Event, how: str = "exit") -> list[Event]:
     """Make a life that ended by the event ``how``."""
     details = {"bases": ["RuntimeError"], "error": "eof", "status": 0}

@@ -109,6 +109,8 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 - *Corrupt* changes a tensor of the message that the last table names; `wrong` is then the right answer.
 - *to_here* and *backward* are a fetch of an RRef's value, and a gradient of distributed autograd.
 - Partitions are between caller and callee, one way, and last until the end; *healed* is both ways, for 0.2 s.
+- *Slow* limits the callee's rate. *Slow latency* delays its packets by 10 to 30 ms; where the kernel has no netem,
+  those cells are skipped.
 """
 
 

@@ -196,6 +196,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "Reset": f"Reset {_LINK}",
         "Lossy": f"Lossy {_LINK} direction=both percent=50 seconds=0.3",
         "Slow": f"Slow role={{callee}} {_AT_CALL} kbit_per_second={{kbit}}",
+        "Slow latency": f"Slow role={{callee}} {_AT_CALL} latency_ms=20 jitter_ms=10",
     },
 }
 

@@ -19,7 +19,7 @@ from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES, plan_of
 from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
-from tests.support.networks import require
+from tests.support.networks import require, require_netem
 
 # Imported now: a forkserver that another test's world starts first would not have them, and then roles need a second.
 for _name in TUTORIALS:
@@ -40,6 +40,8 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
 def test_each_cell_has_its_expected_verdict(cell: Cell, tmp_path: Path) -> None:
     if cell.place == "network" or "Partition" in cell.plan:
         require()
+    if "latency_ms" in cell.plan:
+        require_netem()
     subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
     found, judgement = run(subject, Plan.parse(cell.plan), tmp_path, deadline=DEADLINE)
     assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"

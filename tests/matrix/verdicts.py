@@ -75,7 +75,7 @@ PARTITIONS = ("Partition out", "Partition in")
 HARMLESS = (
     *("Delay request", "Delay reply", "Duplicate", "Delay message", "Pause at call", "Pause at step"),
     *("Hold at call",),
-    *("Partition healed", "Lossy", "Slow"),
+    *("Partition healed", "Lossy", "Slow", "Slow latency"),
 )
 _ONE_CALLER = none("Order", reason="one role makes all calls")
 _ONE_THREAD = none(

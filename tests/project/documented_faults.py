@@ -817,6 +817,47 @@ _NETWORKS: dict[str, tuple[str, ...]] = {
     "| `Slow` |": (
         "faults/test_network.py::TestSlow::test_slow_limits_what_the_role_sends",
         "faults/test_rules.py::test_a_rate_has_room_for_packets",
+        "faults/test_netem.py::TestWorld::test_a_latency_is_in_every_answer_once",
+    ),
+    "It is in every answer once, because only one of the two ways is slow": (
+        "faults/test_netem.py::TestLine::test_a_latency_keeps_the_order_and_hits_one_way",
+        "faults/test_netem.py::TestWorld::test_a_latency_is_in_every_answer_once",
+    ),
+    "A packet with a shorter latency overtakes those before it": (
+        "faults/test_netem.py::TestLine::test_jitter_spreads_the_latency_and_changes_the_order",
+    ),
+    "sends this share of the packets at once": (
+        "faults/test_netem.py::TestLine::test_reordered_packets_are_sent_at_once_and_the_others_wait",
+    ),
+    "With `kbit_per_second` a packet waits first for its latency, then for the rate": (
+        "faults/test_shaping.py::test_a_rate_is_within_the_latency",
+        "faults/test_netem.py::TestLine::test_the_kernel_takes_the_numbers_of_the_plan",
+    ),
+    "is refused before a role starts, with exit status 2": (
+        "faults/test_netem.py::TestWithout::test_a_run_is_refused_before_a_role_starts",
+    ),
+    "`network.missing_netem()` says the same in advance": (
+        "faults/test_netem.py::TestWithout::test_it_can_be_asked_in_advance",
+    ),
+    "Given no plan, `Network` does not ask either; the fault then fails at its moment": (
+        "faults/test_netem.py::TestWithout::test_a_network_without_the_plan_fails_at_the_moment",
+    ),
+    "`Slow` has an `effective` line only if each of its parts met a packet": (
+        "faults/test_shaping.py::test_each_part_of_a_slow_line_has_to_meet_a_packet",
+        "faults/test_netem.py::TestWorld::test_a_line_with_every_part_has_a_receipt_for_each",
+        "faults/test_network.py::TestSlow::test_a_limit_that_delays_no_packet_has_no_receipt",
+    ),
+    "`jitter_ms` is at most `latency_ms`": (
+        "faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",
+    ),
+    "and twice each `latency_ms` and `jitter_ms`": (
+        "faults/test_time_bounds.py::test_a_latency_is_added_to_the_bound_once_for_each_timeout",
+        "faults/test_time_bounds.py::test_a_latency_from_the_start_is_added_for_each_packet_of_the_start",
+        "faults/test_netem.py::TestWorld::test_a_latency_beyond_every_timeout_is_a_clean_error",
+    ),
+    "`latency=True` also draws `Slow` with `latency_ms`": (
+        "faults/test_strategies.py::test_a_latency_is_drawn_only_if_it_is_asked_for",
+        "faults/test_strategies.py::test_a_line_may_have_a_rate_or_a_latency_or_both",
     ),
     "without it the fault stays until the `Network` is left": (
         "faults/test_network.py::TestPartition::test_a_partition_from_all_lasts_until_the_network_is_closed",

@@ -36,6 +36,13 @@ def require() -> None:
         pytest.skip(f"needs a network: {lacking}")
 
 
+def require_netem() -> None:
+    """Skip if the kernel has no netem, in CI as well: few kernels that are made for virtual machines have it."""
+    lacking = network.missing_netem()
+    if lacking:
+        pytest.skip(lacking)
+
+
 @contextmanager
 def faulty_world(folder: Path, plan: str, roles: str = "abc", **options: Any) -> Iterator[World]:
     """Start idle roles on a network of their own, one per letter, under the plan. Receipts exist after the block."""

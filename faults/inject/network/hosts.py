@@ -16,7 +16,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from faults.inject.network.rules import Command, address, cables, plug
+from faults.inject.network.command import Command
+from faults.inject.network.rules import address, cables, plug
 from reference.system.network_namespace import NEWNET, system
 
 # The folders in which Debian has ip, tc and nft are not in every user's PATH.
@@ -54,7 +55,8 @@ class Hosts:
         try:
             self._run(self._switch, cables([_path(each) for each in others]))
             for role in roles:
-                self.run(role, plug(self.addresses[role]))
+                peers = [self.addresses[name] for name in roles if name != role]
+                self.run(role, plug(self.addresses[role], peers))
         except BaseException:
             self.close()
             raise

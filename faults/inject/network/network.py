@@ -1,6 +1,6 @@
 """Faults of the network: each role has a network namespace of its own, and a switch joins them.
 
-    with Network(["ps", "trainer1"], folder) as network:
+    with Network(["ps", "trainer1"], folder, plan) as network:
         with launch(roles, before=..., options=network.options) as world:   # `before` calls `enter`, then `prepare`
             world.wait()
 
@@ -19,12 +19,13 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from faults.inject.announcer import Announcer
-from faults.inject.network import controller, rules
+from faults.inject.network import controller, netem, rules
+from faults.inject.network.command import INTERFACE
 from faults.inject.network.hosts import Hosts, NetworkError, enter_namespace, lacking_programs
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault, Plan
 
-__all__ = ["Network", "NetworkError", "enter", "missing", "prepare"]
+__all__ = ["Network", "NetworkError", "enter", "missing", "missing_netem", "prepare"]
 
 _FILE = "network.json"
 _VARIABLES = ("TP_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
@@ -34,27 +35,31 @@ class Network:
     """The namespaces of these roles, from ``with`` until its end, when every fault that is still in place is healed.
 
     It writes ``folder/network.json``: role to its address and its namespace's path. The ledger ``+network`` there has
-    the counters of hit packets.
+    the counters of hit packets. ``plan``: the plan of the roles, for which entering tries what only some kernels have;
+    without it a fault that this kernel cannot make fails at its moment.
 
     Raises:
-        NetworkError: `missing` says why, or the names cannot be roles of a network.
+        NetworkError: `missing` says why, the names cannot be roles of a network, or the plan needs netem, which this
+            kernel does not have.
     """
 
     # For `launch`. By default TensorPipe would go around the network: its channel `cma` reads a large tensor
     # straight from the sender's memory, its transport `shm` uses no sockets, and neither minds namespaces.
     options: ClassVar[Mapping[str, Any]] = {"_transports": ["uv"], "_channels": ["basic"]}
 
-    def __init__(self, roles: Sequence[str], folder: Path) -> None:
+    def __init__(self, roles: Sequence[str], folder: Path, plan: Plan | None = None) -> None:
         if not 0 < len(roles) <= rules.MOST_ROLES or len(set(roles)) != len(roles):
             raise NetworkError(f"a network needs 1 to {rules.MOST_ROLES} different roles, got {', '.join(roles)}")
         lacking = lacking_programs()
         if lacking:
             raise NetworkError(lacking)
-        self.roles, self.folder = tuple(roles), Path(folder)
+        self.roles, self.folder, self._plan = tuple(roles), Path(folder), plan or Plan()
 
     def __enter__(self) -> Self:
         self.hosts = Hosts(self.roles)
         try:
+            if netem.needed(self._plan):
+                netem.try_out(self.hosts, self.roles[0])
             self._controller = controller.NetworkController(self.hosts, self.folder)
             places = {
                 role: {"address": self.hosts.addresses[role], "namespace": path}
@@ -77,28 +82,43 @@ class Network:
 
 
 def missing() -> str | None:
-    """Say in one line what a Network with every kind of fault lacks here; None if nothing. Takes some 50 ms."""
-    lacking = lacking_programs()
-    if lacking:
-        return lacking
+    """Say in one line what a Network with every kind of fault lacks here; None if nothing. Takes some 50 ms.
+
+    For a `Slow` with ``latency_ms`` there is `missing_netem`.
+    """
     samples = [
         Fault(kind="Partition", role="a", direction="both"),
         Fault(kind="Reset", role="a"),
         Fault(kind="Lossy", role="a", direction="both", percent=50.0),
         Fault(kind="Slow", role="a", kbit_per_second=1000),
     ]
-    try:
-        hosts = Hosts(["a"])
-    except NetworkError as error:
-        return str(error)
-    try:
+
+    def put(hosts: Hosts) -> None:
         for number, fault in enumerate(samples):
             for command in rules.put(number, fault, hosts.addresses["a"], None):
                 hosts.run("a", command)
+
+    return _refusal(put)
+
+
+def missing_netem() -> str | None:
+    """Say in one line why packets cannot have a latency here; None if they can. Takes some 30 ms."""
+    return _refusal(lambda hosts: netem.try_out(hosts, "a"))
+
+
+def _refusal(work: Callable[[Hosts], None]) -> str | None:
+    """Return the line with which hosts of one role, or this work with them, are refused; None if they are not."""
+    lacking = lacking_programs()
+    if lacking:
+        return lacking
+    try:
+        hosts = Hosts(["a"])
+        try:
+            work(hosts)
+        finally:
+            hosts.close()
     except NetworkError as error:
         return str(error)
-    finally:
-        hosts.close()
     return None
 
 
@@ -119,7 +139,7 @@ def enter(folder: Path, role: str) -> None:
         enter_namespace(path)
     except OSError as error:
         raise NetworkError(f"{role} cannot enter its network {path}: {error.strerror}") from error
-    os.environ.update(dict.fromkeys(_VARIABLES, rules.INTERFACE))
+    os.environ.update(dict.fromkeys(_VARIABLES, INTERFACE))
 
 
 def prepare(plan: Plan, role: str, folder: Path, ledger: Ledger, announcer: Announcer) -> Callable[[], None]:

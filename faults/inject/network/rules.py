@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from faults.inject.network import shaping
+from faults.inject.network.command import INTERFACE, Command
 from faults.plan.plan import Fault
-
-# The one interface of each role's namespace.
-INTERFACE = "eth0"
 
 # A private range (RFC 1918), which is not visible outside the namespaces.
 _NETWORK = "10.77.0"
@@ -17,14 +15,6 @@ MOST_ROLES = 250
 
 # The range from which numgen draws a number per packet (a millionth is the finest `percent`).
 _DRAWS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Command:
-    """The words of a command, and the text for its standard input."""
-
-    words: tuple[str, ...]
-    text: str = ""
 
 
 def address(number: int) -> str:
@@ -49,17 +39,26 @@ def cables(namespaces: Sequence[str]) -> Command:
     return Command(("ip", "-batch", "-"), _text(lines))
 
 
-def plug(own: str) -> Command:
-    """Give, in a role's namespace, the interface its address, and start both interfaces."""
-    lines = ["link set lo up", f"link set {INTERFACE} addrgenmode none", f"addr add {own}/24 dev {INTERFACE}"]
-    return Command(("ip", "-batch", "-"), _text([*lines, f"link set {INTERFACE} up"]))
+def plug(own: str, others: Sequence[str]) -> Command:
+    """Give, in a role's namespace, the interface its addresses, start both interfaces, and name the others' hardware.
+
+    So no role asks for hardware addresses (ARP). The kernel gives up after 3 s, and a slow line may take longer.
+    """
+    lines = ["link set lo up", f"link set {INTERFACE} addrgenmode none address {_hardware(own)}"]
+    lines += [f"addr add {own}/24 dev {INTERFACE}", f"link set {INTERFACE} up"]
+    lines += [f"neigh add {each} lladdr {_hardware(each)} dev {INTERFACE} nud permanent" for each in others]
+    return Command(("ip", "-batch", "-"), _text(lines))
+
+
+def _hardware(own: str) -> str:
+    """Return the hardware address of an address: its four bytes after 02:00, which marks a local one."""
+    return ":".join(["02", "00", *(f"{int(byte):02x}" for byte in own.split("."))])
 
 
 def put(number: int, fault: Fault, own: str, peer: str | None) -> list[Command]:
     """Put a fault into the namespace of its role. ``own``: the role's address; ``peer``: its peer's address."""
     if fault.kind == "Slow":
-        assert fault.kbit_per_second is not None
-        return [_shaped(fault.kbit_per_second)]
+        return shaping.put(fault)
     commands = [Command(("nft", "-f", "-"), _table(number, fault, peer))]
     if fault.kind == "Reset":
         commands.append(_broken(own, peer))
@@ -69,24 +68,22 @@ def put(number: int, fault: Fault, own: str, peer: str | None) -> list[Command]:
 def lift(number: int, fault: Fault) -> Command:
     """Remove a fault again."""
     if fault.kind == "Slow":
-        return Command(("tc", "qdisc", "del", "dev", INTERFACE, "root"))
+        return shaping.LIFT
     return Command(("nft", "delete", "table", "inet", f"fault_{number}"))
 
 
 def ask(number: int, fault: Fault) -> Command:
     """Print a fault's counters, for `receipt`."""
     if fault.kind == "Slow":
-        return Command(("tc", "-s", "-j", "qdisc", "show", "dev", INTERFACE))
+        return shaping.ASK
     return Command(("nft", "-j", "list", "table", "inet", f"fault_{number}"))
 
 
 def receipt(fault: Fault, said: str) -> dict[str, int]:
-    """Read the counters in the output of `ask`: packets, bytes, and for Slow how often one had to wait. {}: no hit."""
-    values = json.loads(said)
+    """Read the counters in the output of `ask`: packets, bytes, and for Slow those of `shaping.receipt`. {}: no hit."""
     if fault.kind == "Slow":
-        shaper = next(each for each in values if each["kind"] == "tbf")
-        return {name: shaper[name] for name in ("packets", "bytes", "overlimits")} if shaper["overlimits"] else {}
-    expressions = [each for item in values["nftables"] if "rule" in item for each in item["rule"]["expr"]]
+        return shaping.receipt(fault, said)
+    expressions = [each for item in json.loads(said)["nftables"] if "rule" in item for each in item["rule"]["expr"]]
     counters = [each["counter"] for each in expressions if "counter" in each]
     found = {name: sum(counter[name] for counter in counters) for name in ("packets", "bytes")}
     return found if found["packets"] else {}
@@ -131,15 +128,6 @@ def _broken(own: str, peer: str | None) -> Command:
     """
     ends = ["dst", peer] if peer else ["dst", f"{_NETWORK}.0/24", "and", "not", "dst", own]
     return Command(("ss", "-K", "-H", "-t", "-n", *ends))
-
-
-def _shaped(kbit_per_second: int) -> Command:
-    """Make a token bucket. It holds 10 ms of the rate, at least two packets; 1 s of the rate may wait, at least
-    64 KiB."""
-    rate = kbit_per_second * 1000 // 8
-    burst, limit = max(4096, rate // 100), max(1 << 16, min(rate, 1 << 30))
-    size = ("rate", f"{kbit_per_second}kbit", "burst", str(burst), "limit", str(limit))
-    return Command(("tc", "qdisc", "add", "dev", INTERFACE, "root", "tbf", *size))
 
 
 def _text(lines: Sequence[str]) -> str:

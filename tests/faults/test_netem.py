@@ -1,0 +1,192 @@
+"""Latency, jitter and reordering: refused in one line where the kernel has no netem, and what they do where it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.cli.main import main
+from faults.inject.network import netem, network, shaping
+from faults.inject.network.controller import ask
+from faults.inject.network.hosts import Hosts, NetworkError
+from faults.inject.network.network import Network
+from faults.plan import Fault, Plan
+from faults.run.runs import run
+from faults.run.subject import of_tutorial
+from reference.verify import quick
+from tests.support import roles_network as plays
+from tests.support.datagrams import arrivals
+from tests.support.networks import events, faulty_world, require, require_netem, told
+from tests.support.roles_network import Answer
+
+ONCE = [("b", "planned", 0), ("b", "fired", 0), ("+network", "effective", 0), ("+network", "healed", 0)]
+
+
+def slow(fields: str) -> Fault:
+    return Fault.parse(f"Slow role=a {fields}")
+
+
+@pytest.mark.parametrize(
+    ("plan", "needs"),
+    [
+        ("Slow role=a latency_ms=1", True),
+        ("Slow role=a kbit_per_second=1; Slow role=b latency_ms=1 kbit_per_second=1", True),
+        (
+            "Slow role=a kbit_per_second=1; Delay site=s:f side=reply seconds=1; Lossy role=a direction=in percent=1",
+            False,
+        ),
+        ("seed=1", False),
+    ],
+)
+def test_a_plan_needs_netem_if_a_fault_has_a_latency(plan: str, needs: bool) -> None:
+    assert netem.needed(Plan.parse(plan)) is needs
+
+
+@pytest.mark.long
+class TestWithout:
+    """On a kernel without netem."""
+
+    LINE = (
+        "'latency_ms' needs netem, the kernel's module sch_netem, got tc qdisc add dev eth0 root handle 1: netem limit "
+        "1000000000 delay 1000us: Error: Specified qdisc kind is unknown."
+    )
+
+    @pytest.fixture(autouse=True)
+    def _without(self) -> None:
+        require()
+        if network.missing_netem() is None:
+            pytest.skip("this kernel has netem")
+
+    def test_a_run_is_refused_before_a_role_starts(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        folder = tmp_path / "run"
+        words = ["run", "rpc_basics", "--plan", "Slow role=caller latency_ms=5", "--dir", str(folder)]
+        assert main(words) == 2
+        assert capsys.readouterr() == ("", f"error: {self.LINE}\n")
+        assert not folder.exists()
+
+    def test_it_can_be_asked_in_advance(self) -> None:
+        assert network.missing_netem() == self.LINE
+        assert network.missing() is None
+
+    def test_a_network_without_the_plan_fails_at_the_moment(self, tmp_path: Path) -> None:
+        wanted = r"^fault 0: tc .* 5000us: Error: Specified qdisc kind is unknown\.$"
+        with Network("ab", tmp_path), pytest.raises(NetworkError, match=wanted):
+            ask(tmp_path, 0, slow("latency_ms=5"))
+
+
+@pytest.mark.long
+class TestLine:
+    """On a kernel with netem: what datagrams from ``a`` to ``b`` meet."""
+
+    COUNT = 200
+
+    @pytest.fixture
+    def hosts(self) -> Iterator[Hosts]:
+        require_netem()
+        made = Hosts(["a", "b"])
+        yield made
+        made.close()
+
+    def put(self, hosts: Hosts, fields: str) -> Fault:
+        fault = slow(fields)
+        for command in shaping.put(fault):
+            hosts.run("a", command)
+        return fault
+
+    def test_the_kernel_takes_the_numbers_of_the_plan(self, hosts: Hosts) -> None:
+        self.put(hosts, "latency_ms=12.5 jitter_ms=0.25 reorder_percent=2.5 kbit_per_second=800")
+        shapers: dict[str, Any] = {each["kind"]: each for each in json.loads(hosts.run("a", shaping.ASK))}
+        options = shapers["netem"]["options"]
+        shown = 1.1e-6  # tc counts time in 64 ns, and shows whole microseconds
+        assert options["delay"]["delay"] == pytest.approx(0.0125, abs=shown)
+        assert options["delay"]["jitter"] == pytest.approx(0.00025, abs=shown)
+        assert options["reorder"]["reorder"] == pytest.approx(0.025, abs=1e-6)
+        assert options["limit"] >= 10**6
+        assert shapers["tbf"]["options"]["rate"] == 100_000
+        assert shapers["tbf"]["parent"] == "1:1"
+        hosts.run("a", shaping.LIFT)
+        assert {each["kind"] for each in json.loads(hosts.run("a", shaping.ASK))} == {"noqueue"}
+
+    def test_a_latency_keeps_the_order_and_hits_one_way(self, hosts: Hosts) -> None:
+        fault = self.put(hosts, "latency_ms=300")
+        there = arrivals(hosts, "a", "b", self.COUNT, 20)
+        assert [each.number for each in there] == list(range(self.COUNT))
+        assert min(each.seconds for each in there) >= 0.3
+        receipt = shaping.receipt(fault, hosts.run("a", shaping.ASK))
+        assert receipt["delayed"] == receipt["packets"] == self.COUNT
+        back = arrivals(hosts, "b", "a", self.COUNT, 20)
+        assert [each.number for each in back] == list(range(self.COUNT))
+        assert min(each.seconds for each in back) < 0.3
+
+    def test_jitter_spreads_the_latency_and_changes_the_order(self, hosts: Hosts) -> None:
+        """The latencies are drawn evenly from 0.1 to 0.5 s: some are below 0.2 s, though none would be without."""
+        self.put(hosts, "latency_ms=300 jitter_ms=200")
+        found = arrivals(hosts, "a", "b", self.COUNT, 20)
+        assert sorted(each.number for each in found) == list(range(self.COUNT)) != [each.number for each in found]
+        assert 0.1 <= min(each.seconds for each in found) < 0.2
+        assert max(each.seconds for each in found) > 0.4
+
+    def test_reordered_packets_are_sent_at_once_and_the_others_wait(self, hosts: Hosts) -> None:
+        """Of 200, at 25 %, 15 to 85 come at once: nearly 6 standard deviations to either side."""
+        fault = self.put(hosts, "latency_ms=3500 reorder_percent=25")
+        found = arrivals(hosts, "a", "b", self.COUNT, 20)
+        early = [each.number for each in found if each.seconds < 3.5]
+        late = [each.number for each in found if each.seconds >= 3.5]
+        assert 15 <= len(early) <= 85
+        assert [each.number for each in found] == early + late
+        assert (early, late) == (sorted(early), sorted(late))
+        receipt = shaping.receipt(fault, hosts.run("a", shaping.ASK))
+        assert (receipt["at_once"], receipt["delayed"]) == (len(early), len(late))
+
+
+@pytest.mark.long
+class TestWorld:
+    """On a kernel with netem: what calls meet."""
+
+    @pytest.fixture(autouse=True)
+    def _with(self) -> None:
+        require_netem()
+
+    def test_a_latency_is_in_every_answer_once(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Slow role=a latency_ms=1500 at=step:1@b seconds=6", "ab") as world:
+            healthy: Answer = world.call("a", plays.call, "b", 20.0)
+            world.call("b", plays.announce, 1)
+            late: list[Answer] = [world.call("a", plays.call, "b", 20.0), world.call("b", plays.call, "a", 20.0)]
+            world.call("b", plays.await_line, tmp_path / "+network.jsonl", '"healed"')
+            again: Answer = world.call("a", plays.call, "b", 20.0)
+        assert [each.value for each in (healthy, *late, again)] == ["b", "b", "a", "b"]
+        assert healthy.seconds < 1.5
+        assert all(1.5 <= each.seconds < 3 for each in late), late
+        assert told(tmp_path) == ONCE
+        assert events(tmp_path, "effective")[0].details["delayed"] > 1
+
+    def test_a_packet_that_still_waits_counts_as_delayed(self, tmp_path: Path) -> None:
+        with faulty_world(tmp_path, "Slow role=a latency_ms=60000 at=step:1@b", "ab") as world:
+            world.call("b", plays.announce, 1)
+            answer: Answer = world.call("a", plays.call, "b", 0.5)
+            assert answer.text.startswith("RPCErr:1:RPC ran for more than set timeout")
+        assert told(tmp_path) == ONCE
+        receipt = events(tmp_path, "effective")[0].details
+        assert (receipt["packets"], receipt["delayed"] > 0) == (0, True)
+
+    def test_a_line_with_every_part_has_a_receipt_for_each(self, tmp_path: Path) -> None:
+        plan = "Slow role=a kbit_per_second=4000 latency_ms=20 jitter_ms=5 reorder_percent=25 at=step:1@b"
+        with faulty_world(tmp_path, plan, "ab") as world:
+            world.call("b", plays.announce, 1)
+            answer: Answer = world.call("a", plays.call, "b", 60.0, 100_000)
+        assert answer.value == 100_000
+        assert told(tmp_path) == ONCE
+        receipt = events(tmp_path, "effective")[0].details
+        assert all(receipt[name] > 0 for name in ("packets", "bytes", "overlimits", "delayed", "at_once"))
+
+    def test_a_latency_beyond_every_timeout_is_a_clean_error(self, tmp_path: Path) -> None:
+        """The roles' limit is 1 s. Whatever waits for the late packets ends within the bound."""
+        site = "reference.rpc_basics:scaled_sum"
+        plan = Plan.parse(f"Slow role=dest_worker at=call:{site}#2@caller latency_ms=30000")
+        found, judgement = run(of_tutorial(quick("rpc_basics", timeout=1.0)), plan, tmp_path, deadline=150.0)
+        assert judgement.verdict == "clean error", f"{judgement}\n{found.timeline}"
+        assert "RPCErr:1:RPC ran for more than set timeout" in found.ends["caller"].text
