@@ -10,7 +10,7 @@ import pytest
 from faults.inject.message.transports import small_files_only
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
-from faults.run.sweep import INJECTIONS
+from faults.run.cells import INJECTIONS
 from faults.script.script import run_script
 from faults.verdict.checks import Judgement
 
