@@ -6,7 +6,7 @@ import sys
 
 from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
-from reference.system.printable import one_line
+from reference.system.printable import one_line, printable
 
 
 def tell(trial: Trial) -> None:
@@ -27,7 +27,7 @@ def report(name: str, shrinker: Shrinker) -> None:
     for line in (*_changes(shrinker.given, shrinker.origins, found.plan), *_certainty(shrinker)):
         print(one_line(line))
     print(one_line(f"the smallest failing run: {found.folder}"))
-    print(one_line(f"plan: {found.plan}"))
+    print(printable(f"plan: {found.plan}"))  # whole, however long, because it is pasted
 
 
 def _changes(given: Plan, origins: tuple[int, ...], smallest: Plan) -> list[str]:

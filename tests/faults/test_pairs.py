@@ -221,6 +221,12 @@ def test_a_pair_finds_what_no_single_fault_finds(tmp_path: Path, capsys: pytest.
     assert (report["not_run"], report["not_combined"]) == (0, [])
 
 
+def test_no_single_fault_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in the first nor in the last call, of whatever kind."""
+    status, said, _ = swept(tmp_path, capsys, kinds=None, pairs=False)
+    assert (status, said[-1]) == (0, "10 clean error, 10 equal")
+
+
 def test_cells_and_pairs_have_one_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, said, report = swept(tmp_path, capsys, budget=1e-6)
     assert (status, len(report["runs"])) == (0, 1)

@@ -92,6 +92,6 @@ def test_without_numbers_a_payment_counts_once_if_it_executed_once(
     assert (judgement.verdict, said(capfd)) == expected, f"{judgement}\n{found.timeline}"
 
 
-@pytest.mark.parametrize("program", ["naive", "once"])
+@pytest.mark.parametrize("program", ["naive", "once", "layers"])
 def test_each_program_can_be_read_at_once(program: str) -> None:
     assert len((EXAMPLES / f"{program}.py").read_text().splitlines()) < 100

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.cli.main import main
+from faults.cli.shrink_report import report
 from faults.cli.shrink_runs import shrink_plan
 from faults.cli.shrink_tutorial_command import shrink_of
 from faults.ledger.ledger import Event, Timeline
@@ -206,6 +207,16 @@ def test_a_plan_that_fails_only_sometimes_is_told_so() -> None:
     shrinker = shrunk(program, THREE)
     assert shrinker.smallest is not None
     assert (shrinker.smallest.plan, shrinker.failures) == (THREE, (1, 2))
+
+
+def test_the_smallest_plan_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = "; ".join(f"Duplicate site=m:function_{number} role=a" for number in range(200))
+    shrinker = shrunk(
+        Program(lambda plan: "wrong" if len(plan.faults) == 200 else "equal"), Plan.parse(faults), budget=0.0
+    )
+    report("program", shrinker)
+    plan = capsys.readouterr().out.splitlines()[-1].removeprefix("plan: ")
+    assert (len(plan) > 5000, Plan.parse(plan)) == (True, Plan.parse(faults))
 
 
 # Real runs.

@@ -103,6 +103,14 @@ MUTANTS = (
         "the report says that the wrong fault was removed",
     ),
     Mutant(
+        "smallest-plan-without-its-middle",
+        "faults/cli/shrink_report.py",
+        '    print(printable(f"plan: {found.plan}"))',
+        '    print(one_line(f"plan: {found.plan}"))',
+        (f"{_OF_SHRINK}::test_the_smallest_plan_is_printed_whole",),
+        "a long plan cannot be pasted",
+    ),
+    Mutant(
         "shrink-passes",
         "faults/cli/shrink_runs.py",
         "    return exit_status(False)\n",

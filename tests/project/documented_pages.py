@@ -544,6 +544,7 @@ _RETRIES: dict[str, tuple[str, ...]] = {
     ),
     "It is right under every single fault of a call, and pays\ntwice if the answers of a payment and of its retry": (
         "project/test_documented.py::test_the_example_of_pairs",
+        "faults/test_pairs.py::test_no_single_fault_shows_it",
     ),
     "in the end the balance is 121, because 10 were paid twice": (
         "faults/test_retries.py::test_without_numbers_a_payment_counts_twice",
