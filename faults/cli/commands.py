@@ -11,12 +11,14 @@ FOR_TUTORIALS = {
     "list": "faults.cli.list_tutorial_command",
     "run": "faults.cli.run_tutorial_command",
     "sweep": "faults.cli.sweep_tutorial_command",
+    "shrink": "faults.cli.shrink_tutorial_command",
 }
 FOR_SCRIPTS = {
     "list": "faults.cli.list_script_command",
     "run": "faults.cli.run_script_command",
     "sweep": "faults.cli.sweep_script_command",
     "replay": "faults.cli.replay_script_command",
+    "shrink": "faults.cli.shrink_script_command",
 }
 COMMANDS = {
     **FOR_TUTORIALS,

@@ -29,6 +29,9 @@ _USAGE = """usage: python -m faults COMMAND
   run --plan PLAN --script my.py   run your own program, unchanged, once under a plan, and judge the run
   sweep NAME [options]             run a tutorial once for each call site, kind of fault, and first and last call
   sweep --script my.py             do so with your own program, and check its results
+  shrink NAME --plan PLAN          make a plan smaller under which a tutorial fails
+  shrink --plan PLAN --script my.py
+                                   make a plan smaller under which your own program fails
   prepare DIR --plan PLAN          prepare a folder for programs that are started with FAULTS_RUN=DIR
   check DIR                        judge a stored run again
   replay DIR [NAME]                print the plan that repeats a stored run; run a tutorial again under it

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from faults.cli.options import Option
 from faults.ledger.record import Run
 from faults.run.json_report import of_run, of_sweep, text_of
 from faults.run.junit_report import as_junit
-from faults.run.sweep import Result, Unhurt
+from faults.run.swept import Swept
 from faults.verdict.checks import Judgement
 from reference.cli.options import check_writable
 from reference.system.atomic_file import whole
@@ -32,9 +31,8 @@ def write_run(options: Any, found: Run, judgement: Judgement, folder: str | os.P
     _write(options, of_run(found, judgement, folder))
 
 
-def write_sweep(options: Any, name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> None:
-    """``wanted``: the number of cells, including those that were not run."""
-    _write(options, of_sweep(name, results, wanted, unhurt))
+def write_sweep(options: Any, name: str, swept: Swept) -> None:
+    _write(options, of_sweep(name, swept))
 
 
 def _write(options: Any, report: dict[str, Any]) -> None:

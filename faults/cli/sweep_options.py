@@ -6,13 +6,15 @@ import argparse
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from faults.cli.options import DIR, Option, seconds
 from faults.cli.report_files import REPORTS
-from faults.run.sweep import CORRUPTIONS, INJECTIONS, ORDER, Cell, Unhurt
+from faults.run.cells import CORRUPTIONS, INJECTIONS, ORDER, Cell, Pair, Unhurt
 from reference.cli.options import BadInput
+
+_Named = TypeVar("_Named", Cell, Pair)
 
 
 def kinds(text: str) -> list[str]:
@@ -57,7 +59,15 @@ OF_SWEEPS: tuple[Option, ...] = (
         {
             "type": part,
             "metavar": "I/N",
-            "help": "only part I of N: each cell is in one part, the same on every machine (default: all)",
+            "help": "only part I of N: each cell is in one part, the same on every machine; with --pairs each pair, "
+            "while every part runs all single cells (default: all)",
+        },
+    ),
+    (
+        "--pairs",
+        {
+            "action": "store_true",
+            "help": "afterwards hurt two calls at once, the most telling pairs first (default: one at a time)",
         },
     ),
     DIR,
@@ -80,7 +90,21 @@ def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
         where = "" if options.sites is None else f" with --sites {options.sites}"
         raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
     found = [cell for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)]
-    return found if options.part is None else [cell for cell in found if _is_in(cell, *options.part)]
+    return found if options.pairs else in_part(found, options)
+
+
+def wanted(cell: Cell, options: Any) -> bool:
+    """Whether ``--sites`` and ``--kinds`` allow this cell, which may be of a call that only a retry makes."""
+    kinds = INJECTIONS if options.kinds is None else options.kinds
+    return _is_at(cell.site, options.sites) and any(_is(cell, kind) for kind in kinds)
+
+
+def in_part(every: Sequence[_Named], options: Any) -> list[_Named]:
+    """Select cells or pairs by ``--part``. Their names alone decide, so that none is left out where calls differ."""
+    if options.part is None:
+        return list(every)
+    number, count = options.part
+    return [each for each in every if crc32(each.name.encode()) % count == number - 1]
 
 
 def asked(every: Sequence[Unhurt], options: Any) -> list[Unhurt]:
@@ -98,9 +122,3 @@ def _is_at(site: str, text: str | None) -> bool:
 
 def _is(cell: Cell, kind: str) -> bool:
     return kind in (cell.injection, cell.injection.split()[0])
-
-
-def _is_in(cell: Cell, number: int, count: int) -> bool:
-    """Whether a cell is in this part. Its name alone decides, so that no cell is left out where calls differ."""
-    name = f"{cell.site} {cell.injection} {cell.occurrence}"
-    return crc32(name.encode()) % count == number - 1

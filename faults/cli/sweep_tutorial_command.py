@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from faults.cli.repeated_tutorial import repeated
 from faults.cli.report_files import check_reports
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
 from faults.cli.tutorial_options import tutorial_of
-from faults.run.runs import bound_of, run
+from faults.run.runs import run
 from faults.run.subject import Subject
 from faults.run.sweep import all_passed, record
 from faults.verdict.checks import exit_status
-from faults.verdict.time_bounds import MARGIN
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,6 +33,5 @@ def sweep_of(subject: Subject, options: Any) -> int:
     """Sweep any subject, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
     with stored(options.dir) as (place, passed):
         healthy = record(partial(run, subject, recorded=True), subject.name, place / "healthy")
-        deadline = 3 * healthy.seconds + bound_of(subject) + MARGIN
-        run_cells(partial(run, subject, deadline=deadline), healthy, place, options, subject.timeout, passed)
+        run_cells(repeated(subject, healthy), healthy, place, options, subject.timeout, passed)
     return exit_status(all_passed(passed))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from faults.ledger.record import Run
-from faults.run.sweep import Result, Unhurt, all_passed
+from faults.run.cells import Cell
+from faults.run.sweep import Result, all_passed
+from faults.run.swept import Swept
 from faults.verdict.checks import Judgement
 from reference.system.printable import one_line
 
@@ -21,16 +23,20 @@ def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> 
     return {"format": FORMAT, "program": one_line(found.name), "passed": judgement.passed, "runs": [run]}
 
 
-def of_sweep(name: str, results: Sequence[Result], wanted: int, unhurt: Sequence[Unhurt]) -> dict[str, Any]:
-    """Return the report of a sweep. ``wanted``: the number of cells, including those that were not run."""
-    return {
+def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
+    """Return the report of a sweep."""
+    unhurt = [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in swept.unhurt]
+    report = {
         "format": FORMAT,
         "program": one_line(name),
-        "passed": all_passed([result.passed for result in results]),
-        "runs": [_of_cell(result) for result in results],
-        "not_run": wanted - len(results),
-        "not_hurt": [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in unhurt],
+        "passed": all_passed([result.passed for result in swept.results]),
+        "runs": [_of_cell(result) for result in swept.results],
+        "not_run": swept.not_run,
+        "not_hurt": unhurt,
     }
+    if swept.left_out is None:
+        return report
+    return {**report, "not_combined": [{"pairs": count, "reason": why} for why, count in swept.left_out.items()]}
 
 
 def text_of(report: Mapping[str, Any]) -> str:
@@ -38,15 +44,18 @@ def text_of(report: Mapping[str, Any]) -> str:
 
 
 def _of_cell(result: Result) -> dict[str, Any]:
-    cell = result.cell
-    place = {"site": cell.site, "kind": cell.injection, "occurrence": cell.occurrence, "call": cell.caller}
+    cells = [_place(cell) for cell in result.cell.cells]
     return {
-        "plan": str(cell.fault),
-        "cell": place,
+        "plan": str(result.cell.plan),
+        **({"cell": cells[0]} if len(cells) == 1 else {"pair": cells}),
         **_judged(result.judgement),
         "passed": result.passed,
         **_facts(result.seconds, result.folder, result.ends, result.waits),
     }
+
+
+def _place(cell: Cell) -> dict[str, str]:
+    return {"site": cell.site, "kind": cell.injection, "occurrence": cell.occurrence, "call": cell.caller}
 
 
 def _judged(judgement: Judgement) -> dict[str, Any]:

@@ -390,7 +390,7 @@ def test_an_interrupted_sweep_shows_what_it_has(capsys: pytest.CaptureFixture[st
     with pytest.raises(KeyboardInterrupt):
         sweep_of(
             subject,
-            Namespace(**vars(OPTIONS), sites=plays.PAY, kinds=["Delay"], budget=None, part=None),
+            Namespace(**vars(OPTIONS), sites=plays.PAY, kinds=["Delay"], budget=None, part=None, pairs=False),
         )
     out = capsys.readouterr().out
     assert "careful: 1 of 4 cells, each under 1 fault" in out

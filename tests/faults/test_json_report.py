@@ -12,9 +12,11 @@ import pytest
 
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
+from faults.run.cells import Cell, Unhurt
 from faults.run.json_report import of_run, of_sweep, text_of
 from faults.run.junit_report import as_junit
-from faults.run.sweep import Cell, Result, Unhurt
+from faults.run.sweep import Result
+from faults.run.swept import Swept
 from faults.verdict.checks import Check, Judgement
 from tests.support.suite_runs import ROOT
 
@@ -31,7 +33,8 @@ def result(judgement: Judgement) -> Result:
 
 
 def sweep(*judgements: Judgement, wanted: int = 3) -> dict[str, Any]:
-    return of_sweep("my.py", list(map(result, judgements)), wanted, [Unhurt("m:g", "Order", "a alone calls it")])
+    unhurt = [Unhurt("m:g", "Order", "a alone calls it")]
+    return of_sweep("my.py", Swept(list(map(result, judgements)), wanted, unhurt=unhurt))
 
 
 def test_a_run_is_told_whole() -> None:
@@ -91,7 +94,7 @@ def test_a_needless_error_of_a_harmless_fault_fails() -> None:
     """The report has the sweep's verdict of the cell, not the one of the run alone."""
     cell = Cell("m:f", "Delay", "first", Fault(kind="Delay", site="m:f", role="a", seconds=0.1, side="request"))
     clean = Judgement((Check("ends", "hung", True, "a raised"),), "clean error")
-    report = of_sweep("my.py", [Result(cell, clean, "", 1.0, Path("r"))], 1, [])
+    report = of_sweep("my.py", Swept([Result(cell, clean, "", 1.0, Path("r"))], 1))
     assert (report["passed"], report["runs"][0]["passed"], report["runs"][0]["verdict"]) == (
         False,
         False,

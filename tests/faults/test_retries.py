@@ -10,7 +10,7 @@ import pytest
 from faults.inject.message.transports import small_files_only
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
-from faults.run.sweep import INJECTIONS
+from faults.run.cells import INJECTIONS
 from faults.script.script import run_script
 from faults.verdict.checks import Judgement
 
@@ -92,6 +92,6 @@ def test_without_numbers_a_payment_counts_once_if_it_executed_once(
     assert (judgement.verdict, said(capfd)) == expected, f"{judgement}\n{found.timeline}"
 
 
-@pytest.mark.parametrize("program", ["naive", "once"])
+@pytest.mark.parametrize("program", ["naive", "once", "layers"])
 def test_each_program_can_be_read_at_once(program: str) -> None:
     assert len((EXAMPLES / f"{program}.py").read_text().splitlines()) < 100

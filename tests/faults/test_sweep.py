@@ -18,9 +18,10 @@ from faults.ledger.census import Calls, census
 from faults.ledger.record import Run
 from faults.plan import Fault
 from faults.plan.engine_sites import ENGINE_SITES
+from faults.run.cells import INJECTIONS, Cell, every_way
 from faults.run.runs import run
 from faults.run.subject import Subject
-from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, every_way, record, sweep
+from faults.run.sweep import Result, SweepFailed, record, sweep
 from faults.verdict.checks import judge
 from tests.support import roles_subjects as plays
 
@@ -140,7 +141,11 @@ def test_a_subject_that_is_not_healthy_is_not_swept(tmp_path: Path) -> None:
         recorded(plays.subject(plays.untidy), tmp_path)
 
 
-OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "kinds", "budget", "part", "json", "junit"]), "sites": plays.PAY}
+OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(["dir", "kinds", "budget", "part", "json", "junit"]),
+    "sites": plays.PAY,
+    "pairs": False,
+}
 
 
 @pytest.mark.parametrize(

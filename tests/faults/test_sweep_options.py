@@ -9,7 +9,7 @@ import pytest
 
 from faults.cli.sweep_options import asked, chosen, part
 from faults.ledger.census import Calls
-from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt, every_way
+from faults.run.cells import INJECTIONS, ORDER, Cell, Unhurt, every_way
 
 SITES = {
     "shop:Till.pay": Calls({"a": 3, "b": 2}, ("ps",)),
@@ -25,7 +25,7 @@ UNHURT = [each for each in WAYS if isinstance(each, Unhurt)]
 
 
 def options(**given: Any) -> Namespace:
-    return Namespace(**{"sites": None, "kinds": None, "part": None, **given})
+    return Namespace(**{"sites": None, "kinds": None, "part": None, "pairs": False, **given})
 
 
 def sites_of(**given: Any) -> list[str]:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from faults.cli import sweep_script_command
+from faults.cli import checked_script
 from faults.cli.main import main
 from tests.faults.test_script import SCRIPTS, _plain, own  # noqa: F401 (the fixture, too)
 from tests.support.suite_runs import ROOT
@@ -132,7 +132,7 @@ def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty() -> None:
-    assert (sweep_script_command.TIMES, sweep_script_command.SECONDS) == (10.0, 60.0)
+    assert (checked_script.TIMES, checked_script.SECONDS) == (10.0, 60.0)
 
 
 def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) -> None:

@@ -296,7 +296,7 @@ MUTANTS = (
     ),
     Mutant(
         "last-occurrence-skipped",
-        "faults/run/sweep.py",
+        "faults/run/cells.py",
         "    if first[0] == last[0] and last[1] == 1:",
         "    if first[0] == last[0]:",
         ("tests/faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",),

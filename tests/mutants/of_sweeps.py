@@ -111,7 +111,7 @@ MUTANTS = (
     ),
     Mutant(
         "healthy-once",
-        "faults/cli/sweep_script_command.py",
+        "faults/cli/checked_script.py",
         '        if judgement.verdict != "equal":',
         '        if judgement.verdict == "hung":',
         ("tests/faults/test_sweep_script.py::test_results_that_change_by_themselves_are_refused",),
@@ -139,14 +139,14 @@ MUTANTS = (
     Mutant(
         "part-by-place",
         _OPTIONS,
-        "    return crc32(name.encode()) % count == number - 1",
-        "    return crc32(name.encode()) % (count + 1) == number - 1",
+        "    return [each for each in every if crc32(each.name.encode()) % count == number - 1]",
+        "    return [each for each in every if crc32(each.name.encode()) % (count + 1) == number - 1]",
         (f"{_OF_OPTIONS}::test_each_cell_is_in_one_part",),
         "some cells are in no part, and nobody runs them",
     ),
     Mutant(
         "unhurt-is-left-out",
-        "faults/run/sweep.py",
+        "faults/run/cells.py",
         '        yield Unhurt(site, ORDER, f"it executes on several roles',
         '        str(site + ORDER + f"it executes on several roles',
         (f"{_OF_OPTIONS}::test_what_is_not_hurt_has_a_reason",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.project.documented_shrinks import SHRUNK
+
 _BAD = "faults/test_cli.py::test_bad_input_is_one_line"
 
 _FAULTS = {
@@ -25,6 +27,12 @@ _FAULTS = {
     "run a tutorial once for each call site, kind of fault, and first and last call": (
         "faults/test_sweep.py::test_each_site_has_a_cell_per_kind_and_occurrence",
         "faults/test_sweep.py::test_a_real_subjects_calls_give_its_cells",
+    ),
+    "make a plan smaller under which a tutorial fails": (
+        "faults/test_shrink.py::test_a_till_that_pays_twice_needs_one_lost_answer",
+    ),
+    "make a plan smaller under which your own program fails": (
+        "project/test_documented.py::test_the_example_of_shrink",
     ),
     "prepare a folder for programs that are started with FAULTS_RUN=DIR": (
         "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
@@ -171,9 +179,33 @@ _SWEPT = {
         "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
         "faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",
     ),
-    "--part I/N only part I of N: each cell is in one part, the same on every machine (default: all)": (
+    "--pairs afterwards hurt two calls at once, the most telling pairs first (default: one at a time)": (
+        "faults/test_pairs.py::test_a_pair_finds_what_no_single_fault_finds",
+        "faults/test_pairs.py::test_the_call_that_only_a_recovery_makes_is_hurt_first",
+    ),
+    "--part I/N only part I of N: each cell is in one part, the same on every machine; with --pairs each pair": (
+        "faults/test_pairs.py::test_every_part_runs_all_cells_and_its_own_pairs",
         "faults/test_sweep_options.py::test_each_cell_is_in_one_part",
         "faults/test_sweep_options.py::test_a_part_does_not_depend_on_the_other_cells",
+    ),
+}
+
+_OF_RESULTS = {
+    **_CHECKED,
+    "--same-output the standard output has the healthy run's lines, in any order": (
+        "faults/test_same_output.py::test_lines_are_compared_without_their_order",
+    ),
+    "--ignore REGEX with --same-output: what this matches does not count": (
+        "faults/test_same_output.py::test_lines_are_compared_without_their_order",
+    ),
+    "--same-file PATH a file that the program writes has the healthy run's bytes, or the same tensors": (
+        "faults/test_same_file.py::test_files_of_torch_are_compared_by_their_tensors",
+    ),
+    "--deadline X seconds until a run's command is killed (default: ten times those of the healthy run": (
+        "faults/test_sweep_script.py::test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty",
+    ),
+    "--bound X seconds from the first fault to the end of a program that fails": (
+        "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
     ),
 }
 
@@ -223,24 +255,23 @@ COMMANDS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "python -m faults sweep rnn --help": {**_SWEPT, **_SIZES},
-    "python -m faults sweep --help --script": {
-        **_SWEPT,
-        **_CHECKED,
-        "--same-output the standard output has the healthy run's lines, in any order": (
-            "faults/test_same_output.py::test_lines_are_compared_without_their_order",
+    "python -m faults sweep --help --script": {**_SWEPT, **_OF_RESULTS},
+    "python -m faults shrink rnn --help": {
+        **SHRUNK,
+        **_DIR,
+        **_SIZES,
+        **_REPORTS,
+        **_LEAKS,
+        "--deadline X seconds until a role that still runs is killed": (
+            "faults/test_runs.py::test_a_role_that_waits_forever_hangs",
         ),
-        "--ignore REGEX with --same-output: what this matches does not count": (
-            "faults/test_same_output.py::test_lines_are_compared_without_their_order",
-        ),
-        "--same-file PATH a file that the program writes has the healthy run's bytes, or the same tensors": (
-            "faults/test_same_file.py::test_files_of_torch_are_compared_by_their_tensors",
-        ),
-        "--deadline X seconds until a run's command is killed (default: ten times those of the healthy run": (
-            "faults/test_sweep_script.py::test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty",
-        ),
-        "--bound X seconds from the first fault to the end of a program that fails": (
-            "project/test_documented.py::test_a_script_that_ends_beyond_its_bound",
-        ),
+    },
+    "python -m faults shrink --help --script": {
+        **SHRUNK,
+        **_DIR,
+        **_REPORTS,
+        **_LEAKS,
+        **_OF_RESULTS,
     },
     "python -m faults prepare --help": {
         **_PLAN,

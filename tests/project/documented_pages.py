@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.project.documented_shrinks import PAIRS, SHRINK
+
 _LEFT = "reference/test_world.py::TestNothingIsLeft"
 
 _PYTEST: dict[str, tuple[str, ...]] = {
@@ -540,6 +542,10 @@ _RETRIES: dict[str, tuple[str, ...]] = {
         "faults/test_retries.py::test_with_numbers_each_payment_counts_once",
         "faults/test_retries.py::test_without_numbers_a_payment_counts_once_if_it_executed_once",
     ),
+    "It is right under every single fault of a call, and pays\ntwice if the answers of a payment and of its retry": (
+        "project/test_documented.py::test_the_example_of_pairs",
+        "faults/test_pairs.py::test_no_single_fault_shows_it",
+    ),
     "in the end the balance is 121, because 10 were paid twice": (
         "faults/test_retries.py::test_without_numbers_a_payment_counts_twice",
     ),
@@ -585,6 +591,8 @@ PAGES: dict[str, dict[str, tuple[str, ...]]] = {
     "docs/shutdown.md": _SHUTDOWN,
     "docs/retries.md": _RETRIES,
     "docs/replay.md": _REPLAY,
+    "docs/shrink.md": SHRINK,
+    "docs/pairs.md": PAIRS,
     "docs/security.md": _SECURITY,
     "docs/conformance.md": _CONFORMANCE,
     "docs/design.md": _DESIGN,

@@ -31,7 +31,7 @@ from faults.cli.tutorial_options import tutorial_of
 from faults.inject.network import network
 from faults.plan import Plan
 from faults.plan.fields import KINDS
-from faults.run.sweep import INJECTIONS, ORDER
+from faults.run.cells import INJECTIONS, ORDER
 from faults.script import script
 from reference import TUTORIALS, load
 from reference.outcome import Overdue, RoleFailed
@@ -194,6 +194,7 @@ def test_documented_commands_start(
     monkeypatch.chdir(tmp_path)
     for name in ("my.py", "shop.py", "greet.py", "gradients.py", "rivals.py"):
         (tmp_path / name).touch()
+    (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
@@ -201,7 +202,7 @@ def test_documented_commands_start(
         monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
     for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
-    for place in ("list_tutorial_command.record", "list_script_command.run_script", "sweep_script_command.run_script"):
+    for place in ("list_tutorial_command.record", "list_script_command.run_script", "checked_script.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     monkeypatch.setattr("faults.cli.replay_script_command.run_script", started)
     for name in ("RANK", "WORLD_SIZE"):
@@ -293,6 +294,26 @@ def test_the_example_of_corrupt(tmp_path: Path) -> None:
     _quick_start_says(tmp_path, command, seen, 0)
 
 
+@pytest.mark.long
+def test_the_example_of_shrink(tmp_path: Path) -> None:
+    """Its command, and all that it prints."""
+    shown = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / "docs" / "shrink.md").read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    _quick_start_says(tmp_path, shown[0].replace("\\\n", ""), shown[1], 1)
+
+
+@pytest.mark.long
+def test_the_example_of_pairs(tmp_path: Path) -> None:
+    """Its command, what it prints in the end, and the plan that is wrong."""
+    shown = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / "docs" / "pairs.md").read_text(), re.MULTILINE | re.DOTALL)
+    command, counts, plan = shown
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    _quick_start_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
+    runs = json.loads((tmp_path / "report.json").read_text())["runs"]
+    assert {run["plan"]: run["verdict"] for run in runs}[plan.rstrip()] == "wrong"
+    assert [run["verdict"] for run in runs if "cell" in run] == ["equal", "equal"]
+
+
 def _quick_start_says(folder: Path, command: str, quoted: str, status: int) -> None:
     done = subprocess.run(
         [sys.executable, *shlex.split(command)[1:]],
@@ -303,7 +324,7 @@ def _quick_start_says(folder: Path, command: str, quoted: str, status: int) -> N
         timeout=100,
     )
     said = {re.sub(r"[\d.]+", "N", line) for line in done.stdout.splitlines()}
-    quoted = quoted.replace("python shop", f"{sys.executable} shop").replace("…\n", "")
+    quoted = re.sub("^python (shop|examples)", rf"{sys.executable} \1", quoted.replace("…\n", ""), flags=re.MULTILINE)
     wanted = {re.sub(r"[\d.]+", "N", line) for line in quoted.splitlines()}
     assert (wanted - said, done.returncode) == (set(), status), done.stdout + done.stderr
     for line in done.stderr.splitlines():

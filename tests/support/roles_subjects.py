@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import count
 
 import torch
 import torch.distributed.autograd as dist_autograd
@@ -19,6 +20,7 @@ from faults.run.subject import Subject
 from reference.outcome import Outcome, Returned
 
 PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"
+ONCE = f"{__name__}:pay_once"
 COINS, CHECKED = f"{__name__}:pay_coins", f"{__name__}:pay_checked"
 AMOUNTS = (1, 10, 100)
 
@@ -88,6 +90,32 @@ def retrying() -> int:
     return _total()
 
 
+_numbers: set[int] = set()
+
+
+def pay_once(number: int, amount: int) -> None:
+    """Pays, unless a request of this number has come before."""
+    if number not in _numbers:
+        _numbers.add(number)
+        _paid.append(amount)
+
+
+def layered() -> int:
+    """Pays again with the same number, and if that fails too, once more with a new one."""
+    numbers = count(1)
+    for amount in AMOUNTS:
+        attempts = [number := next(numbers), number, next(numbers)]
+        for attempt in attempts:
+            try:
+                rpc.rpc_sync("shop", pay_once, args=(attempt, amount), timeout=TIMEOUT)
+            except RuntimeError as error:
+                if "RPCErr:1:" not in str(error) or attempt == attempts[-1]:
+                    raise
+            else:
+                break
+    return _total()
+
+
 def stubborn() -> int:
     """Waits forever for an answer that does not come."""
     try:
@@ -147,6 +175,22 @@ def forgetful() -> int:
     """Never releases its autograd context."""
     dist_autograd._new_context()  # type: ignore[attr-defined]
     return careful()
+
+
+class Receipt:
+    """What the shop keeps for a till."""
+
+
+def hoarding() -> int:
+    """Keeps a receipt for each payment that fails, in a global, and goes on without it."""
+    for amount in AMOUNTS:
+        try:
+            _pay(amount)
+        except RuntimeError:
+            for _ in range(2):
+                _kept[:] = [*_kept, rpc.remote("shop", Receipt, timeout=TIMEOUT)]
+            _pay(amount)
+    return _total()
 
 
 def pay_coins(coins: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,246 @@
+"""Pairs of faults: which cells are combined, which are not and why, their order, and what they find."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Iterable
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from faults.cli.sweep_options import in_part, wanted
+from faults.cli.sweep_tutorial_command import sweep_of
+from faults.ledger.census import Calls
+from faults.plan import Plan
+from faults.run.cells import Call, Cell, Pair, every_way
+from faults.run.pairs import FAILS, NOT_MADE, SAME_CALL, UNKNOWN, Pairs, combine
+from faults.run.sweep import Result
+from faults.verdict.checks import Judgement
+from tests.support import roles_subjects as plays
+from tests.support.suite_runs import ROOT
+
+SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
+F, G = "m:f", "m:g"
+SITES = {F: Calls({"a": 2, "b": 1}, ("ps",)), G: Calls({"a": 1}, ("ps",))}
+# The healthy run: a calls f twice, b calls f, then a calls g.
+HEALTHY: dict[Call, str] = {("a", F, 1): "ok", ("a", F, 2): "ok", ("b", F, 1): "ok", ("a", G, 1): "ok"}
+CELLS = [each for each in every_way(SITES, 3.0) if isinstance(each, Cell)]
+
+
+def cell(site: str, injection: str, occurrence: str = "first") -> Cell:
+    [found] = [each for each in CELLS if (each.site, each.injection, each.occurrence) == (site, injection, occurrence)]
+    return found
+
+
+def result(of: Cell, verdict: str = "equal", calls: dict[Call, str] | None = None) -> Result:
+    return Result(of, Judgement((), verdict), "", 1.0, Path("r"), calls=HEALTHY if calls is None else calls)
+
+
+def pairs(*results: Result, sites: str | None = None, kinds: list[str] | None = None) -> Pairs:
+    options = Namespace(sites=sites, kinds=kinds)
+    return combine(results, HEALTHY, SITES, lambda each: wanted(each, options))
+
+
+def named(found: Iterable[Pair]) -> list[str]:
+    return [
+        f"{each.first.injection} {each.first.caller} + {each.second.injection} {each.second.caller}" for each in found
+    ]
+
+
+DROP, LATE = cell(F, "Drop reply"), cell(F, "Delay reply")
+LAST, OTHER = cell(F, "Drop request", "last"), cell(G, "Raise request")
+
+
+def test_what_the_program_survives_is_combined_each_two_once() -> None:
+    survivors = [DROP, LAST, OTHER]
+    found = pairs(*map(result, survivors))
+    assert {frozenset(each.cells) for each in found.todo} == {frozenset(each) for each in combinations(survivors, 2)}
+    assert len(found.todo) == 3
+    assert found.left_out == {}
+
+
+def test_every_two_cells_are_combined_or_left_out_for_a_reason() -> None:
+    verdicts = ("equal", "returned", "clean error", "wrong", "hung", "not fired", "unknown", "detected")
+    results = [result(each, verdicts[number % len(verdicts)]) for number, each in enumerate(CELLS)]
+    found = pairs(*results)
+    assert len(found.todo) + sum(found.left_out.values()) == comb(len(CELLS), 2)
+    assert len({frozenset(each.plan.faults) for each in found.todo}) == len(found.todo) > 20
+    assert set(found.left_out) == {FAILS, UNKNOWN, SAME_CALL}
+    hopeless = {each.cell for each in results if each.passed is not True}
+    assert not [each for each in found.todo if hopeless.intersection(each.cells)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (result(DROP, "wrong"), result(OTHER), FAILS),
+        (result(LATE, "clean error"), result(OTHER), FAILS),  # a needless error
+        (result(DROP, "not fired"), result(OTHER), UNKNOWN),
+        (result(DROP, "unknown"), result(OTHER), UNKNOWN),
+        (result(DROP), result(LATE), SAME_CALL),
+        (result(DROP, "clean error", {("a", F, 1): "fail"}), result(OTHER), NOT_MADE),
+        (result(DROP, calls={**HEALTHY, ("a", G, 1): "info"}), result(OTHER), NOT_MADE),
+    ],
+)
+def test_two_cells_that_tell_nothing_together_are_left_out(first: Result, second: Result, reason: str) -> None:
+    assert (pairs(first, second).todo, pairs(first, second).left_out) == ((), {reason: 1})
+
+
+def test_a_fault_that_ends_the_program_after_one_that_it_survived_comes_last() -> None:
+    """Under the second one, the first call is made; under the first one, the second call."""
+    ends = result(OTHER, "clean error", {**HEALTHY, ("a", G, 1): "ok"})
+    found = pairs(result(DROP), result(LAST), ends)
+    assert named(found.todo) == [
+        "Drop reply a#1 + Drop request b#1",
+        "Drop reply a#1 + Raise request a#1",
+        "Drop request b#1 + Raise request a#1",
+    ]
+
+
+def test_the_earlier_call_is_first_in_the_plan() -> None:
+    [found] = pairs(result(OTHER), result(DROP)).todo
+    assert found.plan == Plan((DROP.fault, OTHER.fault))
+
+
+# a's call of f is lost, and a calls f again.
+AGAIN: dict[Call, str] = {
+    ("a", F, 1): "info",
+    ("a", F, 2): "ok",
+    ("a", F, 3): "ok",
+    ("b", F, 1): "ok",
+    ("a", G, 1): "ok",
+}
+
+
+def test_the_call_that_only_a_recovery_makes_is_hurt_first() -> None:
+    found = pairs(result(DROP, calls=AGAIN), result(OTHER), kinds=["Drop", "Delay request", "Raise request"])
+    assert named(found.todo) == [
+        "Drop reply a#1 + Drop request a#2",
+        "Drop reply a#1 + Drop reply a#2",
+        "Drop reply a#1 + Raise request a#2",
+        "Drop reply a#1 + Delay request a#2",
+        "Drop reply a#1 + Raise request a#1",
+    ]
+    assert [each.second.occurrence for each in found.todo] == ["retry"] * 4 + ["first"]
+
+
+def test_a_retry_is_not_hurt_in_a_way_that_fails_alone() -> None:
+    failing = result(LAST, "wrong")
+    found = pairs(result(DROP, calls=AGAIN), failing, kinds=["Drop"])
+    assert named(found.todo) == ["Drop reply a#1 + Drop reply a#2"]
+    assert found.left_out == {FAILS: 2}
+
+
+def test_a_retry_of_a_site_that_was_not_chosen_is_not_hurt() -> None:
+    found = pairs(result(DROP, calls=AGAIN), sites=G)
+    assert found.todo == ()
+
+
+def test_a_retry_elsewhere_is_found_too() -> None:
+    """A client that asks another function, which the healthy run never called."""
+    elsewhere: dict[Call, str] = {("a", F, 1): "info", ("a", "m:backup", 1): "ok", ("b", F, 1): "ok", ("a", G, 1): "ok"}
+    found = pairs(result(DROP, calls=elsewhere), kinds=["Drop request"])
+    assert [str(each.second.fault) for each in found.todo] == ["Drop site=m:backup role=a nth=1 side=request"]
+
+
+def test_losing_kinds_come_before_those_that_lose_nothing_and_one_site_before_two() -> None:
+    of_b, late_b = result(LAST), result(cell(F, "Delay reply", "last"))
+    found = pairs(result(OTHER), late_b, result(DROP), of_b, kinds=["Drop"])
+    assert named(found.todo) == [
+        "Drop reply a#1 + Drop request b#1",
+        "Drop reply a#1 + Delay reply b#1",
+        "Drop reply a#1 + Raise request a#1",
+        "Drop request b#1 + Raise request a#1",
+        "Delay reply b#1 + Raise request a#1",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_each_pair_is_in_one_part_whichever_of_the_two_comes_first(count: int) -> None:
+    todo = pairs(*map(result, CELLS)).todo
+    parts = [in_part(todo, Namespace(part=(number, count))) for number in range(1, count + 1)]
+    assert sorted(todo.index(each) for part in parts for each in part) == list(range(len(todo)))
+    assert Pair(DROP, OTHER).name == Pair(OTHER, DROP).name
+
+
+@pytest.mark.parametrize(
+    ("kinds", "verdict", "passed"),
+    [
+        (("Delay reply", "Delay request"), "clean error", False),
+        (("Delay reply", "Drop request"), "clean error", True),
+        (("Drop reply", "Drop request"), "not fired", None),
+        (("Drop reply", "Drop request"), "equal", True),
+        (("Drop reply", "Drop request"), "wrong", False),
+    ],
+)
+def test_a_pair_is_harmless_only_if_both_are(kinds: tuple[str, str], verdict: str, passed: bool | None) -> None:
+    both = Pair(cell(F, kinds[0]), cell(F, kinds[1], "last"))
+    assert Result(both, Judgement((), verdict), "", 1.0, Path("r")).passed is passed
+
+
+# Real runs.
+
+OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "budget", "part", "json", "junit"]), "pairs": True}
+
+
+def swept(
+    place: Path, capsys: pytest.CaptureFixture[str], till: Any = plays.layered, **given: Any
+) -> tuple[int, list[str], Any]:
+    """Sweep a till: the one with two layers of retries. Return the status, what was printed, and the report."""
+    options = {**OPTIONS, "sites": plays.ONCE, "kinds": ["Drop reply"], **given}
+    report = place / "report.json"
+    place.mkdir(exist_ok=True)
+    status = sweep_of(plays.subject(till), Namespace(**{**options, "dir": str(place), "json": str(report)}))
+    content = json.loads(report.read_text())
+    jsonschema.validate(content, SCHEMA)
+    return status, capsys.readouterr().out.splitlines(), content
+
+
+def test_a_pair_finds_what_no_single_fault_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """After two lost answers this till takes a new number, by which the shop does not know the payment."""
+    status, said, report = swept(tmp_path, capsys)
+    assert (status, said[-2:]) == (1, ["alone: 2 equal", "in pairs: 1 equal, 2 wrong"])
+    assert any("2 of 2 cells, each under 1 fault" in line for line in said)
+    assert any("3 of 3 pairs, each under 2 faults" in line for line in said)
+    alone, both = report["runs"][:2], report["runs"][2:]
+    assert [run["verdict"] for run in alone] == ["equal", "equal"]
+    assert [run["cell"]["occurrence"] for run in alone] == ["first", "last"]
+    assert [[each["occurrence"] for each in run["pair"]] for run in both] == [
+        ["first", "retry"],
+        ["last", "retry"],
+        ["first", "last"],
+    ]
+    assert [run["verdict"] for run in both] == ["wrong", "wrong", "equal"]
+    assert both[0]["plan"] == "; ".join(f"Drop site={plays.ONCE} role=till nth={nth} side=reply" for nth in (1, 2))
+    assert [path.name for path in sorted(tmp_path.glob("0*"))] == ["0000", "0001", "0002", "0003", "0004"]
+    assert (report["not_run"], report["not_combined"]) == (0, [])
+
+
+def test_no_single_fault_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in the first nor in the last call, of whatever kind."""
+    status, said, _ = swept(tmp_path, capsys, kinds=None, pairs=False)
+    assert (status, said[-1]) == (0, "10 clean error, 10 equal")
+
+
+def test_cells_and_pairs_have_one_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said, report = swept(tmp_path, capsys, budget=1e-6)
+    assert (status, len(report["runs"])) == (0, 1)
+    assert said[-1] == f"{report['not_run']} of {report['not_run'] + 1} cells and pairs were not run"
+    assert report["not_run"] >= 2
+
+
+def test_every_part_runs_all_cells_and_its_own_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for number in (1, 2):
+        late = {"sites": plays.PAY, "kinds": ["Delay"], "part": (number, 2)}
+        status, said, report = swept(tmp_path / str(number), capsys, plays.careful, **late)
+        assert (status, len([run for run in report["runs"] if "cell" in run])) == (0, 4)
+        assert f"not combined: 2 pairs: {SAME_CALL}" in said
+        assert report["not_combined"] == [{"pairs": 2, "reason": SAME_CALL}]
+        found += [run["plan"] for run in report["runs"] if "pair" in run]
+    assert len(found) == len(set(found)) == 4

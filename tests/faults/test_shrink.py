@@ -1,0 +1,334 @@
+"""Shrinks: of invented programs, whose bugs are known, and of a till that pays twice."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from faults.cli.main import main
+from faults.cli.shrink_report import report
+from faults.cli.shrink_runs import shrink_plan
+from faults.cli.shrink_tutorial_command import shrink_of
+from faults.ledger.ledger import Event, Timeline
+from faults.ledger.record import Run, read
+from faults.plan import Fault, Plan
+from faults.plan.smaller import smaller_plans
+from faults.run.runs import run
+from faults.run.shrink import Shrinker, fails_alike
+from faults.run.subject import Subject
+from faults.strategies import plans
+from faults.verdict.checks import Check, Judgement, judge
+from reference.cli.options import BadInput
+from tests.support import roles_subjects as plays
+
+SITES = {"m:f": {"a": 3, "b": 2}, "m:g": {"a": 1}}
+DRAWN = plans(SITES, ["a", "b", "ps"], steps=3, max_faults=4, min_faults=1)
+quick = settings(deadline=None, max_examples=100, database=None, suppress_health_check=[HealthCheck.too_slow])
+# The check that fails with each defect.
+CHECKS = {"hung": "ends", "wrong": "trace", "leaked": "left", "not fired": "fired"}
+
+
+def judgement(verdict: str, check: str | None = None) -> Judgement:
+    if verdict in CHECKS:
+        return Judgement((Check(check or CHECKS[verdict], verdict, False, "seen"),), verdict)
+    return Judgement((Check("ends", "hung", None if verdict == "unknown" else True, "seen"),), verdict)
+
+
+def calls_of(fault: Fault) -> list[tuple[str, int]]:
+    """Return the calls of `SITES` that a fault hits, as every program here makes them."""
+    return [
+        (role, nth)
+        for role, count in SITES.get(str(fault.site), {}).items()
+        for nth in range(1, count + 1)
+        if fault.role in (None, role) and fault.nth in (None, nth) and fault.kind != "Order"
+    ]
+
+
+class Program:
+    """An invented program. ``verdict``: tells how a run under a plan ends; ``reaches``: whether its faults fire."""
+
+    def __init__(self, verdict: Callable[[Plan], str], reaches: Callable[[Plan], bool] = lambda plan: True) -> None:
+        self.verdict, self.reaches, self.plans = verdict, reaches, list[Plan]()
+
+    def __call__(self, plan: Plan, folder: Path) -> tuple[Run, Judgement]:
+        self.plans.append(plan)
+        events = [
+            Event(role, "fired", 0.0, {"fault": number, **({"caller": role, "nth": nth} if nth else {})})
+            for number, fault in enumerate(plan.faults if self.reaches(plan) else ())
+            for role, nth in calls_of(fault) or [("ps", 0)]
+        ]
+        return Run("program", plan, Timeline(tuple(events), {}, ("a",)), seconds=1.0), judgement(self.verdict(plan))
+
+
+def shrunk(program: Program, plan: Plan, **options: Any) -> Shrinker:
+    shrinker = Shrinker(program, plan, Path("runs"), **options)
+    if shrinker.start().alike:
+        shrinker.shrink()
+        shrinker.confirm()
+    return shrinker
+
+
+def smallest(program: Program, plan: Plan, **options: Any) -> Plan:
+    found = shrunk(program, plan, **options).smallest
+    assert found is not None
+    return found.plan
+
+
+@st.composite
+def bugs(draw: st.DrawFn) -> Callable[[Plan], str]:
+    """Draw what a program does: one verdict if some kinds are planned together, and another one at some calls."""
+    kinds = draw(
+        st.sets(st.sampled_from(["Delay", "Drop", "Crash", "Raise", "Pause", "Duplicate"]), min_size=1, max_size=2)
+    )
+    first, second = draw(st.permutations(["wrong", "hung", "leaked"]))[:2]
+    call = ("a", draw(st.integers(1, 3)))
+
+    def verdict(plan: Plan) -> str:
+        if kinds <= {fault.kind for fault in plan.faults}:
+            return first
+        hit = any(call in calls_of(fault) for fault in plan.faults)
+        return second if hit else draw_free(plan)
+
+    return verdict
+
+
+def draw_free(plan: Plan) -> str:
+    """The verdict of a plan that meets no bug: not always the same one, and never a defect of the program."""
+    return ("equal", "clean error", "unknown", "not fired")[len(str(plan)) % 4]
+
+
+@quick
+@given(DRAWN, bugs())
+def test_no_smaller_plan_fails_and_the_verdict_stays(plan: Plan, bug: Callable[[Plan], str]) -> None:
+    program = Program(bug)
+    shrinker = shrunk(program, plan)
+    verdict = bug(plan)
+    if verdict not in ("wrong", "hung", "leaked"):
+        assert (shrinker.smallest, program.plans) == (None, [plan])
+        return
+    assert shrinker.smallest is not None
+    found = shrinker.smallest.plan
+    assert (bug(found), shrinker.minimal, shrinker.failures) == (verdict, True, (2, 2))
+    for number in range(len(found.faults) if len(found.faults) > 1 else 0):
+        rest = Plan(found.faults[:number] + found.faults[number + 1 :], found.seed)
+        assert bug(rest) != verdict, "a fault is not needed"
+    hits = {number: list(calls_of(fault)) for number, fault in enumerate(found.faults)}
+    assert [str(each.plan) for each in smaller_plans(found, hits) if bug(each.plan) == verdict] == []
+    assert program.plans[-1] == found
+    assert len(set(program.plans[:-1])) == len(program.plans) - 1, "a plan is run twice"
+    assert [plan.faults[number].kind for number in shrinker.origins] == [fault.kind for fault in found.faults]
+
+
+THREE = Plan.parse(
+    "Delay site=m:f role=a nth=1 side=request seconds=0.5; Drop site=m:f role=a nth=3 side=reply; Duplicate site=m:g"
+)
+
+
+def test_one_of_three_faults_is_found_and_its_call_is_the_first() -> None:
+    program = Program(lambda plan: "wrong" if any(fault.kind == "Drop" for fault in plan.faults) else "equal")
+    assert str(smallest(program, THREE)) == "Drop site=m:f role=a nth=1 side=request"
+
+
+def test_a_change_that_helps_others_is_followed_by_another_round() -> None:
+    """Here the second fault can be left out only once the first one hits the first call."""
+
+    def verdict(plan: Plan) -> str:
+        drops = [fault.nth for fault in plan.faults if fault.kind == "Drop"]
+        return "wrong" if 1 in drops or (drops and len(plan.faults) > 1) else "equal"
+
+    plan = Plan.parse("Drop site=m:f role=a nth=3 side=request; Duplicate site=m:g role=a")
+    assert str(smallest(Program(verdict), plan)) == "Drop site=m:f role=a nth=1 side=request"
+
+
+def test_a_shrink_does_not_slip_to_another_bug() -> None:
+    """One fault alone hangs, both together are wrong, and a check of another name does not fail alike."""
+
+    def verdict(plan: Plan) -> str:
+        return "wrong" if len(plan.faults) == 3 else "hung"
+
+    assert smallest(Program(verdict), THREE).faults[1].kind == "Drop"
+    assert len(smallest(Program(verdict), THREE).faults) == 3
+    by_errors = judgement("wrong", "errors")
+    assert not fails_alike(judgement("wrong"), by_errors)
+    both = Judgement((*judgement("wrong").checks, *by_errors.checks), "wrong")
+    assert fails_alike(by_errors, both)
+    late = Judgement((*judgement("hung").checks, *by_errors.checks), "hung")
+    assert not fails_alike(by_errors, late)
+    assert not fails_alike(judgement("not fired"), judgement("not fired"))
+    assert not fails_alike(judgement("unknown"), judgement("unknown"))
+
+
+def test_a_run_that_fails_before_any_fault_does_not_count() -> None:
+    """As on a slow machine, where a run is overdue before its faults."""
+    program = Program(lambda plan: "hung", reaches=lambda plan: len(plan.faults) == 3)
+    shrinker = shrunk(program, THREE)
+    assert shrinker.smallest is not None
+    assert len(shrinker.smallest.plan.faults) == 3
+    assert shrunk(Program(lambda plan: "hung", reaches=lambda plan: False), THREE).smallest is None
+
+
+def test_few_runs_of_a_plan_that_hangs_hang() -> None:
+    """Each costs its deadline, so every fault is tried alone first: those that do not hang are quick."""
+    faults = "; ".join(f"Duplicate site=m:f{number} role=a" for number in range(16))
+    program = Program(lambda plan: "hung" if "m:f9 " in str(plan) else "equal")
+    assert str(smallest(program, Plan.parse(faults))) == "Duplicate site=m:f9 role=a nth=1"
+    hung = [plan for plan in program.plans if "m:f9 " in str(plan)]
+    assert len(hung) == 3  # as given, alone, and once more in the end
+
+
+@pytest.mark.parametrize(("budget", "runs", "minimal"), [(0.5, 1, False), (2.5, 3, False), (1000.0, 7, True)])
+def test_no_run_begins_after_the_budget(
+    budget: float, runs: int, minimal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run takes a second of the clock that the test sets. The given plan is run in any case."""
+    now = [0.0]
+    monkeypatch.setattr("faults.run.shrink.time.monotonic", lambda: now[0])
+
+    def verdict(plan: Plan) -> str:
+        now[0] += 1.0
+        return "wrong" if any(fault.kind == "Drop" for fault in plan.faults) else "equal"
+
+    program = Program(verdict)
+    shrinker = shrunk(program, THREE, budget=budget)
+    assert (len(program.plans), shrinker.minimal) == (runs, minimal)
+    assert shrinker.smallest is not None
+    assert any(fault.kind == "Drop" for fault in shrinker.smallest.plan.faults)
+    assert shrinker.failures == ((2, 2) if minimal else (1, 1))
+
+
+def test_a_plan_that_fails_only_sometimes_is_told_so() -> None:
+    program = Program(lambda plan: "wrong" if program.plans.count(plan) == 1 and plan == THREE else "equal")
+    shrinker = shrunk(program, THREE)
+    assert shrinker.smallest is not None
+    assert (shrinker.smallest.plan, shrinker.failures) == (THREE, (1, 2))
+
+
+def test_the_smallest_plan_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    faults = "; ".join(f"Duplicate site=m:function_{number} role=a" for number in range(200))
+    shrinker = shrunk(
+        Program(lambda plan: "wrong" if len(plan.faults) == 200 else "equal"), Plan.parse(faults), budget=0.0
+    )
+    report("program", shrinker)
+    plan = capsys.readouterr().out.splitlines()[-1].removeprefix("plan: ")
+    assert (len(plan) > 5000, Plan.parse(plan)) == (True, Plan.parse(faults))
+
+
+# Real runs.
+
+PAY = f"site={plays.PAY} role=till"
+LOST = f"Drop {PAY} nth=2 side=reply"
+AROUND = (
+    f"Delay {PAY} nth=1 side=request seconds=0.01; {LOST}; Delay site={plays.TOTAL} role=till side=reply seconds=0.01"
+)
+OPTIONS: dict[str, Any] = {**dict.fromkeys(["budget", "json", "junit", "deadline"]), "leaks": "count"}
+
+
+def test_a_till_that_pays_twice_needs_one_lost_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = Namespace(**{**OPTIONS, "dir": str(tmp_path / "runs"), "json": str(tmp_path / "report.json")})
+    assert shrink_of(plays.subject(plays.retrying), Plan.parse(AROUND), options) == 1
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0].startswith("retrying: wrong under 1 of 3 faults, after ")
+    assert [line.partition(" ")[2].partition(" ")[0] for line in lines if line.startswith("removed: ")] == ["Delay"] * 2
+    assert f"changed: {LOST}  ->  Drop {PAY} nth=1 side=reply" in lines
+    assert "failed in 2 of 2 runs" in lines
+    assert "no plan that is one step smaller fails so" in lines
+    folder, plan = (line.partition(": ")[2] for line in lines[-2:])
+    assert plan == f"Drop {PAY} nth=1 side=reply"
+    run = read(folder)
+    assert (str(run.plan), judge(run).verdict) == (plan, "wrong")
+    trials = said.err.splitlines()
+    assert trials[0].endswith(
+        f"s: wrong: {AROUND.replace(f'{plays.TOTAL} role=till', f'{plays.TOTAL} role=till nth=1')}"
+    )
+    assert len({line.partition(": ")[2].partition(": ")[2] for line in trials[:-1]}) == len(trials) - 1
+    assert trials[-1].endswith(f"wrong, again: {plan}")
+    assert f'"plan": "{plan}"' in (tmp_path / "report.json").read_text()
+
+
+def test_an_interrupted_shrink_tells_its_smallest_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The interrupt comes in the run after the first smaller plan that is kept."""
+    subject, began = plays.subject(plays.retrying), list[Plan]()
+
+    def until(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        began.append(plan)
+        if len(began) == 3:
+            raise KeyboardInterrupt
+        return run(subject, plan, place)
+
+    passed: list[bool | None] = []
+    options = Namespace(budget=None, json=str(tmp_path / "report.json"), junit=None)
+    with pytest.raises(KeyboardInterrupt):
+        shrink_plan(until, "retrying", Plan.parse(LOST), tmp_path, options, passed)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "retrying: wrong under 1 of 1 fault, after 2 runs"
+    assert "the budget was spent, or the shrink was interrupted, before all smaller plans were tried" in said
+    assert (said[-1], passed) == (f"plan: Drop {PAY} nth=1 side=reply", [False])
+    assert said[-1].removeprefix("plan: ") in (tmp_path / "report.json").read_text()
+
+
+def test_what_only_a_trace_shows_is_shrunk_with_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan.parse(f"Drop {PAY} nth=1 side=request; Delay {PAY} nth=2 side=request seconds=0.01")
+    for leaks, status in (("count", 2), ("trace", 1)):
+        options = Namespace(**{**OPTIONS, "leaks": leaks, "dir": str(tmp_path / leaks)})
+        found = _status(plays.subject(plays.hoarding), plan, options)
+        assert found == status, capsys.readouterr()
+    assert capsys.readouterr().out.splitlines()[-1] == f"plan: Drop {PAY} nth=1 side=request"
+
+
+def _status(subject: Subject, plan: Plan, options: Namespace) -> int:
+    try:
+        return shrink_of(subject, plan, options)
+    except BadInput:
+        return 2
+
+
+@pytest.mark.parametrize(
+    ("till", "plan", "said"),
+    [
+        (plays.careful, LOST, "wanted hung, wrong or leaked, got clean error"),
+        (plays.careful, f"Drop {PAY} nth=9 side=reply", "wanted hung, wrong or leaked, got not fired: "),
+    ],
+)
+def test_a_plan_that_does_not_fail_is_refused(till: Any, plan: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^the program does not fail under Drop site=") as caught:
+        shrink_of(plays.subject(till), Plan.parse(plan), Namespace(**OPTIONS, dir=str(tmp_path)))
+    assert said in str(caught.value)
+
+
+def test_a_plan_of_which_nothing_is_known_gives_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = f"Corrupt site={plays.COINS} role=till nth=1 side=reply change=zeros"
+    options = Namespace(**OPTIONS, dir=str(tmp_path))
+    assert shrink_of(plays.subject(plays.trusting), Plan.parse(plan), options) == 3
+    assert capsys.readouterr().out.startswith("unknown whether the program fails under the plan, so there is nothing")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["rnn"], "error: shrink what? wanted --plan PLAN, a plan under which the program fails"),
+        (["rnn", "--plan", "seed=3"], "error: --plan 'seed=3' has no faults: wanted a plan under which"),
+        (["rnn", "--plan", "Crash role=nobody at=up@nobody"], "nobody"),
+        (["rnn", "--plan", LOST, "--healthy"], "error: unrecognized arguments: --healthy"),
+        (["--plan", LOST, "--json", ".", "--script", "my.py"], "error: cannot write .: it is a directory"),
+        (["--plan", LOST, "--ignore", "x", "--script", "my.py"], "error: --ignore has no effect without"),
+        (["--plan", "Reset role=till", "--script", "my.py"], "error: faults of a network need roles that are started"),
+        (["--script", "my.py"], "error: shrink what? wanted --plan PLAN"),
+        (["--plan", LOST, "my.py"], "error: shrink what? wanted a tutorial's name first"),
+        (["my.py"], "error: my.py is no tutorial: wanted `shrink ... --script my.py`"),
+    ],
+)
+def test_bad_input_is_one_line_and_starts_nothing(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.py").write_text("raise SystemExit('started')")
+    assert main(["shrink", *words]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
