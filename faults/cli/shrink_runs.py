@@ -8,6 +8,7 @@ from typing import Any
 from faults.cli.report_files import write_run
 from faults.cli.shrink_report import report, tell
 from faults.ledger import record
+from faults.ledger.run_files import remove_numbered
 from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
 from faults.run.sweep import Runner
@@ -24,6 +25,7 @@ def shrink_plan(run: Runner, name: str, plan: Plan, place: Path, options: Any, p
     Raises:
         BadInput: the program does not fail under the plan.
     """
+    remove_numbered(place)
     shrinker = Shrinker(run, plan, place, budget=options.budget, tell=tell)
     first = shrinker.start()
     passed.append(first.judgement.passed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from faults.cli.sweep_options import asked, chosen, in_part, wanted
 from faults.cli.sweep_table import print_sweep
 from faults.ledger.census import census
 from faults.ledger.record import Run
+from faults.ledger.run_files import remove_numbered
 from faults.run.call_ends import call_ends
 from faults.run.cells import Cell, Pair, Unhurt, every_way
 from faults.run.pairs import Pairs, combine
@@ -34,6 +36,10 @@ def run_cells(
     todo = chosen([each for each in ways if isinstance(each, Cell)], options)
     swept = Swept(cells=len(todo), unhurt=asked([each for each in ways if isinstance(each, Unhurt)], options))
     each_of = partial(_run_each, run, healthy.name, place, options.budget, time.monotonic(), swept, passed)
+    if not todo:
+        print("no cell is in this part: nothing was run", file=sys.stderr)
+    remove_numbered(place)
+    swept.interrupted = True
     try:
         each_of(todo)
         if options.pairs:
@@ -41,6 +47,7 @@ def run_cells(
             todo_pairs = in_part(pairs.todo, options)
             swept.pairs, swept.left_out = len(todo_pairs), pairs.left_out
             each_of(todo_pairs)
+        swept.interrupted = False
     finally:  # even if the sweep is interrupted
         print_sweep(healthy.name, swept)
         write_sweep(options, healthy.name, swept)

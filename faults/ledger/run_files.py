@@ -63,6 +63,13 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
         shutil.rmtree(place / EARLIER, ignore_errors=True)
 
 
+def remove_numbered(folder: Path) -> None:
+    """Remove the folders of an earlier sweep's or shrink's runs, ``0000`` and on, from a folder. Others stay."""
+    for each in folder.glob("[0-9][0-9][0-9][0-9]"):
+        if (each / MARK).exists() and not each.is_symlink():
+            shutil.rmtree(each)
+
+
 def _named(folder: str | os.PathLike[str]) -> Path:
     """Resolve the folder's name. Raises PlanError: it cannot name a folder."""
     if not os.fspath(folder):

@@ -25,11 +25,12 @@ def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> 
 
 def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
     """Return the report of a sweep."""
+    passed = all_passed([result.passed for result in swept.results])
     unhurt = [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in swept.unhurt]
     report = {
         "format": FORMAT,
         "program": one_line(name),
-        "passed": all_passed([result.passed for result in swept.results]),
+        "passed": None if passed and swept.interrupted else passed,
         "runs": [_of_cell(result) for result in swept.results],
         "not_run": swept.not_run,
         "not_hurt": unhurt,

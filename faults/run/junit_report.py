@@ -8,11 +8,21 @@ from xml.sax.saxutils import escape, quoteattr
 
 
 def as_junit(report: Mapping[str, Any]) -> str:
-    """Convert a report: a test case for each run. One that failed has a failure, an unknown one an error."""
+    """Convert a report: a test case for each run. One that failed has a failure, an unknown one an error.
+
+    One more case, which is skipped, stands for the cells of a sweep that were not run.
+    """
     cases = [_case(report["program"], run) for run in report["runs"]]
-    failed, unknown = (sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error"))
-    head = f'<testsuite name="faults" tests="{len(cases)}" failures="{failed}" errors="{unknown}">'
+    cases += [_skipped(report["program"], report["not_run"])] if report.get("not_run") else []
+    failed, unknown, skipped = (sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error", "skipped"))
+    counts = f'tests="{len(cases)}" failures="{failed}" errors="{unknown}" skipped="{skipped}"'
+    head = f'<testsuite name="faults" {counts}>'
     return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', head, *cases, "</testsuite>"]) + "\n"
+
+
+def _skipped(program: str, count: int) -> str:
+    head = f'<testcase classname={quoteattr(program)} name="cells that were not run">'
+    return f'{head}<skipped message="{count} were not run"/></testcase>'
 
 
 def _case(program: str, run: Mapping[str, Any]) -> str:

@@ -79,11 +79,27 @@ def test_a_sweep_is_told_cell_by_cell(
     assert report["not_run"] == 3 - len(judgements)
     assert report["not_hurt"] == [{"site": "m:g", "kind": "Order", "reason": "a alone calls it"}]
     suite = ElementTree.fromstring(as_junit(report).encode())
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == counts
+    assert (str(len(list(suite.iter("testcase")))), suite.get("failures"), suite.get("errors")) == counts
+    assert suite.get("tests") == counts[0]
+
+
+def test_an_interrupted_sweep_has_not_passed() -> None:
+    """If a run failed before, the sweep has failed."""
+    for judgement, passed in ((FINE, None), (WRONG, False), (UNKNOWN, None)):
+        report = of_sweep("my.py", Swept([result(judgement)], 3, interrupted=True))
+        jsonschema.validate(report, SCHEMA)
+        assert (report["passed"], report["not_run"]) == (passed, 2)
+
+
+def test_junit_skips_what_was_not_run() -> None:
+    suite = ElementTree.fromstring(as_junit(sweep(FINE, wanted=9)).partition("\n")[2])
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "0", "1"]
+    assert [each.get("message") for each in suite.iter("skipped")] == ["8 were not run"]
+    assert "skipped" not in as_junit(sweep(FINE, wanted=1)).partition(">")[2].partition(">")[2]
 
 
 def test_junit_says_why_a_run_failed() -> None:
-    [case] = ElementTree.fromstring(as_junit(sweep(WRONG)).encode())
+    [case] = ElementTree.fromstring(as_junit(sweep(WRONG, wanted=1)).encode())
     assert (case.get("classname"), case.get("name"), case.get("time")) == ("my.py", str(FAULT), "1.235")
     [failure] = case
     assert (failure.tag, failure.get("type"), failure.get("message")) == ("failure", "wrong", r"trace: <1> & \x1b2")

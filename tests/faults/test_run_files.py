@@ -15,7 +15,7 @@ from faults.inject.network.controller import NAME as NETWORK
 from faults.inject.network.network import NetworkError
 from faults.ledger import Ledger, record
 from faults.ledger.record import End
-from faults.ledger.run_files import EARLIER, MARK, renewed
+from faults.ledger.run_files import EARLIER, MARK, remove_numbered, renewed
 from faults.plan import Plan, PlanError
 from faults.run.launch_scope import prepared, scope
 from faults.script.script import run_script
@@ -255,3 +255,13 @@ def test_an_empty_name_is_no_folder(
     with pytest.raises(PlanError, match="wanted a folder, got ''"):
         prepared(PLAN, "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numbered_runs_of_an_earlier_sweep_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("0000", "0017", "healthy", "12345"):
+        with renewed(Plan(), tmp_path / name):
+            pass
+    (tmp_path / "0002").mkdir()  # of the user
+    (tmp_path / "0003").symlink_to(tmp_path / "healthy")
+    remove_numbered(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["0002", "0003", "12345", "healthy"]

@@ -94,6 +94,22 @@ MUTANTS = (
         "the second hold of a process by another role never happens",
     ),
     Mutant(
+        "interrupted-sweep-passed",
+        "faults/run/json_report.py",
+        "None if passed and swept.interrupted else passed",
+        "passed",
+        ("tests/faults/test_json_report.py::test_an_interrupted_sweep_has_not_passed",),
+        "a sweep that somebody has interrupted has passed in the file that CI reads",
+    ),
+    Mutant(
+        "runs-of-an-earlier-sweep",
+        "faults/ledger/run_files.py",
+        "        if (each / MARK).exists() and not each.is_symlink():\n            shutil",
+        "        if not (each / MARK).exists() and not each.is_symlink():\n            shutil",
+        ("tests/faults/test_run_files.py::test_numbered_runs_of_an_earlier_sweep_are_removed_and_nothing_else",),
+        "a user's folder is removed, and runs of an earlier sweep are taken for this one's",
+    ),
+    Mutant(
         "check-is-believed",
         _RESULTS,
         "        if status == 0:",
