@@ -64,15 +64,16 @@ def test_a_run_is_told_whole() -> None:
 @pytest.mark.parametrize(
     ("judgements", "passed", "counts"),
     [
-        ((FINE, FINE), True, ("2", "0", "0")),
-        ((FINE, UNKNOWN), None, ("2", "0", "1")),
+        ((FINE, FINE), True, ("3", "0", "0")),
+        ((FINE, UNKNOWN), None, ("3", "0", "1")),
         ((UNKNOWN, WRONG, FINE), False, ("3", "1", "1")),
-        ((), True, ("0", "0", "0")),
+        ((), True, ("1", "0", "0")),
     ],
 )
 def test_a_sweep_is_told_cell_by_cell(
     judgements: tuple[Judgement, ...], passed: bool | None, counts: tuple[str, ...]
 ) -> None:
+    """Cells that were not run are one more test case."""
     report = sweep(*judgements)
     jsonschema.validate(json.loads(text_of(report)), SCHEMA)
     assert report["passed"] is passed
