@@ -37,7 +37,7 @@ _USAGE = """usage: python -m faults COMMAND
   replay DIR [NAME]                print the plan that repeats a stored run; run a tutorial again under it
   replay DIR --script my.py        run your own program again as in a stored run
 
-PLAN is a text or a file with at least one fault (docs/faults.md). `--healthy` in its place: a run without faults.
+PLAN is a text or a file with at least one fault (docs/plans.md). `--healthy` in its place: a run without faults.
 `COMMAND NAME --help` lists the options for a tutorial, `COMMAND --help --script` those for your own program.
 Write options in full, each at most once, and before `--script`.
 Exit status 0: pass; 1: fail; 2: bad input (then no process was started); 3: unknown; 130: interrupted."""

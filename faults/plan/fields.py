@@ -11,7 +11,7 @@ from faults.plan import crash_ways
 from faults.plan.errors import PlanError, shown
 from faults.plan.moment import LAST, ROLE, SITE, Moment
 
-# The message types that the faulty agent can hit (docs/faults.md); it passes every other message on.
+# The message types that the faulty agent can hit (docs/messages.md); it passes every other message on.
 MESSAGES = (
     "RREF_FORK_REQUEST",
     "RREF_CHILD_ACCEPT",
@@ -51,7 +51,7 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 KINDS = tuple(dict.fromkeys(kind for kind, _ in SHAPES))
 
-# Field: its meaning. docs/faults.md has a table of these.
+# Field: its meaning. docs/plans.md has a table of these.
 FIELDS: Mapping[str, str] = {
     "site": "the function that is called over RPC, as 'module:qualified.name'",
     "message": "a message type of the faulty agent",

@@ -1,5 +1,5 @@
 """Each verdict gives its exit status, by each command that can have this verdict; a run without faults says so.
-docs/faults.md promises the statuses, and CI relies on nothing else."""
+docs/commands.md promises the statuses, and CI relies on nothing else."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.project.fault_tables import ROOT, fields_table, shapes_table
 
 
 def manual() -> str:
-    return (ROOT / "docs" / "faults.md").read_text()
+    return (ROOT / "docs" / "plans.md").read_text()
 
 
 def test_the_tables_agree_with_the_fault() -> None:

@@ -1,6 +1,6 @@
 """The expected verdict of each program under each plan, with the reason; written before any was run.
 
-The verdicts follow docs/faults.md. Where a role did not return, these rules decide:
+The verdicts follow docs/verdicts.md. Where a role did not return, these rules decide:
 
 - a role that is killed, or ends by an uncaught error, has not returned, whatever the command's status says;
 - after `Delay`, `Order` and `Pause` only a time-out is clean, after `Duplicate` only what the callee raised;

@@ -20,7 +20,7 @@ from tests.project.documented_readme import README
 # Document, promise, tests: by file and name, as in docs/behaviours.md.
 DOCUMENTED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "README.md": README,
-    "docs/faults.md": FAULTS,
+    **FAULTS,
     **PAGES,
     **COMMANDS,
 }

@@ -1,4 +1,4 @@
-"""The promises of docs/faults.md: the command line, plans, and each kind of fault."""
+"""The promises of the manual of faults: docs/faults.md and its pages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ _BAD = "faults/test_cli.py::test_bad_input_is_one_line"
 _KINDS = "faults/test_calls.py::test_each_kind_hurts_its_call_and_no_other"
 
 _COMMANDS: dict[str, tuple[str, ...]] = {
-    "Every fault of the plan has to happen and to have its effect": (
-        "faults/test_checks.py::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",
-        "faults/test_checks.py::TestEffect::test_a_fault_with_a_receipt_needs_it",
-    ),
     "prints each check and each event on one printable line of at most 4000 characters": (
         "properties/test_hostile.py::test_what_a_run_says_of_itself_is_printed_on_one_line",
         "properties/test_hostile.py::test_any_run_json_is_judged_or_refused_in_one_line",
@@ -23,10 +19,6 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
         "properties/test_hostile.py::test_a_pipe_in_a_runs_folder_is_refused_at_once",
         "properties/test_hostile.py::test_a_run_of_other_types_is_no_run",
         "properties/test_hostile.py::test_any_plan_json_is_judged_or_refused_in_one_line",
-    ),
-    "A fault that never fired fails the run": (
-        "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
-        "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
     ),
     "and has one fault at least. `--healthy` instead of `--plan` asks for a run without faults; one of the two": (
         _BAD,
@@ -212,6 +204,29 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "A\n  fault that did not fire is 1 here too": (
         "faults/test_cli.py::test_prepare_writes_the_plan_and_prints_the_variable",
     ),
+    "a run in which the command and every role return is `returned`": (
+        "faults/test_script_outcomes.py::test_a_role_that_misses_a_shutdown_of_all_has_vanished",
+        "faults/test_script.py::test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code",
+        "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
+    ),
+    "An uncaught one is seen whatever `sys.excepthook` the program has set": (
+        "faults/test_exit_record.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
+        "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
+    ),
+    "written last: how and when each role ended, the trace's verdict, leaks, the bound": (
+        "faults/test_record.py::test_a_written_run_is_read_back",
+        "faults/test_record.py::test_a_record_is_written_whole_or_not_at_all",
+    ),
+    "The folder may be moved: `check` needs nothing else": (
+        "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
+    ),
+    "A sweep's folder holds `healthy` and one such folder per cell, `0000` and on": (
+        "faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",
+    ),
+    "`Corrupt` (`zeros`, of request and of reply) is swept only if `--kinds` names it": (
+        "faults/test_sweep.py::test_corruptions_are_swept_only_if_they_are_asked_for",
+        "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
+    ),
 }
 
 _STARTED = "faults/test_script.py::test_programs_may_start_and_end_their_processes_in_many_ways"
@@ -220,11 +235,6 @@ _ENDS: dict[str, tuple[str, ...]] = {
         "faults/test_time_bounds.py::test_the_timeout_is_the_longest_that_a_call_with_a_fault_may_take",
         "faults/test_time_bounds.py::test_a_call_that_the_first_fault_meets_or_that_fails_since_counts_too",
         "faults/test_time_bounds.py::test_the_bound_is_twice_that_and_some_seconds_besides_what_the_faults_last",
-    ),
-    "a run in which the command and every role return is `returned`": (
-        "faults/test_script_outcomes.py::test_a_role_that_misses_a_shutdown_of_all_has_vanished",
-        "faults/test_script.py::test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code",
-        "faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down",
     ),
     "If no role shuts down for all, or only with `graceful=False`, an end in order is enough": (
         "faults/test_script_outcomes.py::test_without_a_shutdown_of_all_any_orderly_end_is_enough",
@@ -239,10 +249,6 @@ _ENDS: dict[str, tuple[str, ...]] = {
     ),
     "| its process becomes another program (`os.execvp`) | returned, with status 0, whatever that program comes to |": (
         "faults/test_exit_record.py::test_a_role_ends_when_its_process_becomes_another_program",
-        "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
-    ),
-    "An uncaught one is seen whatever `sys.excepthook` the program has set": (
-        "faults/test_exit_record.py::test_an_uncaught_error_is_told_whatever_hook_the_program_has",
         "faults/test_script.py::test_a_process_has_the_status_that_it_really_ended_with",
     ),
     "| a signal ended the role after Python has said that it ends (in a handler of `atexit`, a destructor": (
@@ -358,8 +364,18 @@ _ENDS: dict[str, tuple[str, ...]] = {
     "A role of a tutorial that ends by SIGABRT after another's excused end": (
         "faults/test_checks.py::TestErrors::test_a_survivor_that_is_aborted_after_an_excused_end_is_unknown",
     ),
-    "It counts its calls of each site from 1, whichever callee they go to": (
-        "faults/test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
+    "Processes that a run leaves behind are named, then ended": (
+        "faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",
+        "faults/test_script.py::test_processes_that_a_script_leaves_are_found_and_ended",
+    ),
+    "so the count shows only those that it could not free": (
+        "faults/test_hook.py::test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown",
+        "faults/test_hook.py::test_an_unreleased_autograd_context_is_recorded_on_every_role",
+    ),
+    "and twice each `latency_ms` and `jitter_ms`": (
+        "faults/test_time_bounds.py::test_a_latency_is_added_to_the_bound_once_for_each_timeout",
+        "faults/test_time_bounds.py::test_a_latency_from_the_start_is_added_for_each_packet_of_the_start",
+        "faults/test_netem.py::TestWorld::test_a_latency_beyond_every_timeout_is_a_clean_error",
     ),
 }
 
@@ -432,9 +448,6 @@ _SWEEPS: dict[str, tuple[str, ...]] = {
     "say how its results are checked; without any check a run that returns passes,\nand the sweep says so": (
         "faults/test_sweep_script.py::test_a_sweep_without_a_check_says_so",
     ),
-    "Calls that torch makes itself are left out": (
-        "faults/test_census.py::test_torchs_own_calls_are_left_out_unless_wanted",
-    ),
 }
 
 _VERDICTS: dict[str, tuple[str, ...]] = {
@@ -479,23 +492,20 @@ _VERDICTS: dict[str, tuple[str, ...]] = {
     "If a run has several defects, its verdict is the worst one, in the order of this table": (
         "faults/test_checks.py::test_several_defects_are_named_by_the_worst",
     ),
-    "Processes that a run leaves behind are named, then ended": (
-        "faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",
-        "faults/test_script.py::test_processes_that_a_script_leaves_are_found_and_ended",
+    "Every fault of the plan has to happen and to have its effect": (
+        "faults/test_checks.py::TestFired::test_a_fault_of_one_named_call_fires_exactly_once",
+        "faults/test_checks.py::TestEffect::test_a_fault_with_a_receipt_needs_it",
     ),
-    "so the count shows only those that it could not free": (
-        "faults/test_hook.py::test_a_reference_that_is_kept_is_deleted_by_torchs_own_shutdown",
-        "faults/test_hook.py::test_an_unreleased_autograd_context_is_recorded_on_every_role",
-    ),
-    "written last: how and when each role ended, the trace's verdict, leaks, the bound": (
-        "faults/test_record.py::test_a_written_run_is_read_back",
-        "faults/test_record.py::test_a_record_is_written_whole_or_not_at_all",
-    ),
-    "The folder may be moved: `check` needs nothing else": (
+    "A fault that never fired fails the run": (
+        "faults/test_exit_statuses.py::test_check_gives_the_status_of_the_verdict",
         "faults/test_runs.py::test_each_run_and_its_check_have_the_same_verdict",
     ),
-    "A sweep's folder holds `healthy` and one such folder per cell, `0000` and on": (
-        "faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",
+    "Calls that torch makes itself are left out": (
+        "faults/test_census.py::test_torchs_own_calls_are_left_out_unless_wanted",
+    ),
+    "What is not known to be definite is indefinite": (
+        "faults/test_certainty.py::test_an_error_of_the_callee_or_of_a_call_never_sent_is_definite",
+        "faults/test_certainty.py::test_a_timeout_or_a_broken_connection_is_indefinite",
     ),
 }
 
@@ -580,6 +590,32 @@ _PLANS: dict[str, tuple[str, ...]] = {
     "Without `at` a network's fault is there from the start": (
         "faults/test_network.py::TestPartition::test_a_partition_without_a_moment_begins_at_the_start",
     ),
+    "`jitter_ms` is at most `latency_ms`": (
+        "faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",
+    ),
+    "`latency=True` also draws `Slow` with `latency_ms`": (
+        "faults/test_strategies.py::test_a_latency_is_drawn_only_if_it_is_asked_for",
+        "faults/test_strategies.py::test_a_line_may_have_a_rate_or_a_latency_or_both",
+    ),
+    "They need `pip install hypothesis`, which nothing else here does": (
+        "faults/test_strategies.py::test_without_hypothesis_only_this_module_fails",
+    ),
+    "Only valid plans come out, and none is filtered away": (
+        "faults/test_strategies.py::test_plans_are_valid_and_stay_within_what_there_is",
+    ),
+    "a kind that cannot happen there is refused": (
+        "faults/test_strategies.py::test_impossible_kinds_and_places_are_refused",
+    ),
+    "A failing plan shrinks towards fewer faults, then gentler kinds": (
+        "faults/test_strategies.py::test_fewer_faults_come_first",
+        "faults/test_strategies.py::test_every_shape_occurs_and_shrinks_to_its_smallest_fault",
+        "faults/test_strategies.py::test_needed_fields_stay_and_the_rest_shrinks",
+        "faults/test_strategies.py::test_seeds_are_drawn_for_chances_and_shrink_to_0",
+    ),
+    "from hypothesis import given, settings": ("faults/test_fields.py::test_the_examples_of_the_manual_run",),
+    "`Corrupt` is drawn only if `kinds=` names it": (
+        "faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",
+    ),
 }
 
 _CALLS: dict[str, tuple[str, ...]] = {
@@ -623,26 +659,6 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "torch tells only the first RRef of a process that its creation has failed": (
         "faults/test_flight.py::test_a_remote_passes_unhurt_and_the_ledger_says_why",
     ),
-    "A program that handles the signal and ends in order makes no mistake": (
-        "faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names",
-        "faults/test_crash_ways.py::test_a_role_of_a_script_ends_in_the_way_that_the_crash_names",
-    ),
-    "A process exits by itself only, so `how=exit:N` takes a moment of its own role": (
-        "faults/test_crash_ways.py::test_a_role_exits_at_a_moment_of_its_own_only",
-    ),
-    "Of a role of `launch` it is known, and has to be the planned one": (
-        "faults/test_planned_ends.py::test_only_the_planned_signal_or_status_is_the_plans",
-    ),
-    "has the longest time between two looks (`kept`), which is at least `seconds`": (
-        "faults/test_hold.py::test_a_role_runs_no_python_while_another_one_holds_it",
-        "faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",
-    ),
-    "a role that holds itself goes on when it is over": (
-        "faults/test_hold.py::test_a_role_that_holds_itself_goes_on_when_it_has_said_so",
-    ),
-    "Of a role that ends while it is held, its end within the seconds is the proof": (
-        "faults/test_checks.py::TestEffect::test_a_role_that_ends_while_it_is_held_cannot_say_so",
-    ),
     "| `Drop side=request` | never executes, is never answered |": (
         _KINDS,
         "faults/test_delivery.py::test_a_lost_request_is_never_executed",
@@ -656,7 +672,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_delivery.py::test_a_duplicate_executes_twice_and_answers_once",
         "faults/test_delivery.py::test_a_duplicate_that_is_refused_does_not_change_the_answer",
     ),
-    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed ([other ways](#ways-of-a-crash)) |": (
+    "| `Crash when=before` / `after` | SIGKILL before, or after it has executed ([other ways]": (
         "faults/test_calls.py::test_a_crash_kills_the_callee_before_or_after_it_executes",
     ),
     "one that waits longer than S ends with `OutOfTurn`": (
@@ -692,10 +708,6 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "A call to a worker that does not exist is refused by torch before it becomes a call": (
         "faults/test_calls.py::TestLedger::test_an_unknown_worker_is_refused_by_torch_before",
     ),
-    "What is not known to be definite is indefinite": (
-        "faults/test_certainty.py::test_an_error_of_the_callee_or_of_a_call_never_sent_is_definite",
-        "faults/test_certainty.py::test_a_timeout_or_a_broken_connection_is_indefinite",
-    ),
     "| `TypeError`, `ValueError`; `RuntimeError` with `On WorkerInfo(…)` | the function raised | fail |": (
         "faults/test_calls.py::TestLedger::test_an_exception_of_the_callee_is_definite",
         "faults/test_certainty.py::test_an_error_of_the_callee_or_of_a_call_never_sent_is_definite",
@@ -711,6 +723,9 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "faults/test_calls.py::TestLedger::test_a_call_to_a_dead_callee_is_indefinite",
     ),
     "Drop site=shop:Till.pay side=reply nth=3": ("project/test_documented.py::test_documented_plans_are_plans",),
+    "It counts its calls of each site from 1, whichever callee they go to": (
+        "faults/test_calls.py::test_a_caller_counts_its_calls_of_a_site_whomever_they_go_to",
+    ),
 }
 
 _PROCESSES: dict[str, tuple[str, ...]] = {
@@ -744,6 +759,26 @@ _PROCESSES: dict[str, tuple[str, ...]] = {
     ),
     "If the guardian itself is killed, leaving the scope continues the role": (
         "faults/test_processes.py::test_leaving_continues_a_role_even_if_the_guardian_was_killed",
+    ),
+    "A program that handles the signal and ends in order makes no mistake": (
+        "faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names",
+        "faults/test_crash_ways.py::test_a_role_of_a_script_ends_in_the_way_that_the_crash_names",
+    ),
+    "A process exits by itself only, so `how=exit:N` takes a moment of its own role": (
+        "faults/test_crash_ways.py::test_a_role_exits_at_a_moment_of_its_own_only",
+    ),
+    "Of a role of `launch` it is known, and has to be the planned one": (
+        "faults/test_planned_ends.py::test_only_the_planned_signal_or_status_is_the_plans",
+    ),
+    "has the longest time between two looks (`kept`), which is at least `seconds`": (
+        "faults/test_hold.py::test_a_role_runs_no_python_while_another_one_holds_it",
+        "faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",
+    ),
+    "a role that holds itself goes on when it is over": (
+        "faults/test_hold.py::test_a_role_that_holds_itself_goes_on_when_it_has_said_so",
+    ),
+    "Of a role that ends while it is held, its end within the seconds is the proof": (
+        "faults/test_checks.py::TestEffect::test_a_role_that_ends_while_it_is_held_cannot_say_so",
     ),
 }
 
@@ -847,18 +882,6 @@ _NETWORKS: dict[str, tuple[str, ...]] = {
         "faults/test_netem.py::TestWorld::test_a_line_with_every_part_has_a_receipt_for_each",
         "faults/test_network.py::TestSlow::test_a_limit_that_delays_no_packet_has_no_receipt",
     ),
-    "`jitter_ms` is at most `latency_ms`": (
-        "faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",
-    ),
-    "and twice each `latency_ms` and `jitter_ms`": (
-        "faults/test_time_bounds.py::test_a_latency_is_added_to_the_bound_once_for_each_timeout",
-        "faults/test_time_bounds.py::test_a_latency_from_the_start_is_added_for_each_packet_of_the_start",
-        "faults/test_netem.py::TestWorld::test_a_latency_beyond_every_timeout_is_a_clean_error",
-    ),
-    "`latency=True` also draws `Slow` with `latency_ms`": (
-        "faults/test_strategies.py::test_a_latency_is_drawn_only_if_it_is_asked_for",
-        "faults/test_strategies.py::test_a_line_may_have_a_rate_or_a_latency_or_both",
-    ),
     "without it the fault stays until the `Network` is left": (
         "faults/test_network.py::TestPartition::test_a_partition_from_all_lasts_until_the_network_is_closed",
         "faults/test_controller.py::test_a_fault_is_healed_at_the_end",
@@ -900,22 +923,6 @@ _LEDGERS: dict[str, tuple[str, ...]] = {
         "faults/test_ledger.py::test_facts_are_what_the_same_plan_gives_again",
         "faults/test_calls.py::test_the_same_plan_twice_gives_the_same_facts",
     ),
-    "They need `pip install hypothesis`, which nothing else here does": (
-        "faults/test_strategies.py::test_without_hypothesis_only_this_module_fails",
-    ),
-    "Only valid plans come out, and none is filtered away": (
-        "faults/test_strategies.py::test_plans_are_valid_and_stay_within_what_there_is",
-    ),
-    "a kind that cannot happen there is refused": (
-        "faults/test_strategies.py::test_impossible_kinds_and_places_are_refused",
-    ),
-    "A failing plan shrinks towards fewer faults, then gentler kinds": (
-        "faults/test_strategies.py::test_fewer_faults_come_first",
-        "faults/test_strategies.py::test_every_shape_occurs_and_shrinks_to_its_smallest_fault",
-        "faults/test_strategies.py::test_needed_fields_stay_and_the_rest_shrinks",
-        "faults/test_strategies.py::test_seeds_are_drawn_for_chances_and_shrink_to_0",
-    ),
-    "from hypothesis import given, settings": ("faults/test_fields.py::test_the_examples_of_the_manual_run",),
 }
 
 _MESSAGE = "faults/test_corrupted_message.py"
@@ -977,10 +984,6 @@ _CORRUPTIONS: dict[str, tuple[str, ...]] = {
         f"{_NAMES}::test_a_stated_error_names_corrupted_data_or_may_be_any_check",
         f"{_NAMES}::test_what_fails_by_itself_names_them_only_in_torchs_own_checks",
     ),
-    "`Corrupt` (`zeros`, of request and of reply) is swept only if `--kinds` names it": (
-        "faults/test_sweep.py::test_corruptions_are_swept_only_if_they_are_asked_for",
-        "faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status",
-    ),
     "Two kinds of messages that torch sends without a function have sites, too": (
         "faults/test_list_command.py::test_what_torch_sends_has_a_plan_that_can_hit_it",
         "faults/test_fetches.py::test_each_kind_hits_its_fetch_and_no_other",
@@ -1008,21 +1011,16 @@ _CORRUPTIONS: dict[str, tuple[str, ...]] = {
     "names neither site, torch's own functions stay in place, and neither is recorded": (
         "faults/test_fetches.py::test_torchs_own_functions_are_replaced_only_where_the_plan_names_them",
     ),
-    "`Corrupt` is drawn only if `kinds=` names it": (
-        "faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",
-    ),
 }
 
-FAULTS: dict[str, tuple[str, ...]] = {
-    **_CORRUPTIONS,
-    **_COMMANDS,
-    **_ENDS,
-    **_SWEEPS,
-    **_VERDICTS,
-    **_PLANS,
-    **_CALLS,
-    **_PROCESSES,
-    **_MESSAGES,
-    **_NETWORKS,
-    **_LEDGERS,
+# The pages of the manual, each with its promises.
+FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "docs/faults.md": _VERDICTS,
+    "docs/plans.md": _PLANS,
+    "docs/commands.md": {**_COMMANDS, **_SWEEPS},
+    "docs/verdicts.md": {**_ENDS, **_LEDGERS},
+    "docs/calls.md": {**_CALLS, **_CORRUPTIONS},
+    "docs/processes.md": _PROCESSES,
+    "docs/messages.md": _MESSAGES,
+    "docs/networks.md": _NETWORKS,
 }

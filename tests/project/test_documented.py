@@ -284,7 +284,7 @@ def test_the_quick_start_of_the_faults_manual(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_example_of_corrupt(tmp_path: Path) -> None:
     """Its program, its command, what the run says, and what it says of the repaired program."""
-    _, _, section = (ROOT / "docs" / "faults.md").read_text().partition("\n### Corrupt\n")
+    _, _, section = (ROOT / "docs" / "calls.md").read_text().partition("\n## Corrupt\n")
     shown = [text for _, text in re.findall(r"^```(\w*)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)]
     program, command, unseen, repair, seen = shown[:5]
     (tmp_path / "gradients.py").write_text(program)

@@ -1,0 +1,59 @@
+"""Every link of a page leads to a file of the project, and to a heading that is there."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.suite_runs import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def lines(page: Path) -> Iterator[str]:
+    """Yield the lines outside code blocks."""
+    inside = False
+    for line in page.read_text().splitlines():
+        inside ^= line.startswith("```")
+        if not inside:
+            yield line
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the names that hosts of Markdown give to a page's headings: a later one of the same text has a number."""
+    found: Counter[str] = Counter()
+    names = set()
+    for line in lines(page):
+        if heading := re.match(r"#{1,6} (.*)", line):
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1])
+            name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+            names.add(f"{name}-{found[name]}" if found[name] else name)
+            found[name] += 1
+    return names
+
+
+def broken(page: Path, link: str) -> bool:
+    place, _, anchor = link.partition("#")
+    path = (page.parent / place).resolve() if place else page
+    if not path.is_relative_to(ROOT) or not path.exists():
+        return True
+    return bool(anchor) and (path.suffix != ".md" or anchor not in anchors(path))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = [link for line in lines(page) for link in _LINK.findall(re.sub(r"`[^`]*`", "", line)) if ":" not in link]
+    assert [link for link in links if broken(page, link)] == []
+
+
+def test_a_heading_that_comes_twice_has_a_number(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A run's `folder`\n\n```\n# no heading\n```\n\n## Twice\n\n## Twice\n")
+    assert anchors(page) == {"a-runs-folder", "twice", "twice-1"}
