@@ -11,8 +11,10 @@ import pytest
 from faults.cli.main import main
 from faults.ledger.plan_file import is_ordered
 from faults.plan import Plan
-from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+from tests.faults.test_script import _plain  # noqa: F401 (the fixture)
+from tests.support.suite_runs import ROOT
 
+RIVALS = ROOT / "examples/replay/rivals.py"
 DELAY = "seed=2; Delay site=__main__:pay side=reply chance_percent=50.0 seconds=0.01"
 LATE = "Delay site=__main__:pay role=till1 nth=2 side=reply seconds=0.01"
 
@@ -23,7 +25,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rivals(first: str, later: str) -> list[str]:
-    return ["--script", sys.executable, own("rivals.py", Path()), first, later]
+    return ["--script", sys.executable, str(RIVALS), first, later]
 
 
 def paid(said: str) -> str:
@@ -47,9 +49,7 @@ def test_a_run_happens_again_in_the_same_order(capfd: pytest.CaptureFixture[str]
 def test_a_run_that_ends_otherwise_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     """The second program has no second payment, which the fault would hit."""
     assert main(["run", "--plan", LATE, "--dir", "first", *rivals("till1", "after")]) == 0
-    own("rivals.py", Path())
-    text = Path("rivals.py").read_text()
-    Path("one.py").write_text(text.replace("(1, 10)", "(1,)"))
+    Path("one.py").write_text(RIVALS.read_text().replace("(1, 10)", "(1,)"))
     capfd.readouterr()
     assert main(["replay", "first", "--dir", "again", "--script", sys.executable, "one.py", "till1", "after"]) == 1
     said = capfd.readouterr()

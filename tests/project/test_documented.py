@@ -192,7 +192,7 @@ def test_documented_commands_start(
 ) -> None:
     """They run up to their first process, and nothing is refused."""
     monkeypatch.chdir(tmp_path)
-    for name in ("my.py", "shop.py", "greet.py", "gradients.py", "rivals.py"):
+    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
         (tmp_path / name).touch()
     (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
