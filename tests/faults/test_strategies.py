@@ -157,9 +157,13 @@ def test_every_shape_occurs_and_shrinks_to_its_smallest_fault(shape: tuple[str, 
     assert smallest(has(*shape), kinds=KINDS) == SMALLEST[shape]
 
 
-def test_corruptions_are_drawn_only_if_they_are_named() -> None:
-    with pytest.raises(NoSuchExample):
-        smallest(has("Corrupt", "call"))
+@unhurried
+@given(plans(CALLS, ROLES))
+def test_corruptions_are_drawn_only_if_they_are_named(plan: Plan) -> None:
+    assert all(fault.kind != "Corrupt" for fault in plan.faults)
+
+
+def test_corruptions_are_drawn_if_they_are_named() -> None:
     assert smallest(has("Corrupt", "call", change="other"), kinds=["Corrupt"]).endswith("side=request change=other")
 
 

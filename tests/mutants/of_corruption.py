@@ -68,6 +68,14 @@ MUTANTS = (
         "the earlier call's tensor is delivered as the program has changed it since",
     ),
     Mutant(
+        "corruptions-uninvited",
+        "faults/strategies.py",
+        "kind not in _ASKED if asked is None",
+        "kind if asked is None",
+        ("tests/faults/test_strategies.py::test_corruptions_are_drawn_only_if_they_are_named",),
+        "a property of a program that checks no data fails by data that were changed",
+    ),
+    Mutant(
         "same-bit-for-every-seed",
         _MESSAGE,
         '        text = f"{self._envelope.seed}\\0{own}',
