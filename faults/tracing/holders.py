@@ -6,27 +6,23 @@ not track RRefs, nor a dictionary that holds nothing else.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
 
 from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Ident
+from faults.tracing.references import LEAVES, OBJECTS, referents
+from faults.tracing.unseen import held_unseen
 from faults.tracing.user_frames import is_faults, is_library, is_users
 
-# The search ends after so many objects; what it has not found by then is held by something unseen.
-OBJECTS = 2_000_000
-
-# Objects below which nothing is looked for; and those of which there may be millions in a list.
-_LEAVES = (type, ModuleType, CodeType, BuiltinFunctionType, torch.Tensor, torch.device)
-_PLAIN = {type(None), bool, int, float, complex, str, bytes}
+_LEAVES = (*LEAVES, torch.Tensor)  # there may be millions of tensors in a list
 
 
 @dataclass(frozen=True)
@@ -46,16 +42,23 @@ def holders(
 ) -> dict[int, Holder]:
     """Return the holder of each object in ``wanted``, which has the objects' identities.
 
-    Of several holders it is the strongest: a function that runs, then a global, then values of RRefs. ``values``: the
-    values of RRefs that this role owns; ``files``: files of code that got the objects.
+    Of several holders it is the strongest: a function that runs, then a global, then something unseen, then values of
+    RRefs. ``values``: the values of RRefs that this role owns, by their identities; ``files``: files of code that got
+    the objects. The callers refer to none of the objects, and to the values only by ``values``.
     """
     search = _Search(wanted)
     search.go_down(_of_functions())
     search.go_down(_of_modules({os.path.dirname(file) for file in files}))  # noqa: PTH120 (thousands)
+    search.go_down_from_unseen(values)
     for value, ident in values.values():
         by = f"the value ({type(value).__name__}) of RRef {ident[1]} of {role}"
         search.go_down([(value, Holder(VALUE, by, (ident,)))])
     return {key: search.found.get(key, NOBODY) for key in wanted}
+
+
+def _unseen(each: Any) -> Holder:
+    what = "something refers that Python does not see, such as a context variable or atexit,"
+    return Holder(UNSEEN, f"the object ({type(each).__name__}) to which {what}")
 
 
 class _Search:
@@ -65,6 +68,11 @@ class _Search:
         self._wanted = set(wanted)
         self._seen = {id(vars(each)) for each in list(sys.modules.values()) if isinstance(each, ModuleType)}
         self.found: dict[int, Holder] = {}
+
+    def go_down_from_unseen(self, values: Mapping[int, tuple[Any, Ident]]) -> None:
+        """Note what can be reached from objects to which ``values`` lead, but to which something unseen refers, too."""
+        for each in held_unseen(values, self._wanted, self._seen):
+            self.go_down([(each, NOBODY if id(each) in self._wanted else _unseen(each))])
 
     def go_down(self, sources: Iterable[tuple[Any, Holder]]) -> None:
         """Note the holder of each wanted object that can be reached. Only values of RRefs may share an object."""
@@ -80,7 +88,7 @@ class _Search:
             if id(each) in self._wanted:
                 self._note(id(each), holder)
             elif not isinstance(each, _LEAVES):
-                ahead.extend((part, holder) for part in _parts(each) if type(part) not in _PLAIN)
+                ahead.extend((part, holder) for part in referents(each))
 
     def _note(self, key: int, holder: Holder) -> None:
         known = self.found.get(key)
@@ -88,13 +96,6 @@ class _Search:
             self.found[key] = holder
         elif known.root == VALUE:
             self.found[key] = Holder(VALUE, known.by, known.of + holder.of)
-
-
-def _parts(each: Any) -> list[Any]:
-    """Return what an object refers to; of a function, not the globals of its module."""
-    if isinstance(each, FunctionType):
-        return [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
-    return gc.get_referents(each)
 
 
 def _of_functions() -> Iterator[tuple[Any, Holder]]:

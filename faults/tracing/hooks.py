@@ -115,7 +115,7 @@ def _hook_class(replace: Callable[..., None], rrefs: RRefs) -> None:
     def init(self: Any, *args: Any, **named: Any) -> None:
         first(self, *args, **named)
         rrefs.get(self, "made", here())
-        rrefs.value(self, args[0] if args else named.get("value"))
+        rrefs.value(self, args[0] if args else named.get("value"), partial(local_value, self))
 
     def send(self: Any) -> Any:
         data = serialize(self)
@@ -134,7 +134,7 @@ def _hook_class(replace: Callable[..., None], rrefs: RRefs) -> None:
     def look(self: Any, *args: Any, **named: Any) -> Any:
         rrefs.use(self)
         value = local_value(self, *args, **named)
-        rrefs.value(self, value)
+        rrefs.value(self, value, partial(local_value, self))
         return value
 
     replacements: list[Callable[..., Any]] = [init, send, arrive, fetch, look]

@@ -29,3 +29,7 @@ class Known:
         self.ident, self.owner = ident, rref.owner_name()
         self.how, self.lines, self.got, self.used = how, lines, number, number
         self.method: tuple[Ident, str] | None = None
+
+    def lives(self) -> bool:
+        """Whether the object is still there."""
+        return self.ref is not None and self.ref() is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -100,16 +101,21 @@ class RRefs:
         for ident in self._thread.leaving:
             _remember(self.sent, (ident, role), lines[0] if lines else None)
 
-    def value(self, rref: Any, value: Any) -> None:
-        """Remember that ``value`` is the value of this RRef, which the role owns."""
+    def value(self, rref: Any, value: Any, look: Callable[[], Any]) -> None:
+        """Remember that ``value`` is the value of this RRef, which the role owns.
+
+        ``look``: return what the owner keeps. Of some objects, such as a list of RRefs, torch keeps a copy in C++.
+        """
         known, key = self._known.get(id(rref)), id(value)
         found = self._values.get(key)
         if known is None or (found is not None and found[0]() is value):
             return
         try:
-            self._values[key] = weakref.ref(value, lambda ref: self._forget_value(key, ref)), known.ident
+            weak = weakref.ref(value, lambda ref: self._forget_value(key, ref))
         except TypeError:  # such as a list
             return
+        if look() is value:
+            self._values[key] = weak, known.ident
 
     def _forget_value(self, key: int, ref: object) -> None:
         if key in self._values and self._values[key][0] is ref:
@@ -158,11 +164,9 @@ class RRefs:
 
     # What there is
 
-    def living(self, since: int) -> tuple[list[Known], list[Any]]:
-        """Return what is known of the objects that live and that this role got after this event, and the objects."""
-        pairs = [(each, each.ref() if each.ref else None) for each in list(self._known.values()) if each.got > since]
-        living = [(known, rref) for known, rref in pairs if rref is not None]
-        return [known for known, _ in living], [rref for _, rref in living]
+    def living(self, since: int) -> dict[int, Known]:
+        """Return what is known of the objects that live and that this role got after this event, by identity."""
+        return {key: each for key, each in list(self._known.items()) if each.got > since}
 
     def values(self) -> dict[int, tuple[Any, Ident]]:
         """Return the values that live, each with its RRef, by the values' identities."""

@@ -85,13 +85,14 @@ class Tracer:
                 api._all_gather(None, timeout=TOGETHER_SECONDS)
 
     def _held(self, role: str, since: int) -> tuple[Held, ...]:
-        known, objects = self.rrefs.living(since)
-        files = {line[0].co_filename for each in known for line in each.lines}
-        found = holders([id(each) for each in objects], self.rrefs.values(), role, files)
+        known = self.rrefs.living(since)
+        files = {line[0].co_filename for each in known.values() for line in each.lines}
+        found = holders(known, self.rrefs.values(), role, files)
         groups: dict[tuple[Any, ...], list[Known]] = {}
-        for each, rref in zip(known, objects, strict=True):
-            key = each.owner, each.how, self._lines(each), found[id(rref)], self.rrefs.is_idle(each)
-            groups.setdefault(key, []).append(each)
+        for number, each in known.items():
+            if each.lives():
+                key = each.owner, each.how, self._lines(each), found[number], self.rrefs.is_idle(each)
+                groups.setdefault(key, []).append(each)
         return tuple(_group(key, members) for key, members in groups.items())
 
     def _lines(self, known: Known) -> tuple[Line, ...]:

@@ -15,6 +15,9 @@ from faults.tracing import hooks
 from reference.world import World, launch
 from tests.support import roles_leaks as roles
 
+# How the line of a leak ends that only values hold.
+LOST = ", and no variable of any role leads there"
+
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
@@ -88,7 +91,7 @@ def test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there(wor
     )
     assert f"made by trainer1 at {roles.line('second')} in tie; the value (Node) of RRef" in by_ps
     assert f"made by trainer1 at {roles.line('first')} in tie; the value (Node) of RRef" in by_trainer2
-    assert by_ps.endswith(" of ps holds it, and no variable of any role leads there")
+    assert by_ps.endswith(f" of ps holds it{LOST}")
 
 
 def _place(method: str) -> str:
@@ -101,6 +104,33 @@ def test_a_value_to_which_a_variable_of_another_role_leads_may_hold_rrefs(world:
     (by_value,) = [each for each in found.held if "the value (Node) of RRef" in each]
     assert f"made by trainer1 at {roles.line('linked')} in hold_by_a_value; the value" in by_value
     assert found.leaks == ()
+
+
+def test_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_it(world: World) -> None:
+    world.call("ps", roles.drop_an_agent)
+    (leak,) = world.call("trainer1", roles.report).leaks
+    assert leak.endswith("; the value (Agent) of " + leak.partition(":")[0] + " holds it" + LOST)
+
+
+@pytest.mark.parametrize("what", ["value", "between", "RRef"])
+def test_an_rref_to_which_something_unseen_leads_is_no_leak(world: World, what: str) -> None:
+    world.call("ps", roles.keep_an_agent_until_exit, what)
+    found = world.call("trainer1", roles.report)
+    assert (found.leaks, found.settled, len(found.held)) == ((), True, 1)
+    world.call("ps", roles.release)
+    assert not world.call("trainer1", roles.report)
+
+
+def test_a_value_of_which_torch_keeps_a_copy_is_not_held_by_its_rref(world: World) -> None:
+    world.call("ps", roles.keep_a_copied_value_until_exit)
+    found = world.call("trainer1", roles.report)
+    assert (found.leaks, found.settled, len(found.held)) == ((), True, 2)
+
+
+def test_a_value_of_two_rrefs_is_in_use_if_a_variable_leads_to_one(world: World) -> None:
+    world.call("ps", roles.keep_the_second_rref_of_a_value, "trainer1")
+    found = world.call("trainer1", roles.report)
+    assert (found.leaks, found.settled, len(found.held)) == ((), True, 3)
 
 
 def test_an_autograd_context_is_a_leak_when_nothing_can_leave_it(world: World) -> None:

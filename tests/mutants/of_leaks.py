@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _LEAKS, _HOLDERS, _HOLDINGS = (f"tests/faults/test_{name}.py::test" for name in ("leaks", "holders", "holdings"))
 _LOST = (f"{_HOLDINGS}_an_rref_is_lost_if_only_values_hold_it_to_which_nothing_leads",)
+_UNSEEN = "tests/faults/test_unseen.py::test"
 _SCRIPTS = "tests/faults/test_traced_scripts.py::test"
 _JUDGE, _RREFS, _HOOKS = "faults/verdict/holdings.py", "faults/tracing/rrefs.py", "faults/tracing/hooks.py"
 
@@ -121,6 +122,50 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         (f"{_HOLDERS}_a_running_function_comes_before_a_global",),
         "what a running function uses counts as held by a global alone",
+    ),
+    Mutant(
+        "unseen-holders-ignored",
+        "faults/tracing/holders.py",
+        "    search.go_down_from_unseen(values)\n",
+        "",
+        (
+            f"{_UNSEEN}_what_something_unseen_holds_is_in_use",
+            f"{_LEAKS}_an_rref_to_which_something_unseen_leads_is_no_leak",
+            f"{_LEAKS}_a_value_of_two_rrefs_is_in_use_if_a_variable_leads_to_one",
+        ),
+        "what a context variable, atexit or a signal handler uses is called a leak",
+    ),
+    Mutant(
+        "rref-of-a-value-unseen",
+        "faults/tracing/unseen.py",
+        "{id(value): 2 for value in found}",
+        "{id(value): 1 for value in found}",
+        (f"{_LEAKS}_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_it",),
+        "the RRef in C++ counts as something unseen, so that no value is ever lost",
+    ),
+    Mutant(
+        "references-counted-once",
+        "faults/tracing/unseen.py",
+        "            known[key] += 1",
+        "            known[key] = known[key] + 1 if key in values else 1",
+        (f"{_UNSEEN}_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",),
+        "an object that another one refers to twice counts as held by something unseen",
+    ),
+    Mutant(
+        "builtin-methods-not-followed",
+        "faults/tracing/references.py",
+        "LEAVES = (type,",
+        "LEAVES = (type(len), type,",
+        (f"{_UNSEEN}_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",),
+        "a list whose method something keeps counts as held by something unseen",
+    ),
+    Mutant(
+        "copied-value-counts-as-held",
+        _RREFS,
+        "        if look() is value:\n",
+        "        if value is not None:\n",
+        (f"{_LEAKS}_a_value_of_which_torch_keeps_a_copy_is_not_held_by_its_rref",),
+        "an object of which torch keeps a copy counts as the value of an RRef",
     ),
     Mutant(
         "trace-not-asked-for",

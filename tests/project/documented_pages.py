@@ -470,6 +470,7 @@ _CONFORMANCE: dict[str, tuple[str, ...]] = {
 }
 
 _SCRIPTS = "faults/test_traced_scripts.py::test_a_leak_of_a_script_is_named_with_its_holder_and_lines"
+_IN_USE = "faults/test_unseen.py::test_what_something_unseen_holds_is_in_use"
 _CYCLE = "faults/test_leaks.py::test_values_that_hold_each_other_are_a_leak_once_no_variable_leads_there"
 
 _LEAKS: dict[str, tuple[str, ...]] = {
@@ -499,6 +500,17 @@ _LEAKS: dict[str, tuple[str, ...]] = {
         "faults/test_leaks.py::test_an_rref_in_use_is_held_and_no_leak",
         "faults/test_leaks.py::test_a_value_to_which_a_variable_of_another_role_leads_may_hold_rrefs",
         "faults/test_holders.py::test_a_function_that_runs_in_another_thread_holds_its_variables",
+    ),
+    "an RRef that something holds which Python does not see, or to which it leads": (
+        "faults/test_leaks.py::test_an_rref_to_which_something_unseen_leads_is_no_leak",
+        _IN_USE,
+    ),
+    "a second RRef of the same value": (
+        "faults/test_leaks.py::test_a_value_of_two_rrefs_is_in_use_if_a_variable_leads_to_one",
+    ),
+    "Python counts more references to the object than those that the search has found": (
+        _IN_USE,
+        "faults/test_unseen.py::test_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",
     ),
     "any other RRef that a global variable holds to the end": (
         "faults/test_holdings.py::test_an_idle_rref_of_a_global_is_a_leak_at_the_end",
@@ -530,9 +542,10 @@ _LEAKS: dict[str, tuple[str, ...]] = {
     "What comes in the answer of a call has the line of the call": (
         "faults/test_leaks.py::test_an_rref_in_an_answer_is_named_by_the_line_that_asked",
     ),
-    "a running function, then a global, then values of RRefs": (
+    "a running function, then a global, then something that Python does not see, then values of RRefs": (
         "faults/test_holders.py::test_a_running_function_comes_before_a_global",
         "faults/test_holders.py::test_values_are_searched_last_and_all_are_named",
+        _IN_USE,
     ),
 }
 

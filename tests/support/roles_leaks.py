@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import sys
 import weakref
@@ -33,6 +34,18 @@ class Node:
         self.peers.clear()
 
 
+class Agent(Node):
+    """A value that keeps an RRef to itself, as in torch's tutorial of reinforcement learning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.link(rpc.RRef(self))
+
+
+class Shelf(list[Any]):
+    """A list that can be referred to weakly."""
+
+
 def line(name: str) -> str:
     """Return file and number of the line that ends with this comment."""
     source, _ = inspect.getsourcelines(sys.modules[__name__])
@@ -62,6 +75,7 @@ def release() -> None:
     """Release what this role keeps, with the values of RRefs to which no variable leads."""
     kept.clear()
     shown.clear()
+    atexit.unregister(close)
     for node in list(Node.every):
         node.unlink()
 
@@ -110,6 +124,33 @@ def hold_by_a_value(left: str, right: str) -> leaks.Report:
     first = rpc.remote(left, Node)
     first.rpc_sync().link(rpc.remote(right, Node))  # linked
     return leaks.report()
+
+
+def close(_: object) -> None:
+    """Stand for what a program does at exit."""
+
+
+def drop_an_agent() -> None:
+    Agent()
+
+
+def keep_an_agent_until_exit(what: str) -> None:
+    """Let `atexit` refer to an agent, to an object of it or to the RRef, and nothing else."""
+    agent = Agent()
+    atexit.register(close, {"value": agent, "between": agent.peers, "RRef": agent.peers[0]}[what])
+
+
+def keep_a_copied_value_until_exit() -> None:
+    """Let `atexit` refer to a list that torch has copied for an RRef, and that holds this RRef."""
+    shelf = Shelf([rpc.RRef(Node())])
+    shelf.append(rpc.RRef(shelf))
+    atexit.register(close, shelf)
+
+
+def keep_the_second_rref_of_a_value(other: str) -> None:
+    agent = Agent()
+    agent.link(rpc.RRef(agent))
+    rpc.rpc_sync(other, show, args=(agent.peers[1],))
 
 
 def enter() -> leaks.Report:
