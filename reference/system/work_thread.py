@@ -20,6 +20,8 @@ class WorkThread(threading.Thread):
             self.work()
         except Exception as error:
             self.error = error
+        finally:
+            del self.work  # who keeps the thread keeps nothing of the work alive
 
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the work. Raises its error."""

@@ -89,7 +89,7 @@ def _end_here(limit: TimeLimit) -> str:
         if not _unfinished[0].is_alive():
             _unfinished.clear()
     what = f"RPC has not ended in this process after {limit.seconds:g} s, because it still executes {_executing()}"
-    return f"{what}; until then init_rpc cannot start it again"
+    return f"{what}; until that has ended, init_rpc cannot start RPC again in this process"
 
 
 def _finalize() -> None:
@@ -108,9 +108,17 @@ def _executing() -> str:
     """Name the functions that other processes have called and that have not returned."""
     places = []
     for frame in sys._current_frames().values():
-        inner, outer = frame, frame
+        outer = frame
         while outer.f_back is not None:
             outer = outer.f_back
         if outer.f_code.co_name == "_run_function" and outer.f_code.co_filename.endswith("rpc/internal.py"):
-            places.append(peer_states.place_of(inner))
+            called = getattr(outer.f_locals.get("python_udf"), "func", None)
+            places.append(peer_states.place_in_program(frame) or _name_of(called))
     return ", ".join(sorted(places)) or "a function of C++"
+
+
+def _name_of(function: object) -> str:
+    """Name a function of a library, such as ``time.sleep``, which has no place in the program."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    module = getattr(function, "__module__", None)
+    return f"{module}.{name}" if module else name

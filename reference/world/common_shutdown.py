@@ -6,21 +6,17 @@ These are the steps of torch's own graceful shutdown, each within a limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _delete_all_user_and_unforked_owner_rrefs, _get_current_rpc_agent
 
 from reference.outcome import PeerLost
 from reference.system.time_limit import TimeLimit
-from reference.system.work_thread import WorkThread
 from reference.world import peer_states, shutdown_barrier
+from reference.world.last_count import LastCount
 from reference.world.peer_states import PeerState
 
-# The keys by which the first rank, whose process may hold the store, waits until nobody needs the store any more.
-LEFT, ALL_LEFT = "reference_left", "reference_all_left"
 # Seconds after which a wait for the last calls looks for dead processes, for the first time; then after twice as many.
 FIRST_LOOK = 0.5
 # Seconds in which that wait ends if the process that is gone has only left before this one, as it may.
@@ -37,34 +33,23 @@ def shut_down_together(limit: TimeLimit) -> None:
     shutdown_barrier.wait_for_all_ranks(limit)
     # It waits twice: until RRefs of this process are confirmed, and until those of others are deleted.
     _delete_all_user_and_unforked_owner_rrefs(timeout=timedelta(seconds=limit.left_to_wait() / 3))
-    agent = _get_current_rpc_agent()
-    joined = WorkThread(lambda: _join(agent, limit))
+    count = LastCount(_get_current_rpc_agent(), shutdown_barrier.here(), limit)
     try:
-        _await(joined, limit)
-    except PeerLost:
+        _await(count, limit)
+    except BaseException as error:
+        count.give_up()
+        if isinstance(error, RuntimeError) and not isinstance(error, PeerLost):
+            raise PeerLost(_give_up(limit, peer_states.first_line(error))) from error
         raise
-    except RuntimeError as error:
-        raise PeerLost(_trouble(limit, peer_states.first_line(error))) from error
 
 
-def _join(agent: Any, limit: TimeLimit) -> None:
-    """Wait until no call is open in any process. All count themselves in the store by which they met."""
-    agent.store.set_timeout(timedelta(seconds=limit.left_to_wait()))
-    agent.join(shutdown=True, timeout=limit.left_to_wait())
-    with suppress(RuntimeError):  # all have been counted: nothing can fail any more
-        infos = agent.get_worker_infos()
-        if agent.store.add(LEFT, 1) == len(infos):
-            agent.store.set(ALL_LEFT, "1")
-        if agent.get_worker_info().id == min(info.id for info in infos):
-            agent.store.wait([ALL_LEFT], timedelta(seconds=limit.left_to_wait()))
-
-
-def _await(joined: WorkThread, limit: TimeLimit) -> None:
+def _await(count: LastCount, limit: TimeLimit) -> None:
     pause = FIRST_LOOK
-    while not joined.ends_within(min(pause, limit.left_to_wait())):
+    while not count.ends_within(min(pause, limit.left_to_wait())):
         if limit.over():
-            raise PeerLost(f"the shutdown timed out after {limit.seconds:g} s: {_trouble(limit, 'calls are open')}")
-        if (lost := _lost(limit)) and not joined.ends_within(min(GRACE, limit.left_to_wait())):
+            count.give_up()
+            raise PeerLost(_give_up(limit, "calls are open"))
+        if (lost := _lost(limit)) and not count.ends_within(min(GRACE, limit.left_to_wait())):
             raise PeerLost(lost)
         pause *= 2
 
@@ -85,16 +70,18 @@ def _lost(limit: TimeLimit) -> str | None:
     return barrier.news or text
 
 
-def _trouble(limit: TimeLimit, otherwise: str) -> str:
+def _give_up(limit: TimeLimit, otherwise: str) -> str:
     """Say why not all calls ended, and tell the others: a process does not answer, or waits for answers."""
     barrier, own = shutdown_barrier.here(), shutdown_barrier.state()
     states = [own, *peer_states.ask(shutdown_barrier.state, barrier.names, own.name, limit.left() / 2)]
+    if barrier.news and any(each.gone for each in states):
+        return barrier.news  # others that have given up tell why before they are gone
     silent = "; ".join(str(each) for each in states if each.error)
-    # Others that have given up tell why before they are gone.
-    text = silent or _open_calls(states) or otherwise
+    why = f"timed out after {limit.seconds:g} s" if limit.over() else "failed"
+    why = f"shutdown {why}: {silent or _open_calls(states) or otherwise}"
     if barrier.news is None:
-        shutdown_barrier.inform(text, limit.left() / 2)
-    return barrier.news or text
+        shutdown_barrier.inform(f"{own.name}'s {why}", limit.left() / 2)
+    return f"the {why}"
 
 
 def _open_calls(states: Sequence[PeerState]) -> str:

@@ -13,11 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed.rpc as rpc
-from torch._C._distributed_rpc import _get_current_rpc_agent
 
-# The calls by which this process asks others: they are no open calls of the program.
-_asking: list[int] = [0]
-_lock = threading.Lock()
 # Files that belong to no program. Packages may be installed below the standard library.
 _LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<frozen ")
 _STDLIB = sysconfig.get_path("stdlib")
@@ -25,7 +21,9 @@ _STDLIB = sysconfig.get_path("stdlib")
 
 @dataclass(frozen=True)
 class PeerState:
-    """What one process answers: ``open_calls`` of its own wait for answers; ``place`` is where its main thread is.
+    """What one process answers. ``open_calls``: calls of its program that its last count waits for.
+
+    ``place`` is where its main thread is.
 
     ``error``: why it does not answer; ``gone``: and never will.
     """
@@ -41,22 +39,26 @@ class PeerState:
         return f"{self.name} {self.error or f'has not called it (its main thread is {self.place})'}"
 
 
-def of_this_process(entered: bool) -> PeerState:
+def of_this_process(entered: bool, open_calls: int) -> PeerState:
     """The state of this process. ``entered``: it has begun its shutdown."""
-    with _lock:
-        calls = int(_get_current_rpc_agent().get_debug_info()["agent.client_active_calls"]) - _asking[0]
     main = sys._current_frames().get(threading.main_thread().ident or 0)
-    return PeerState(rpc.get_worker_info().name, entered, calls, place_of(main))
+    return PeerState(rpc.get_worker_info().name, entered, open_calls, place_of(main))
 
 
 def place_of(frame: FrameType | None) -> str:
-    """Name the innermost function outside of libraries: ``in step at train.py:41``."""
-    innermost = frame
+    """Name the innermost function outside of libraries: ``in step at train.py:41``. If there is none, the innermost."""
+    return place_in_program(frame) or (_place(frame) if frame else "at its end")
+
+
+def place_in_program(frame: FrameType | None) -> str:
+    """Name the innermost function outside of libraries; empty if there is none."""
     while frame is not None and _of_a_library(frame.f_code.co_filename):
         frame = frame.f_back
-    if found := frame or innermost:
-        return f"in {found.f_code.co_name} at {Path(found.f_code.co_filename).name}:{found.f_lineno}"
-    return "at its end"
+    return _place(frame) if frame else ""
+
+
+def _place(frame: FrameType) -> str:
+    return f"in {frame.f_code.co_name} at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def _of_a_library(file: str) -> bool:
@@ -88,17 +90,8 @@ def _result(call: Any) -> Any:
 def ask(state: Callable[[], PeerState], names: Iterable[str], own: str, seconds: float) -> list[PeerState]:
     """What ``state`` returns in each process but ``own``; of one that does not answer within ``seconds``, why."""
     others = [name for name in names if name != own]
-    _count(len(others))
-    try:
-        answers = call_all(others, state, (), seconds)
-    finally:
-        _count(-len(others))
+    answers = call_all(others, state, (), seconds)
     return [each if isinstance(each, PeerState) else _silent(name, each, seconds) for name, each in answers.items()]
-
-
-def _count(calls: int) -> None:
-    with _lock:
-        _asking[0] += calls
 
 
 def _silent(name: str, error: RuntimeError, seconds: float) -> PeerState:

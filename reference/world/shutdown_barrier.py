@@ -47,6 +47,8 @@ class ShutdownBarrier:
         self.watching = False
         # Whether this process has begun its shutdown.
         self.entered = False
+        # The calls of this process that the last count of open calls waits for; None before that.
+        self.open_calls: int | None = None
         self.known = threading.Event()
 
     def watch(self) -> None:
@@ -126,7 +128,7 @@ def finished(name: str) -> torch.futures.Future[str | None]:
 
 def state() -> PeerState:
     """Runs on a rank that is asked where it is."""
-    return peer_states.of_this_process(here().entered)
+    return peer_states.of_this_process(here().entered, here().open_calls or 0)
 
 
 def lose(text: str) -> None:
@@ -179,11 +181,13 @@ def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
         return barrier.news or gone(barrier.names[0], error)  # that rank may have told why it leaves
     states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
     missing = "; ".join(str(each) for each in states if not each.entered)
-    text = f"the shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
+    if barrier.news and (not missing or any(each.gone for each in states)):
+        return barrier.news  # others that have given up tell why before they are gone
+    why = f"shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
     if barrier.news is None:
-        barrier.close(text)
-        inform(f"{own} gave up: {text}", limit.left() / 2)
-    return barrier.news or text
+        barrier.close(f"{own}'s {why}")
+        inform(f"{own}'s {why}", limit.left() / 2)
+    return f"the {why}"
 
 
 def inform(text: str, seconds: float) -> None:

@@ -15,7 +15,10 @@ _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 _BARRIER, _COMMON, _BOUNDED = (
     f"reference/world/{name}.py" for name in ("shutdown_barrier", "common_shutdown", "bounded_shutdown")
 )
+_COUNT = "reference/world/last_count.py"
+_COUNTED = "self._comes(self._no_open_call) and self._all_say(IDLE) and self._all_say(READY)"
 _OF_ENDS = "tests/reference/test_bounded_shutdown.py"
+_DIES = f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_soon[die_before_the_last_count]"
 
 MUTANTS = (
     Mutant(
@@ -39,7 +42,7 @@ MUTANTS = (
     Mutant(
         "giving-up-is-not-told",
         _BARRIER,
-        '        inform(f"{own} gave up: {text}", limit.left() / 2)',
+        """        inform(f"{own}'s {why}", limit.left() / 2)""",
         "        pass",
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place[b]",),
         "a role that comes later waits for roles that have given it up",
@@ -57,19 +60,38 @@ MUTANTS = (
     Mutant(
         "deaths-in-the-last-count-are-not-looked-for",
         _COMMON,
-        "if each.gone",
-        "if False",
-        (f"{_OF_ENDS}::TestMissing::test_a_role_that_is_killed_in_its_shutdown_is_named_by_all[c]",),
+        "if each.gone\n    ]\n    text",
+        "if False\n    ]\n    text",
+        (_DIES,),
         "a role that dies when all have come is noticed only at the limit",
         waits=True,
     ),
     Mutant(
         "own-questions-are-open-calls",
-        "reference/world/peer_states.py",
-        " - _asking[0]",
-        "",
+        _COUNT,
+        "now if before is None else min(now, before)",
+        "now",
         (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
         "the questions to the others are counted as calls of the program",
+    ),
+    Mutant(
+        "a-thread-is-left-in-torchs-count",
+        _COUNT,
+        _COUNTED,
+        "True",
+        (_DIES,),
+        "a thread that waits inside torch outlives a failed shutdown, and can abort its process",
+        waits=True,
+        also=((_COUNT, "self.store.set_timeout(timedelta(seconds=SHORTEST))", "pass"),),
+    ),
+    Mutant(
+        "a-callee-of-a-library-is-not-named",
+        _BOUNDED,
+        "peer_states.place_in_program(frame) or _name_of(called)",
+        "peer_states.place_of(frame)",
+        (f"{_OF_ENDS}::TestWork::test_a_function_that_does_not_end_is_named_and_can_be_waited_for",),
+        "the error names a line inside torch instead of the function that another role has called",
+        waits=True,
     ),
     Mutant(
         "local-end-is-not-bound",
@@ -98,9 +120,9 @@ MUTANTS = (
     ),
     Mutant(
         "without-a-last-wait-for-calls",
-        _COMMON,
-        "    agent.join(shutdown=True, timeout=limit.left_to_wait())\n",
-        "",
+        _COUNT,
+        _COUNTED,
+        "False",
         (f"{_OF_ENDS}::TestHealthy::test_answers_under_way_arrive",),
         "answers that are under way are lost",
     ),

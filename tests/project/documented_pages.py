@@ -110,7 +110,7 @@ _SHUTDOWN: dict[str, tuple[str, ...]] = {
     "If a process is gone, every other one raises `PeerLost`": (
         f"{_ENDS}::TestMissing::test_a_role_that_was_killed_before_is_named_at_once",
         f"{_ENDS}::TestMissing::test_a_role_that_is_killed_in_its_shutdown_is_named_by_all",
-        f"{_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_within_the_limit",
+        f"{_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_soon",
     ),
     "If a process does not come, those that wait raise `PeerLost` within their limit": (
         f"{_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place",

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -116,7 +117,7 @@ class TestHealthy:
 
     def test_answers_under_way_arrive(self) -> None:
         with idle("ab") as world:
-            assert world.call("a", roles.own_open_calls_while_asking, "b") == 0
+            assert world.call("a", roles.open_calls_while_asking, "b") == 1
             ended = world.run({"a": roles.end_and_open_gate_later, "b": partial(roles.send_and_get_answers, "a", 8)})
             assert isinstance(ended["b"], Returned)
             caller, answers = ended["b"].value  # type: ignore[misc]
@@ -174,7 +175,8 @@ class TestMissing:
             finally:
                 os.kill(world.pids[stopped], signal.SIGCONT)
             for role in others:
-                assert f"timed out after 1 s: {stopped} does not answer" in lost(ended, role)
+                wanted = rf"(the|[abc]'s) shutdown timed out after 1 s: {stopped} does not answer within 0\.\d s"
+                assert re.fullmatch(wanted, lost(ended, role)), lost(ended, role)
                 assert of(ended, role).seconds < LIMIT + LATE
             assert not any(world.call(role, roles.is_up) for role in others)
 
@@ -191,14 +193,15 @@ class TestMissing:
             assert of(ended, missing).seconds < LATE
             starts_again(world, "a", "b", "c")
 
-    def test_a_role_that_dies_when_all_have_come_is_named_within_the_limit(self) -> None:
+    @pytest.mark.parametrize("die", [roles.die_before_the_last_count, roles.die_in_the_last_count])
+    def test_a_role_that_dies_when_all_have_come_is_named_soon(self, die: Callable[[], None]) -> None:
+        """No thread stays behind inside torch, which would abort its process if it came back while Python ends."""
         with idle() as world:
-            ended = world.run(
-                {"a": partial(roles.end, LIMIT), "b": partial(roles.end, LIMIT), "c": roles.die_when_all_have_come}
-            )
+            ended = world.run({"a": roles.end, "b": roles.end, "c": die})
             for role in "ab":
                 assert "c is gone: " in lost(ended, role)
-                assert of(ended, role).seconds < LIMIT + LATE
+                assert of(ended, role).seconds < SOON
+                assert world.call(role, roles.threads_left) == []
             starts_again(world, "a", "b")
 
     def test_a_role_without_this_package_is_named(self) -> None:
@@ -220,13 +223,14 @@ class TestWork:
 
     def test_a_function_that_does_not_end_is_named_and_can_be_waited_for(self) -> None:
         with idle("ab") as world:
+            assert world.call("b", roles.call_builtin, "a", 3 * LIMIT).error == "RuntimeError"
             assert world.call("b", roles.call_what_blocks, "a").error == "RuntimeError"
             ended = world.run(dict.fromkeys("ab", partial(roles.end, LIMIT)))
             blocked = of(ended, "a")
             assert of(ended, "b").text == ""
             assert (blocked.error, LIMIT / 2 < blocked.seconds < LIMIT + LATE) == ("WorldError", True)
             assert "it still executes in wait_busily at roles_bounded_shutdown.py:" in blocked.text
-            assert "init_rpc cannot start it again" in blocked.text
+            assert ", time.sleep; until that has ended, init_rpc cannot start RPC again" in blocked.text
             assert world.call("a", roles.is_up)
             world.call("a", roles.go_on)
             assert world.call("a", roles.end).text == ""

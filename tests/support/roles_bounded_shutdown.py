@@ -10,10 +10,13 @@ import time
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed.rpc as rpc
 
-from reference.world import common_shutdown, peer_states, shutdown, shutdown_barrier
-from reference.world.peer_states import PeerState
+from reference.system.time_limit import TimeLimit
+from reference.system.work_thread import WorkThread
+from reference.world import common_shutdown, shutdown, shutdown_barrier
+from reference.world.last_count import READY, LastCount
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.roles_plain import kill_oneself
@@ -87,10 +90,22 @@ def _await(condition: Any, otherwise: str) -> None:
         assert time.monotonic() < due, otherwise
 
 
-def die_when_all_have_come() -> None:
+def die_before_the_last_count() -> None:
     """Die after the wait for the others, and before the last count of calls."""
     common_shutdown._delete_all_user_and_unforked_owner_rrefs = lambda timeout: kill_oneself()  # type: ignore[assignment]
     shutdown(30)
+
+
+def die_in_the_last_count() -> None:
+    """Die when no process has an open call, and before torch's own count of them."""
+    all_say = LastCount._all_say
+    LastCount._all_say = lambda self, what: kill_oneself() if what == READY else all_say(self, what)  # type: ignore[assignment, method-assign]
+    shutdown(30)
+
+
+def threads_left() -> list[str]:
+    """The threads that a shutdown has left behind."""
+    return [repr(each) for each in threading.enumerate() if isinstance(each, WorkThread)]
 
 
 def forget_the_package() -> None:
@@ -136,14 +151,46 @@ def end_and_open_gate_later() -> Seen:
         common_shutdown._delete_all_user_and_unforked_owner_rrefs = original
 
 
-def open_calls_of_a() -> PeerState:
-    return rpc.rpc_sync("a", shutdown_barrier.state)
+class _WatchedAgent:
+    """The agent of this process, which notes how often it was asked for its open calls."""
+
+    def __init__(self) -> None:
+        self.agent: Any = rpc.api._get_current_rpc_agent()
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.agent, name)
+
+    def get_debug_info(self) -> Any:
+        found = self.agent.get_debug_info()
+        self.looks += 1
+        return found
 
 
-def own_open_calls_while_asking(peer: str) -> int:
-    """How many open calls this role, ``a``, says that it has, when its only one is a question to ``peer``."""
-    (found,) = peer_states.ask(open_calls_of_a, [peer], "a", 10)
-    return found.open_calls
+def open_calls_while_asking(peer: str) -> int:
+    """How many open calls this role says that it has: one of its program, while three of its questions are open."""
+    calls = [rpc.rpc_async(peer, plays.work, (0,))]
+    agent = _WatchedAgent()
+    count = LastCount(agent, shutdown_barrier.here(), TimeLimit(20))
+    try:
+        _await(lambda: agent.looks > 0, "the count has not begun")
+        calls += [rpc.rpc_async(peer, plays.work, (number,)) for number in (1, 2, 3)]
+        before = agent.looks
+        _await(lambda: agent.looks > before + 1, "the count does not go on")
+        return shutdown_barrier.state().open_calls
+    finally:
+        count.give_up()
+        rpc.rpc_sync(peer, open_gate)
+        torch.futures.wait_all(calls)
+
+
+def open_gate() -> None:
+    plays._gate.set()
+
+
+def call_builtin(peer: str, seconds: float) -> Seen:
+    """Give up a call of ``time.sleep`` that its callee goes on executing."""
+    return seen(lambda: rpc.rpc_sync(peer, time.sleep, args=(seconds,), timeout=0.2))
 
 
 def open_gate_and_end(*names: str) -> tuple[list[int], Seen]:
