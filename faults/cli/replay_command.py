@@ -10,10 +10,12 @@ from faults.cli.options import DEADLINE, DIR, Option, folder, parser_of
 from faults.cli.run_report import report
 from faults.cli.stored_runs import stored
 from faults.ledger import record
+from faults.ledger.plan_file import is_traced
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.replay import Replay, difference, replay_of
-from faults.verdict.checks import Judgement, judge
+from faults.run.replay import Replay, replay_of
+from faults.run.same_run import compare
+from faults.verdict.checks import Judgement, exit_status
 from faults.verdict.time_bounds import timeout_of
 from reference.cli.options import BadInput
 from reference.system.printable import one_line
@@ -24,7 +26,7 @@ _TURN = 10.0
 ABOUT = (
     "Make a plan of a stored run: the faults that fired, each at its exact call, and the order of calls if the run has "
     "recorded it (`run --order`). Print it; with a tutorial's name, or --script and a command, run that under it, and "
-    "compare the facts of both runs. Exit status 0: they are the same, and so are the verdicts; 1: they differ."
+    "compare both runs. Exit status 0: facts and verdicts are the same; 1: they differ; 3: one verdict is not known."
 )
 STORED: Option = ("stored", {"type": folder, "metavar": "DIR", "help": "the folder of the run to repeat"})
 
@@ -40,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
 
     subject, options = tutorial_of("replay DIR", ABOUT, arguments[1:], DIR, DEADLINE)
 
-    def again(plan: Plan, place: Path) -> tuple[Run, Judgement]:
-        return run(subject, plan, place, deadline=options.deadline, recorded=True, order=True)
+    def again(plan: Plan, place: Path, *, trace: bool) -> tuple[Run, Judgement]:
+        return run(subject, plan, place, deadline=options.deadline, recorded=True, order=True, trace=trace)
 
     return replay(folder(arguments[0]), again, options.dir)
 
@@ -63,7 +65,7 @@ def replay_at(place: str) -> tuple[Run, Replay]:
     return first, found
 
 
-def replay(place: str, run: Callable[[Plan, Path], tuple[Run, Judgement]], given: str | None) -> int:
+def replay(place: str, run: Callable[..., tuple[Run, Judgement]], given: str | None) -> int:
     """Run a program under the plan of a stored run, and return the exit status. ``given``: the folder for the new run.
 
     Raises:
@@ -73,21 +75,9 @@ def replay(place: str, run: Callable[[Plan, Path], tuple[Run, Judgement]], given
     if given is not None and Path(given).resolve() == Path(place).resolve():
         raise BadInput(f"--dir {given} is the folder of the run to repeat: wanted another one")
     with stored(given) as (folder_of_run, passed):
-        again, judgement = run(found.plan, folder_of_run)
+        again, judgement = run(found.plan, folder_of_run, trace=is_traced(place))
         report(again, judgement)
-        told = _difference(first, again, judgement)
-        passed.append(not told)
-        print(
-            one_line(
-                f"replay: {told}" if told else f"replay: the same facts, and the same verdict: {judgement.verdict}"
-            )
-        )
-    return 1 if told else 0
-
-
-def _difference(first: Run, again: Run, judgement: Judgement) -> str:
-    """Say how the runs differ; empty if they do not. The verdict of a run whose end is not recorded is not compared."""
-    told = [difference(first, again)]
-    if first.complete and (wanted := judge(first).verdict) != judgement.verdict:
-        told.append(f"the verdict is {judgement.verdict}, wanted {wanted}")
-    return "; ".join(filter(None, told))
+        same, told = compare(first, again)
+        passed.append(same)
+        print(one_line(f"replay: {told}"))
+    return exit_status(same)

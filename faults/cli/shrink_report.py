@@ -43,7 +43,9 @@ def _certainty(shrinker: Shrinker) -> list[str]:
     again = "" if failed == runs else ": it does not fail in every run, so a smaller one may have passed by chance"
     what = "no plan that is one step smaller fails so"
     unfinished = "the budget was spent, or the shrink was interrupted, before all smaller plans were tried"
-    return [f"failed in {failed} of {_runs(runs)}{again}", what if shrinker.minimal else unfinished]
+    if failed < runs:
+        return [f"failed in {failed} of {_runs(runs)}{again}", *([] if shrinker.minimal else [unfinished])]
+    return [f"failed in {failed} of {_runs(runs)}", what if shrinker.minimal else unfinished]
 
 
 def _runs(count: int) -> str:

@@ -11,8 +11,8 @@ from faults.plan.site import INTERNAL
 
 @dataclass(frozen=True)
 class Calls:
-    """The calls of one site. ``callers``: role to number of calls; ``callees``: the roles that executed them;
-    ``remote``: whether `remote` made one of them."""
+    """The calls of one site. ``callers``: role to number of calls, of several lives the most in one, because each
+    counts anew; ``callees``: the roles that executed them; ``remote``: whether `remote` made one of them."""
 
     callers: Mapping[str, int]
     callees: tuple[str, ...]
@@ -31,7 +31,7 @@ def census(timeline: Timeline, *, internal: bool = False) -> dict[str, Calls]:
         site = str(event.details["site"])
         if internal or not site.startswith(INTERNAL):
             each = callers.setdefault(site, {})
-            each[event.role] = each.get(event.role, 0) + 1
+            each[event.role] = max(each.get(event.role, 0), int(event.details["nth"]))
             callees.setdefault(site, set()).update([str(event.details["to"])] if "to" in event.details else [])
     return {
         site: Calls(dict(sorted(each.items())), tuple(sorted(callees[site])), site in remote)

@@ -11,7 +11,7 @@ from faults.plan.moment import Moment
 
 # The round numbers that times and shares are lowered to.
 _ROUND = tuple(digit * 10.0**power for power in range(-1, 6) for digit in (1, 2, 5))
-# Another message is another place, and a lower chance only makes a failure rarer.
+# Another message is another place, and a lower chance only makes a failure rarer. So does a shorter wait for a turn.
 _AS_THEY_ARE = ("message", "chance_percent")
 # A faster connection is a smaller fault.
 _RATES = (1_000, 10_000, 100_000)
@@ -25,7 +25,7 @@ def simpler(kind: str, name: str, value: Any) -> Iterator[Any]:
         yield from _earlier(Moment.parse(value))
     elif name == "roles":
         yield from (value[:place] + value[place + 1 :] for place in reversed(range(len(value))))
-    elif name in _AS_THEY_ARE or isinstance(value, bool):
+    elif name in _AS_THEY_ARE or isinstance(value, bool) or (kind, name) == ("Order", "seconds"):
         return
     elif isinstance(value, int):
         yield from _lower(value)

@@ -21,13 +21,15 @@ from faults.run.sweep import Result
 # Why two cells are not combined.
 FAILS = "one of the two faults makes the program fail alone"
 UNKNOWN = "of one of the two faults alone it is not known what it does: it did not fire, or its run is unknown"
-SAME_CALL = "both faults hit one call, of which the first decides what becomes"
-NOT_MADE = "after one of the two faults the call that the other one hits is not made, or not answered"
+SAME_CALL = "both faults hit one call, which a sweep does not combine"
+NOT_MADE = "after one of the two faults the call that the other one hits is not made, or ends otherwise"
 
 # The kinds after which a program has to make up for something, or end. A `Drop` comes first: it leaves its caller in
 # doubt.
 _LOSING = ("Drop", "Raise", "Crash")
 _SURVIVED = ("equal", "returned")
+# How a call ends that has come back from its callee: an error is an answer, too.
+_ANSWERED = ("ok", "fail")
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _can_fire(each: _Candidate, healthy: Mapping[Call, str]) -> bool:
     """Whether the call of each fault is made and answered under the other one, as the runs so far tell."""
     first, second = each.cells
     if each.is_retry:
-        return all(each.first.calls.get(call) == "ok" for call in second.hit)
+        return all(each.first.calls.get(call) in _ANSWERED for call in second.hit)
     runs = ((each.first, second), (each.alone[0], first))
     return all(_ends(run.calls, call, healthy) for run, cell in runs for call in cell.hit)
 

@@ -14,6 +14,7 @@ from typing import Any
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
 from faults.plan.plan import Fault, Plan
+from faults.run.call_threads import with_few_threads
 from faults.verdict.proof import firings
 
 # The most calls of one site whose order is kept, because each of them carries the whole order.
@@ -40,27 +41,6 @@ def replay_of(run: Run, seconds: float) -> Replay:
         faults += [each for each in orders if isinstance(each, Fault) and each not in faults]
         notes += [each for each in orders if isinstance(each, str)]
     return Replay(Plan(tuple(faults), run.plan.seed), notes)
-
-
-def facts(run: Run) -> Counter[str]:
-    """Return what a replay has to repeat: the facts of the timeline, without the faults' numbers and without orders."""
-    found: Counter[str] = Counter()
-    for role, event, details in run.timeline.facts():
-        told = {name: value for name, value in details if name != "fault"}
-        if told.get("kind") != "Order":
-            found[f"{role} {event} {' '.join(f'{name}={value}' for name, value in told.items())}"] += 1
-    return found
-
-
-def difference(first: Run, again: Run) -> str:
-    """Say in one line which facts of the first run the other one misses, and which are new; empty if none."""
-    missing, new = facts(first) - facts(again), facts(again) - facts(first)
-    lines = [f"missing: {_listed(missing)}" if missing else "", f"new: {_listed(new)}" if new else ""]
-    return "; ".join(filter(None, lines))
-
-
-def _listed(found: Mapping[str, int]) -> str:
-    return ", ".join(each if count == 1 else f"{each} ({count} times)" for each, count in found.items())
 
 
 def _exact(run: Run) -> Iterator[Fault]:
@@ -104,7 +84,7 @@ class _Execution:
 
 def _orders(timeline: Timeline, seconds: float) -> Iterator[Fault | str]:
     """Yield an `Order` for each site and role on which several callers' calls executed, and what it leaves out."""
-    few = _with_few_threads(timeline)
+    few = with_few_threads(timeline)
     for (callee, site), executions in _executions(timeline).items():
         if callee in few:
             yield f"the order of calls of {site} at {callee}: {few[callee]}"
@@ -117,19 +97,6 @@ def _orders(timeline: Timeline, seconds: float) -> Iterator[Fault | str]:
         calls = tuple(each.call for each in alone[:MOST])
         if len({each.partition("#")[0] for each in calls}) > 1:
             yield Fault(kind="Order", site=site, roles=calls, seconds=seconds)
-
-
-def _with_few_threads(timeline: Timeline) -> dict[str, str]:
-    """Return the roles whose threads may all wait, each for its turn, and why."""
-    callers: dict[str, set[object]] = {}
-    for event in timeline.of("executing"):
-        callers.setdefault(event.role, set()).add(event.details["caller"])
-    threads = {event.role: event.details.get("threads") for event in timeline.of("up")}
-    return {
-        role: f"it has fewer threads ({count}) than callers ({len(callers.get(role, ()))})"
-        for role, count in threads.items()
-        if count is not None and 1 < len(callers.get(role, ())) > count
-    }
 
 
 def _executions(timeline: Timeline) -> dict[tuple[str, str], list[_Execution]]:

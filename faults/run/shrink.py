@@ -61,6 +61,7 @@ class Shrinker:
         self.origins = tuple(range(len(plan.faults)))
         self.minimal = False
         self._begun = time.monotonic()
+        self._raised: set[tuple[str, str]] = set()  # in the run of the given plan
 
     def start(self) -> Trial:
         """Run the given plan. Unless it fails, there is nothing to make smaller, and `smallest` stays None."""
@@ -116,7 +117,12 @@ class Shrinker:
         run, judgement = self._run(plan, place)
         first = self.trials[0].judgement if self.trials else judgement
         again = any(trial.plan == plan for trial in self.trials)
+        raised = errors_of(run)
+        if not self.trials:
+            self._raised = raised
         alike = fails_alike(first, judgement) and may_be_of_plan(run)
+        if alike and _by_errors(first, judgement):
+            alike = bool(raised & self._raised) or not self._raised
         trial = Trial(plan, judgement, run.seconds, place, hits_of(run), alike, again)
         self.trials.append(trial)
         self._tell(trial)
@@ -147,6 +153,16 @@ def fails_alike(first: Judgement, other: Judgement) -> bool:
     A fault that did not fire is a defect of the plan, so it does not count.
     """
     return first.verdict != "not fired" and not _defects(first).isdisjoint(_defects(other))
+
+
+def errors_of(run: Run) -> set[tuple[str, str]]:
+    """Return which role ended by which type of exception."""
+    return {(role, end.bases[0]) for role, end in run.ends.items() if end.kind == "Raised" and end.bases}
+
+
+def _by_errors(first: Judgement, other: Judgement) -> bool:
+    """Whether the errors of roles are all that both have in common. Other defects do not depend on them."""
+    return _defects(first) & _defects(other) == {("wrong", "errors")}
 
 
 def _defects(judgement: Judgement) -> set[tuple[str, str]]:

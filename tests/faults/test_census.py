@@ -11,8 +11,8 @@ from faults.run.runs import run
 from tests.support import roles_subjects as plays
 
 
-def invoke(role: str, site: str, to: str, time: float) -> Event:
-    return Event(role, "invoke", time, {"site": site, "nth": 1, "to": to, "via": "rpc"})
+def invoke(role: str, site: str, to: str, time: float, nth: int = 1) -> Event:
+    return Event(role, "invoke", time, {"site": site, "nth": nth, "to": to, "via": "rpc"})
 
 
 def timeline(*events: Event) -> Timeline:
@@ -25,7 +25,7 @@ def test_calls_are_counted_by_site_and_caller() -> None:
             invoke("b", "m:later", "a", 1),
             invoke("b", "m:f", "d", 2),
             invoke("a", "m:f", "c", 3),
-            invoke("b", "m:f", "c", 4),
+            invoke("b", "m:f", "c", 4, nth=2),
             Event("b", "ok", 5, {"site": "m:f"}),
             invoke("a", "torch.distributed.rpc.api:_x", "b", 6),
         )
@@ -33,6 +33,12 @@ def test_calls_are_counted_by_site_and_caller() -> None:
     assert found == {"m:later": Calls({"b": 1}, ("a",)), "m:f": Calls({"a": 1, "b": 2}, ("c", "d"))}
     assert list(found) == ["m:later", "m:f"]
     assert list(found["m:f"].callers) == ["a", "b"]
+
+
+def test_a_role_with_two_lives_has_the_calls_of_the_longer_one() -> None:
+    """Each life counts anew, so a plan cannot hit a higher number."""
+    calls = [invoke("a", "m:f", "b", time, nth) for time, nth in enumerate((1, 2, 3, 1, 2))]
+    assert census(timeline(*calls))["m:f"].callers == {"a": 3}
 
 
 def test_torchs_own_calls_are_left_out_unless_wanted() -> None:

@@ -129,6 +129,14 @@ def test_the_call_that_only_a_recovery_makes_is_hurt_first() -> None:
     assert [each.second.occurrence for each in found.todo] == ["retry"] * 4 + ["first"]
 
 
+@pytest.mark.parametrize(("end", "hurt"), [("ok", True), ("fail", True), ("info", False)])
+def test_a_retry_that_is_answered_by_an_error_is_hurt_too(end: str, hurt: bool) -> None:
+    """A callee may refuse a call that comes again."""
+    found = pairs(result(DROP, calls={**AGAIN, ("a", F, 2): end}), kinds=["Drop reply"])
+    assert named(found.todo) == (["Drop reply a#1 + Drop reply a#2"] if hurt else [])
+    assert found.left_out == ({} if hurt else {NOT_MADE: 1})
+
+
 def test_a_retry_is_not_hurt_in_a_way_that_fails_alone() -> None:
     failing = result(LAST, "wrong")
     found = pairs(result(DROP, calls=AGAIN), failing, kinds=["Drop"])

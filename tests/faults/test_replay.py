@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from faults.ledger import Event, Timeline
-from faults.ledger.record import Run
+from faults.ledger.record import End, Run
 from faults.plan import Plan
 from faults.run import runs
-from faults.run.replay import MOST, difference, facts, replay_of
+from faults.run.replay import MOST, replay_of
+from faults.run.same_run import compare, difference, facts
 from tests.support import roles_subjects as plays
 
 SITE = "shop:pay"
@@ -97,13 +99,21 @@ def test_a_call_that_a_duplicate_executes_twice_is_one() -> None:
     assert planned(run) == [f"Order site={SITE} roles='a#1,b#1' seconds=2.0"]
 
 
-@pytest.mark.parametrize(("threads", "ordered"), [(1, False), (2, True), (None, True)])
-def test_an_order_needs_a_thread_for_each_caller(threads: int | None, ordered: bool) -> None:
-    """A call that waits keeps its thread, so that with fewer of them the call that is due may never execute."""
+def opened(role: str, nth: int, begun: float, ended: float) -> list[Event]:
+    call = {"site": SITE, "nth": nth, "to": "shop", "via": "rpc"}
+    return [Event(role, "invoke", begun, call), Event(role, "ok", ended, call)]
+
+
+@pytest.mark.parametrize(("threads", "ordered"), [(2, False), (3, True), (None, True)])
+def test_an_order_needs_a_thread_for_each_call_at_once(threads: int | None, ordered: bool) -> None:
+    """A call that waits keeps its thread, so that with fewer of them the call that is due may never execute. Here a has
+    two calls open at once, and b one, at another time."""
     up = [Event(role, "up", 0, {"threads": count}) for role, count in (("shop", threads), ("a", 1))]
-    run = ran(*up, *(executed(f"{role}#1", n, n + 0.5) for n, role in enumerate("ab", 1)), executed("b#1", 4, 5, "a"))
-    assert planned(run) == ([f"Order site={SITE} roles='a#1,b#1' seconds=2.0"] if ordered else [])
-    said = f"the order of calls of {SITE} at shop: it has fewer threads (1) than callers (2)"
+    calls = [opened("a", 1, 0.9, 2.9), opened("a", 2, 0.95, 2.95), opened("b", 1, 3, 4), opened("b", 2, 4.1, 4.2)]
+    executions = [executed("a#1", 1, 1.5), executed("a#2", 2, 2.5), executed("b#1", 3.1, 3.5)]
+    run = ran(*up, *calls, *executions)
+    assert planned(run) == ([f"Order site={SITE} roles='a#1,a#2,b#1' seconds=2.0"] if ordered else [])
+    said = f"the order of calls of {SITE} at shop: it has fewer threads (2) than calls at once (3)"
     assert replay_of(run, 2).notes == ([] if ordered else [said])
 
 
@@ -159,6 +169,51 @@ def test_runs_differ_by_what_fired_and_not_by_numbers_or_orders() -> None:
         "missing: shop fired kind=Duplicate caller=a nth=2; "
         "new: shop fired kind=Raise caller=a nth=1, shop fired kind=Duplicate caller=b nth=2"
     )
+
+
+ENDED = {"a": End("Returned", "returned", 9.0), "shop": End("Returned", "returned", 9.0)}
+UP = [Event(role, event, -1.0) for role in ENDED for event in ("start", "up")]
+DUPLICATE = [fired(0, "Duplicate", "a", 1), fired(0, "Duplicate", "a", 1, "effective")]
+
+
+def whole(*events: Event, plan: str = f"Duplicate site={SITE} role=a", **fields: Any) -> Run:
+    """Return a run that has ended: two roles, which returned."""
+    return replace(ran(*UP, *events, plan=plan, order=False), **{"ends": ENDED, "bound": 9.0, **fields})
+
+
+def test_runs_with_the_same_facts_and_verdict_are_the_same() -> None:
+    assert compare(whole(*DUPLICATE), whole(*DUPLICATE)) == (True, "the same facts, and the same verdict: returned")
+
+
+def test_a_fault_that_did_not_fire_is_not_missed() -> None:
+    """The plan that repeats the run does not have it."""
+    first = whole(*DUPLICATE, plan=f"Duplicate site={SITE} role=a; Drop site={SITE} role=a nth=9 side=reply")
+    assert compare(first, whole(*DUPLICATE))[0] is True
+
+
+def test_another_verdict_is_a_difference() -> None:
+    again = whole(*DUPLICATE, leaks=("an RRef",))
+    assert compare(whole(*DUPLICATE), again) == (False, "the verdict is leaked, wanted returned")
+
+
+def test_an_order_that_was_not_kept_is_a_difference() -> None:
+    """Also if the verdict of the first run is not known."""
+    order = f"Duplicate site={SITE} role=a; Order site={SITE} roles=a#1,b#1 seconds=1"
+    for first in (whole(*DUPLICATE), replace(whole(*DUPLICATE), complete=False)):
+        same, told = compare(first, whole(*DUPLICATE, plan=order))
+        assert (same, "the order of calls of shop:pay was not kept" in told) == (False, True)
+
+
+def test_a_run_without_an_end_has_no_verdict_to_compare() -> None:
+    first = replace(whole(*DUPLICATE), complete=False)
+    assert compare(first, whole(*DUPLICATE))[0] is None
+
+
+@pytest.mark.parametrize(("trace", "same"), [("wrong", None), ("equal", True)])
+def test_results_that_were_checked_in_the_first_run_only(trace: str, same: bool | None) -> None:
+    first = whole(*DUPLICATE, trace=trace, difference="4, wanted 3")
+    assert compare(first, whole(*DUPLICATE))[0] is same
+    assert compare(first, replace(first))[0] is True
 
 
 UNFIRED = f"Corrupt site={plays.COINS} role=till nth=99 side=request change=bit"

@@ -55,7 +55,7 @@ def test_a_run_that_ends_otherwise_is_told(capfd: pytest.CaptureFixture[str]) ->
     said = capfd.readouterr()
     assert said.out.splitlines()[-1] == (
         "replay: missing: shop effective kind=Delay site=__main__:pay caller=till1 nth=2, "
-        "shop fired kind=Delay site=__main__:pay caller=till1 nth=2; the verdict is not fired, wanted returned"
+        "shop fired kind=Delay site=__main__:pay caller=till1 nth=2"
     )
     note = "not repeated: the order of calls: the run did not record it (wanted --order)"
     assert note in said.err.splitlines()

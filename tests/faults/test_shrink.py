@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from faults.cli.shrink_report import report
 from faults.cli.shrink_runs import shrink_plan
 from faults.cli.shrink_tutorial_command import shrink_of
 from faults.ledger.ledger import Event, Timeline
-from faults.ledger.record import Run, read
+from faults.ledger.record import End, Run, read
 from faults.plan import Fault, Plan
 from faults.plan.smaller import smaller_plans
 from faults.run.runs import run
@@ -162,6 +163,22 @@ def test_a_shrink_does_not_slip_to_another_bug() -> None:
     assert not fails_alike(by_errors, late)
     assert not fails_alike(judgement("not fired"), judgement("not fired"))
     assert not fails_alike(judgement("unknown"), judgement("unknown"))
+
+
+def test_a_shrink_does_not_slip_to_another_error() -> None:
+    """The first fault makes the program fail its own check; the second one alone breaks something else."""
+
+    def run(plan: Plan, folder: Path) -> tuple[Run, Judgement]:
+        found, judged = Program(lambda plan: "wrong")(plan, folder)
+        error = "AssertionError" if any(fault.kind == "Drop" for fault in plan.faults) else "KeyError"
+        ends = {"a": End("Raised", f"raised {error}: 1", 1.0, (error, "Exception"))}
+        return replace(found, ends=ends), judgement(judged.verdict, "errors")
+
+    shrinker = Shrinker(run, THREE, Path("runs"))
+    assert shrinker.start().alike
+    shrinker.shrink()
+    assert shrinker.smallest is not None
+    assert [fault.kind for fault in shrinker.smallest.plan.faults] == ["Drop"]
 
 
 def test_a_run_that_fails_before_any_fault_does_not_count() -> None:

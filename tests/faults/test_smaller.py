@@ -146,3 +146,11 @@ def test_of_many_calls_some_are_tried_evenly_spread() -> None:
 def test_a_seed_that_decides_nothing_is_left_out() -> None:
     chance, exact = "Duplicate site=m:f role=a chance_percent=50.0", "Drop site=m:g role=a nth=1 side=request"
     assert steps(f"seed=7; {chance}; {exact}") == [exact, f"seed=7; {chance}", f"{chance}; {exact}"]
+
+
+def test_an_order_waits_as_long_as_before() -> None:
+    """A shorter wait hurts no less, and fails more rarely."""
+    plan = Plan.parse("Order site=m:f roles=a#1,b#1 seconds=5; Delay site=m:f role=a side=reply seconds=5")
+    kept = [each.plan.faults for each in smaller_plans(plan, {}) if len(each.plan.faults) == 2]
+    assert {faults[0].seconds for faults in kept} == {5.0}
+    assert {faults[1].seconds for faults in kept} > {5.0}

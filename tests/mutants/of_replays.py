@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _REPLAY, _OF_REPLAY = "faults/run/replay.py", "tests/faults/test_replay.py"
+_SAME = "faults/run/same_run.py"
 _OCCURRENCE, _OF_OCCURRENCE = "faults/inject/call/occurrence.py", "tests/faults/test_occurrence.py"
 _GATE, _OF_GATE = "faults/inject/call/order_gate.py", "tests/faults/test_order_gate.py"
 _CORRUPTED = "faults/inject/call/corrupted_message.py"
@@ -97,11 +98,43 @@ MUTANTS = (
     ),
     Mutant(
         "replay-without-threads",
-        _REPLAY,
-        "1 < len(callers.get(role, ())) > count",
-        "1 < len(callers.get(role, ())) > count + 1",
-        (f"{_OF_REPLAY}::test_an_order_needs_a_thread_for_each_caller",),
+        "faults/run/call_threads.py",
+        "most[role] > max(1, count)",
+        "most[role] > count + 1",
+        (f"{_OF_REPLAY}::test_an_order_needs_a_thread_for_each_call_at_once",),
         "a replay of a role with one thread waits for a call that cannot execute",
+    ),
+    Mutant(
+        "threads-for-callers-alone",
+        "faults/run/call_threads.py",
+        "most[pair] = max(most[pair], open_calls[pair])",
+        "most[pair] = 1",
+        (f"{_OF_REPLAY}::test_an_order_needs_a_thread_for_each_call_at_once",),
+        "calls that one role has sent at once keep all threads, and the one that is due cannot execute",
+    ),
+    Mutant(
+        "broken-order-is-the-same",
+        _SAME,
+        "told = [difference(first, again), _broken_orders(again)]",
+        "told = [difference(first, again)]",
+        (f"{_OF_REPLAY}::test_an_order_that_was_not_kept_is_a_difference",),
+        "a replay whose order failed is told to be the same",
+    ),
+    Mutant(
+        "no-verdict-is-the-same",
+        _SAME,
+        "    if not first.complete:\n",
+        "    if first.complete is None:\n",
+        (f"{_OF_REPLAY}::test_a_run_without_an_end_has_no_verdict_to_compare",),
+        "an interrupted run has the verdict of its replay",
+    ),
+    Mutant(
+        "unchecked-results-are-the-same",
+        _SAME,
+        '    if first.trace == "wrong" and again.trace is None:',
+        '    if first.trace == "wrong" and again.trace:',
+        (f"{_OF_REPLAY}::test_results_that_were_checked_in_the_first_run_only",),
+        "a run with wrong results is repeated, and nobody looks at the results",
     ),
     Mutant(
         "replay-by-chance",
@@ -129,7 +162,7 @@ MUTANTS = (
     ),
     Mutant(
         "replay-with-numbers",
-        _REPLAY,
+        "faults/run/same_run.py",
         'for name, value in details if name != "fault"}',
         "for name, value in details}",
         (f"{_OF_REPLAY}::test_runs_differ_by_what_fired_and_not_by_numbers_or_orders",),
@@ -137,7 +170,7 @@ MUTANTS = (
     ),
     Mutant(
         "replay-misses-nothing",
-        _REPLAY,
+        "faults/run/same_run.py",
         "missing, new = facts(first) - facts(again), facts(again) - facts(first)",
         "missing, new = facts(first) - facts(first), facts(again) - facts(first)",
         (f"{_OF_REPLAY}::test_runs_differ_by_what_fired_and_not_by_numbers_or_orders",),

@@ -15,6 +15,30 @@ _RETRIES = f"{_OF_PAIRS}::test_the_call_that_only_a_recovery_makes_is_hurt_first
 
 MUTANTS = (
     Mutant(
+        "shrink-slips-to-another-error",
+        _SHRINK,
+        "            alike = bool(raised & self._raised) or not self._raised",
+        "            alike = True",
+        (f"{_OF_SHRINK}::test_a_shrink_does_not_slip_to_another_error",),
+        "the fault that makes the program fail is removed, because another one makes it raise something else",
+    ),
+    Mutant(
+        "orders-wait-is-shortened",
+        _VALUES,
+        ' or (kind, name) == ("Order", "seconds"):',
+        ":",
+        (f"{_OF_SMALLER}::test_an_order_waits_as_long_as_before",),
+        "a plan that decides a race becomes one that decides it sometimes",
+    ),
+    Mutant(
+        "refused-retry-not-hurt",
+        _PAIRS,
+        '_ANSWERED = ("ok", "fail")',
+        '_ANSWERED = ("ok",)',
+        (f"{_OF_PAIRS}::test_a_retry_that_is_answered_by_an_error_is_hurt_too",),
+        "the retry of a call that its callee refuses the second time is never hurt",
+    ),
+    Mutant(
         "shrink-slips",
         _SHRINK,
         "    return {(judgement.verdict, each.name) for each in failed if each.verdict == judgement.verdict}",

@@ -151,7 +151,7 @@ _ORDER = {
 }
 
 _REPEATED = {
-    "Exit status 0: they are the same, and so are the verdicts; 1: they differ": (
+    "Exit status 0: facts and verdicts are the same; 1: they differ; 3: one verdict is not known": (
         "faults/test_replay_command.py::test_a_run_happens_again_in_the_same_order",
         "faults/test_replay_command.py::test_a_run_that_ends_otherwise_is_told",
     ),
