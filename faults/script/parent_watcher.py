@@ -4,7 +4,8 @@
 
 It waits until its standard input ends. The launcher holds that open as long as the launcher and the script may live.
 Then it kills every process that has the environment variable NAME, and their descendants, again and again until there
-is none. It imports nothing of this project, so that it starts in milliseconds. It leads a session of its own, so that a
+is none. A process that has just been started has no environment yet, so it is looked at again. It imports nothing of
+this project, so that it starts in milliseconds. It leads a session of its own, so that a
 signal to the launcher's process group does not end it.
 """
 
@@ -19,34 +20,47 @@ import time
 # How long it goes on if a process does not end (seconds).
 SECONDS = 10.0
 
+# In /proc/PID/stat, after the name: the process's flags, its start (ticks), and where its environment begins.
+_FLAGS, _STARTED, _ENVIRONMENT = 6, 19, 47
+_OF_KERNEL = 0x00200000  # the flag of a thread of the kernel
+# A process that is older does not begin to execute a program, and has no environment for another reason (seconds).
+_YOUNG = 5.0
+
 
 def main(name: str) -> None:
     while os.read(0, 1 << 10):
         pass
     due = time.monotonic() + SECONDS
-    while found := _marked(f"{name}=".encode()):
+    found, starting = _marked(f"{name}=".encode())
+    while (found or starting) and time.monotonic() < due:
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if time.monotonic() > due:
-            return
         time.sleep(0.005)  # a killed process takes some time to end
+        again, new = _marked(f"{name}=".encode())
+        # Others on this machine start processes all the time. Only those of a marked one are new ones to wait for.
+        found, starting = again, new if found else starting & new
 
 
-def _marked(mark: bytes) -> set[int]:
-    """Find the processes whose environment began with the variable, and their descendants, without zombies."""
-    parents, found = {}, set()
+def _marked(mark: bytes) -> tuple[set[int], set[int]]:
+    """Find the processes whose environment began with the variable, and their descendants, without zombies; and those
+    that execute a new program, whose environment the kernel has not set yet."""
+    parents, found, starting = {}, set(), set()
+    young = (float(_read("/proc/uptime").split()[0]) - _YOUNG) * os.sysconf("SC_CLK_TCK")
     for pid in (int(each) for each in os.listdir("/proc") if each.isdigit()):  # noqa: PTH208 (as in guardian.py)
         with contextlib.suppress(OSError):
-            state, parent = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:2]
-            if state in b"ZX":
+            words = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+            if words[0] in b"ZX":
                 continue
-            parents[pid] = int(parent)
+            parents[pid] = int(words[1])
+            own = int(words[_FLAGS]) & _OF_KERNEL == 0
+            if own and words[_ENVIRONMENT] == b"0" and int(words[_STARTED]) > young:
+                starting.add(pid)
             if mark in _read(f"/proc/{pid}/environ"):
                 found.add(pid)
     while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
         found |= more
-    return found - {os.getpid()}
+    return found - {os.getpid()}, starting - found
 
 
 def _read(path: str) -> bytes:

@@ -72,6 +72,18 @@ def test_tied_processes_end_when_the_block_ends() -> None:
         assert left_after(started, 0) == set()
 
 
+def test_a_process_that_has_just_been_started_is_ended() -> None:
+    """For a moment after `Popen` returns, the kernel has not set the new program's environment yet."""
+    for _ in range(10):
+        with tied_environment() as variables:
+            tied = subprocess.Popen(["sleep", "1000"], env={**os.environ, **variables})
+        try:
+            assert tied.wait(0.5) == -signal.SIGKILL
+        finally:
+            tied.kill()
+            tied.wait()
+
+
 def test_no_other_process_is_ended() -> None:
     with subprocess.Popen(["sleep", "1000"]) as other:
         try:
