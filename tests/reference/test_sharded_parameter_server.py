@@ -175,7 +175,10 @@ def test_tensors_of_other_names_are_refused_and_harm_nobody() -> None:
 
 @dataclass(frozen=True)
 class Doomed:
-    """A ``before``: one role is sent a signal when its second round begins."""
+    """A ``before``: one role is sent a signal in its second round: a trainer at its begin, a server at its last report.
+
+    By then every trainer has got the server's replies of the first round, and goes on to the second one.
+    """
 
     role: str
     signal: int
@@ -186,10 +189,10 @@ class Doomed:
         kind: Any = ParameterServerShard if role.startswith("ps") else Trainer
         method = "accumulate" if role.startswith("ps") else "gradients"
         original, calls = getattr(kind, method), itertools.count()
-        second = SMALL.trainers if role.startswith("ps") else 1
+        last = 2 * SMALL.trainers - 1 if role.startswith("ps") else 1
 
         def doomed(*args: Any) -> Any:
-            if next(calls) == second:
+            if next(calls) == last:
                 os.kill(os.getpid(), self.signal)
                 threading.Event().wait()  # the signal may take a moment
             return original(*args)
