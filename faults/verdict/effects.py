@@ -35,6 +35,8 @@ class Effects:
                 return False
             # A process that ends by the error may not have recorded how the call ended.
             return hit <= self._ended or self._failed(str(fired.details["caller"]))
+        if fault.how == "term" and _is_own(fired) and self._raised(fired.role):
+            return True  # a handler that raises may end the process before another thread can record the effect
         if fault.place == "call" and fault.how == "term":  # a program that handles the signal may still answer
             return number in self._effective or self._killed(fired.role, fired)
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
@@ -58,6 +60,10 @@ class Effects:
         end = self._run.ends.get(role)
         return end is not None and not end.returned
 
+    def _raised(self, role: str) -> bool:
+        end = self._run.ends.get(role)
+        return end is not None and end.kind == "Raised"
+
     def _ended_within(self, role: str, time: float) -> bool:
         """Whether the role did not return, and ended before this time."""
         end = self._run.ends.get(role)
@@ -71,6 +77,11 @@ class Effects:
             return True
         end = self._run.ends.get(role)
         return end is not None and end.kind in ("Killed", "Exited") and is_planned_end(self._run, role, end)
+
+
+def _is_own(crash: Event) -> bool:
+    """Whether the process that fired a crash is the one that it ends."""
+    return bool(crash.details.get("pid", crash.process) == crash.process)
 
 
 def _calls(ends: Iterable[Event]) -> set[_Call]:

@@ -545,6 +545,19 @@ class TestEffect:
         answered = Event("a", "ok", 2.0, {"site": "shop:pay", "nth": 1})
         assert check("effect", run(plan, fired(), told, answered, ends={"a": caller, "b": RETURNED})).holds is False
 
+    @pytest.mark.parametrize(
+        ("end", "seen"), [(RETURNED, False), (raised("RuntimeError"), True), (OVERDUE, False)], ids=str
+    )
+    @pytest.mark.parametrize("pid", [{}, {"pid": 7}, {"pid": 8}], ids=["call", "itself", "another"])
+    def test_a_process_that_its_handler_of_sigterm_ends_may_not_say_so(
+        self, pid: dict[str, int], end: End, *, seen: bool
+    ) -> None:
+        """Its RPC thread, or the one that announces, may never run again. Another process that sends it can say so."""
+        plan = "Crash role=b at=up@b how=term" if pid else "Crash site=shop:pay role=a nth=1 when=before how=term"
+        asked = replace(fired(), details={**fired().details, **pid}, process=7)
+        found = check("effect", run(plan, asked, ends={"a": RETURNED, "b": end}))
+        assert found.holds is (seen and pid != {"pid": 8})
+
     @pytest.mark.parametrize(("end", "seen"), [(RETURNED, False), (KILLED, True), (OVERDUE, False)], ids=str)
     def test_a_role_that_ends_while_it_is_held_cannot_say_so(self, end: End, seen: bool) -> None:
         """It is held until 102 s. It was killed after 101 s, or missed its deadline after 160 s."""

@@ -13,8 +13,9 @@ import pytest
 import torch
 from torch.futures import Future
 
-from faults.inject.call.delivery import CalleeState, FaultError, completed, deliver, exception_of, is_future
+from faults.inject.call.delivery import CalleeState, FaultError, deliver, exception_of
 from faults.inject.call.envelope import Envelope
+from faults.inject.call.futures import completed, is_future
 from faults.ledger import Ledger, ledger
 from faults.plan import Fault, Plan
 

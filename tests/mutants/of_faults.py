@@ -123,18 +123,16 @@ MUTANTS = (
     Mutant(
         "fired-after-the-effect",
         _DELIVERY,
-        '                self.write("fired", number, fault, side="after", **_how(fault))\n'
-        "                self._crash(number, fault)",
-        "                self._crash(number, fault)\n"
-        '                self.write("fired", number, fault, side="after", **_how(fault))',
+        '        self.write("fired", number, fault, side=fault.when, **how)\n        end_now(fault.how)',
+        '        end_now(fault.how)\n        self.write("fired", number, fault, side=fault.when, **how)',
         (_CRASHED,),
         "a role that is killed cannot report that the plan did it",
     ),
     Mutant(
         "raised-and-caught",
         _DELIVERY,
-        "            raise exception_of(fault)\n        self.wait",
-        "            return\n        self.wait",
+        "            raise exception_of(fault)\n        if",
+        "            return\n        if",
         (f"{_OF_DELIVERY}::test_raise_raises_on_either_side",),
         "an exception that is planned and never raised",
     ),

@@ -11,6 +11,10 @@ _PLANNED, _OF_PLANNED = "faults/verdict/planned_ends.py", "tests/faults/test_pla
 _WAYS = "tests/faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names"
 _IN_ITS_WAY = f"{_OF_PLANNED}::test_only_the_planned_signal_or_status_is_the_plans"
 
+_RAISED_BY_HANDLER = (
+    "tests/faults/test_checks.py::TestEffect::test_a_process_that_its_handler_of_sigterm_ends_may_not_say_so"
+)
+
 MUTANTS = (
     Mutant(
         "flight-answered-after-the-call",
@@ -97,8 +101,8 @@ MUTANTS = (
     Mutant(
         "sigterm-in-a-call-ignored-counts",
         _DELIVERY,
-        'fault.how == "term" and not has_signal(os.getpid(), IGNORED, signal.SIGTERM):',
-        'fault.how == "term":',
+        'fault.how == "term" and has_signal(os.getpid(), IGNORED, signal.SIGTERM):',
+        "fault.how is fault.kind:",
         (_WAYS,),
         "a callee that ignores SIGTERM passes as hurt",
     ),
@@ -117,6 +121,22 @@ MUTANTS = (
         "        if held >= seconds:",
         ("tests/faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",),
         "a role that ran Python all the time passes as held",
+    ),
+    Mutant(
+        "sigterm-that-ends-its-process-not-seen",
+        _EFFECTS,
+        '        if fault.how == "term" and _is_own(fired) and self._raised(fired.role):',
+        '        if fault.how == "term" and _is_own(fired) and self._killed(fired.role, fired):',
+        (_RAISED_BY_HANDLER,),
+        "a role whose handler of SIGTERM raises is said to be unhurt, if it ends before its RPC thread runs again",
+    ),
+    Mutant(
+        "anybodys-sigterm-needs-no-effect",
+        _EFFECTS,
+        "_is_own(fired) and self._raised(fired.role):",
+        "self._raised(fired.role):",
+        (_RAISED_BY_HANDLER,),
+        "a SIGTERM to another role needs no effect if that one fails",
     ),
     Mutant(
         "hold-of-a-role-that-ended-not-seen",

@@ -8,11 +8,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
-import torch
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
@@ -20,6 +19,7 @@ from faults.inject.call.begun_calls import BegunCalls
 from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
 from faults.inject.call.delayed_replies import DelayedReplies
 from faults.inject.call.envelope import Envelope
+from faults.inject.call.futures import completed, failing, is_future, new_future, unless_failed
 from faults.inject.call.order_gate import OrderGate
 from faults.inject.process.own_end import end_now
 from faults.inject.process.signal_masks import IGNORED, has_signal
@@ -97,10 +97,9 @@ class Delivery:
             if fault.side == "request" and fault.kind == "Corrupt":
                 function = self.corrupter.request(number, fault, function)
             elif fault.side == "request" or fault.when == "before":
-                self.write("fired", number, fault, side=fault.side or fault.when, **_how(fault))
+                self._before(number, fault)
                 if fault.kind == "Drop":
                     return Future()  # never completed, so the caller waits until its own timeout
-                self._before(number, fault)
         result, error = None, None
         try:
             result = self._in_turn(function)
@@ -118,14 +117,21 @@ class Delivery:
         if fault.kind == "Crash":
             self._crash(number, fault)
             return
+        self.write("fired", number, fault, side="request")
         if fault.kind == "Raise":
             raise exception_of(fault)
-        self.wait(number, fault)
+        if fault.kind == "Delay":
+            self.wait(number, fault)
 
     def _crash(self, number: int, fault: Fault) -> None:
         """End this process. If the program handles the signal, the call goes on as the program does."""
+        if fault.how == "term" and has_signal(os.getpid(), IGNORED, signal.SIGTERM):
+            self.write("failed", number, fault, why=f"{self.callee.ledger.role} ignores SIGTERM")
+            return
+        how = {"how": fault.how} if fault.how else {}
+        self.write("fired", number, fault, side=fault.when, **how)
         end_now(fault.how)
-        if fault.how == "term" and not has_signal(os.getpid(), IGNORED, signal.SIGTERM):
+        if fault.how == "term":
             self.write("effective", number, fault)
 
     def wait(self, number: int, fault: Fault) -> None:
@@ -197,7 +203,6 @@ class Delivery:
         self._with_answer(result, error, partial(self._watch, "reply"))
         for number, fault in self.faults:
             if fault.when == "after":
-                self.write("fired", number, fault, side="after", **_how(fault))
                 self._crash(number, fault)
             if fault.side != "reply":
                 continue
@@ -208,7 +213,7 @@ class Delivery:
             if fault.kind == "Drop":
                 return Future()
             if fault.kind == "Raise":
-                result, error = _failing(result, exception_of(fault))
+                result, error = failing(result, exception_of(fault))
             late += fault.seconds or 0.0
         # If an asynchronous function does not answer with a future, torch reports that mistake of the program.
         if late and (is_future(result) or error is not None or not self.envelope.asynchronous):
@@ -220,7 +225,7 @@ class Delivery:
     def _with_answer(self, result: Any, error: Exception | None, action: Callable[[Any], None]) -> None:
         """Run the action on the answer, at once or when the function's own future has it; never on an error."""
         if self.envelope.asynchronous and is_future(result):
-            result.add_done_callback(lambda done: _unless_failed(done, action))
+            result.add_done_callback(lambda done: unless_failed(done, action))
         elif error is None:
             action(result)
 
@@ -240,7 +245,7 @@ class Delivery:
             threading.Event().wait(seconds)
             self._finish(start)
             raise error
-        gate = _future()
+        gate = new_future()
         done = result if is_future(result) and self.envelope.asynchronous else completed(None)
         done.add_done_callback(lambda _: self._open_later(gate, seconds))
         return gate.then(lambda _: result.value() if done is result else result)
@@ -256,44 +261,8 @@ class Delivery:
                 self.write("effective", number, fault, seconds=time.monotonic() - start)
 
 
-def _how(fault: Fault) -> dict[str, str]:
-    return {"how": fault.how} if fault.how else {}
-
-
 def exception_of(fault: Fault) -> Exception:
     """Make the exception that a `Raise` raises."""
     kind = getattr(builtins, fault.error) if fault.error else FaultError
     error: Exception = kind("injected" if fault.text is None else fault.text)
     return error
-
-
-def _failing(result: Any, error: Exception) -> tuple[Any, Exception | None]:
-    """Replace the answer by the error: at once, or if the answer is a future, when that completes."""
-
-    def fail(_: object) -> NoReturn:
-        raise error
-
-    return (result.then(fail), None) if is_future(result) else (None, error)
-
-
-def _unless_failed(done: Any, action: Callable[[Any], None]) -> None:
-    with suppress(Exception):  # the function's own error, which its caller gets
-        action(done.value())
-
-
-def is_future(value: object) -> bool:
-    """Whether it is a future. `then` returns one of the public class's base class only."""
-    return isinstance(value, torch._C.Future)
-
-
-def _future() -> Future[Any]:
-    """Make a future that can hold tensors of every device in use here."""
-    count = torch.cuda.device_count() if torch.cuda.is_initialized() else 0
-    return Future(devices=[torch.device("cuda", index) for index in range(count)])
-
-
-def completed(value: Any) -> Future[Any]:
-    """Return a future that has its value already."""
-    future = _future()
-    future.set_result(value)
-    return future
