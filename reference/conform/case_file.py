@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from reference import load
@@ -13,7 +13,7 @@ from reference.conform.requirements import requirements_of
 from reference.conform.tensor_file import Array, dtype_name
 from reference.trace.case import Case
 from reference.trace.trace import Trace
-from reference.verify.verify import case_of
+from reference.verify.verify import KnownErrors, case_of
 
 # In which order an implementation has to add or apply what several roles send, by tutorial.
 ORDER = {
@@ -30,13 +30,17 @@ ORDER = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """One case with all that its twin gives: what an implementation gets, and what it has to return."""
+    """One case with all that its twin gives: what an implementation gets, and what it has to return.
+
+    ``errors``: those of its twins, once an answer had to be judged by them.
+    """
 
     entry: Entry
     case: Case
     twin: Trace
     inputs: dict[str, Array]
     outputs: dict[str, Array]
+    errors: KnownErrors = field(default_factory=dict, compare=False, repr=False)
 
     def describe(self) -> dict[str, Any]:
         """Return the content of ``case.json``."""

@@ -43,7 +43,7 @@ def judge_with_twin(
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
     run = Trace(reference.case, dict(sorted({**given, **tensors}.items())))
-    difference, verdict = judge(run, load(reference.entry.tutorial).train_locally)
+    difference, verdict = judge(run, load(reference.entry.tutorial).train_locally, reference.errors)
     if verdict not in _WORDS:
         raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
     if verdict == "wrong":

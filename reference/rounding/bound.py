@@ -13,12 +13,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import torch
-
 from reference.rounding.sensitivity import Hidden, hidden
+from reference.rounding.twin_errors import Norms, TwinErrors, check_truth, floats, norms, other_decision, twin_errors
 from reference.trace.trace import Trace, TraceError, check_comparable
-
-Norms = tuple[float, float]
 
 
 class Undecided(TraceError):
@@ -65,49 +62,31 @@ class NaturalBound:
 def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalBound:
     """Compare ``run`` with ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
 
-    Each twin's error counts as at least one rounding. Twins that take another decision (an integer) than the float64
-    twin are left out. Twins are read one after the other, so that only one is in memory.
-
     Raises:
         Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do.
-        TraceError: ``exact`` is not in float64, there are no twins, a tensor has no counterpart or another shape or is
-            NaN, or an integer differs.
+        TraceError: ``exact`` is not in float64, there are no twins, a tensor has no counterpart or another shape or
+            dtype or is NaN, or an integer differs.
     """
-    _check_truth(exact)
-    other = _other_decision(run, exact)
-    if not other:
+    check_truth(exact)
+    if not other_decision(run, exact):  # before any twin is computed, which takes long
         check_comparable(run.tensors, exact.tensors, same_dtype=False)
-    truth = {name: tensor for name, tensor in exact.tensors.items() if tensor.is_floating_point()}
-    sizes = {name: _norms(true) for name, true in truth.items()}
-    allowed = dict.fromkeys(truth, (0.0, 0.0))
-    counted, left_out = 0, 0
-    for twin in twins:
-        if _other_decision(twin, exact):
-            left_out += 1
-        elif not other:
-            check_comparable(run.tensors, twin.tensors)
-            for name, true in truth.items():
-                allowed[name] = _added(allowed[name], twin.tensors[name], true, sizes[name])
-            counted += 1
-    _check_decided(other, counted, left_out)
-    ratios = {name: _ratio(_norms(run.tensors[name].double() - true), allowed[name]) for name, true in truth.items()}
-    blind = (name for name, size in sizes.items() if allowed[name][0] >= size[0] > 0)
-    return NaturalBound(ratios, tuple(blind), hidden(allowed, truth))
+    return bound_of(run, twin_errors(twins, exact))
 
 
-def _check_truth(exact: Trace) -> None:
-    for name, tensor in exact.tensors.items():
-        if tensor.is_floating_point() and tensor.dtype != torch.float64:
-            raise TraceError(f"{name}: the float64 twin has {tensor.dtype}, wanted torch.float64")
+def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
+    """Compare a run's errors with those of its twins, which may be those of several runs. Raises as `rounding_bound`.
 
-
-def _other_decision(trace: Trace, exact: Trace) -> str:
-    """Name the first tensor of integers in which the two differ; empty if there is none."""
-    for name, tensor in exact.tensors.items():
-        given = trace.tensors.get(name, tensor)
-        if not tensor.is_floating_point() and given.dtype == tensor.dtype and not torch.equal(given, tensor):
-            return name
-    return ""
+    A tensor whose allowed error is as large as itself is blind.
+    """
+    other = other_decision(run, errors.exact)
+    if not other:
+        check_comparable(run.tensors, errors.exact.tensors, same_dtype=False)
+        errors.check_dtypes(run)
+    _check_decided(other, errors.counted, errors.left_out)
+    truth = floats(errors.exact)
+    ratios = {name: _ratio(norms(run.tensors[name].double() - true), errors.sums[name]) for name, true in truth.items()}
+    blind = (name for name, size in errors.sizes.items() if errors.sums[name][0] >= size[0] > 0)
+    return NaturalBound(ratios, tuple(blind), hidden(errors.sums, truth))
 
 
 def _check_decided(other: str, counted: int, left_out: int) -> None:
@@ -119,20 +98,6 @@ def _check_decided(other: str, counted: int, left_out: int) -> None:
         raise Undecided(f"all {left_out} twins take other decisions than the float64 twin: undecided")
     if not counted:
         raise TraceError("got no twin to measure rounding with, wanted at least one")
-
-
-def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms) -> Norms:
-    """Add one twin's error to the allowed error; it counts as at least one rounding."""
-    rounding = torch.finfo(tensor.dtype).eps
-    two, largest = _norms(tensor.double() - true)
-    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])
-
-
-def _norms(tensor: torch.Tensor) -> Norms:
-    """The 2-norm and the largest element of a tensor."""
-    if tensor.numel() == 0:
-        return 0.0, 0.0
-    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())
 
 
 def _ratio(error: Norms, allowed: Norms) -> float:

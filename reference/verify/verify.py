@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -12,8 +13,9 @@ from reference import load
 from reference.exact.exactness import NotExact
 from reference.explain.explain import explain
 from reference.outcome import Outcome, Raised, Returned
-from reference.rounding.bound import Undecided, rounding_bound
+from reference.rounding.bound import NaturalBound, Undecided, bound_of, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
+from reference.rounding.twin_errors import TwinErrors, twin_errors
 from reference.system.printable import one_line
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError, compare
@@ -132,8 +134,15 @@ def culprits(outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     return own or failed
 
 
-def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
+# The errors of a case's twins, by the integers of the runs that they were computed for: a twin replays these alone.
+KnownErrors = dict[tuple[tuple[str, bytes], ...], TwinErrors]
+
+
+def judge(run: Trace, train_locally: Callable[..., Trace], known: KnownErrors | None = None) -> tuple[str, str]:
     """Compare a run with its twin and return (difference, verdict).
+
+    ``known``: what earlier runs of the same case, with the same inputs, have shown of its twins, and where this run
+    puts it: computing the twins takes nearly all of the time.
 
     A run is right if its bits are equal, or if its case is natural and the run is within its bound. An exact case whose
     operations round is refused, whatever the run did. The verdict is unknown if the twin cannot be computed, because
@@ -146,10 +155,10 @@ def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
         try:
             comparison = compare(run, twin)
         except TraceError as error:  # shapes may differ, because rounding may have decided how long an episode is
-            return _judge_rounding(run, twin, str(error), train_locally)
+            return _judge_rounding(run, twin, str(error), train_locally, known)
         if comparison.equal:
             return str(comparison), "equal"
-        return _judge_rounding(run, twin, str(comparison), train_locally)
+        return _judge_rounding(run, twin, str(comparison), train_locally, known)
     except NotExact as error:  # which says nothing about the run
         return str(error), "refused"
     except TraceError as error:
@@ -158,17 +167,28 @@ def judge(run: Trace, train_locally: Callable[..., Trace]) -> tuple[str, str]:
         return one_line(f"the twin cannot be computed ({type(error).__name__}: {error})"), "unknown"
 
 
-def _judge_rounding(run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace]) -> tuple[str, str]:
+def _judge_rounding(
+    run: Trace, twin: Trace, comparison: str, train_locally: Callable[..., Trace], known: KnownErrors | None
+) -> tuple[str, str]:
     case: Any = run.case
     if getattr(case, "arithmetic", "natural") == "exact" or not hasattr(case, "dtype"):
         return comparison, "wrong"
     if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
         return f"{comparison}; the twin itself has NaN or infinity in {name}, so there is no bound", "unknown"
     try:
-        bound = rounding_bound(run, *twins_for(twin, run, train_locally))
+        bound = _bound(run, partial(twins_for, twin, run, train_locally), known)
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
     return f"{comparison}; {bound}", bound.verdict
+
+
+def _bound(run: Trace, twins: Callable[[], tuple[Iterator[Trace], Trace]], known: KnownErrors | None) -> NaturalBound:
+    if known is None:
+        return rounding_bound(run, *twins())
+    integers = tuple((n, t.numpy().tobytes()) for n, t in run.tensors.items() if not t.is_floating_point())
+    if integers not in known:
+        known[integers] = twin_errors(*twins())
+    return bound_of(run, known[integers])
 
 
 def twins_for(twin: Trace, run: Trace, train_locally: Callable[..., Trace]) -> tuple[Iterator[Trace], Trace]:

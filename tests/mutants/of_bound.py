@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _NATURAL = "reference/rounding/bound.py"
+_TWIN_ERRORS = "reference/rounding/twin_errors.py"
 _NOTICED = "reference/rounding/sensitivity.py"
 _REORDERING = "reference/rounding/reordering.py"
 _SUMS = "reference/rounding/reordered_sums.py"
@@ -23,7 +24,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "largest-element-unseen",
-        _NATURAL,
+        _TWIN_ERRORS,
         "    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())",
         "    return (float(torch.linalg.vector_norm(tensor)),) * 2",
         (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
@@ -31,7 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "averaged-elements",
-        _NATURAL,
+        _TWIN_ERRORS,
         "float(tensor.abs().amax())",
         "float(tensor.abs().mean())",
         (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
@@ -39,7 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "one-twins-luck",
-        _NATURAL,
+        _TWIN_ERRORS,
         "    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])",
         "    return (allowed[0] or max(two, rounding * size[0])), (allowed[1] or max(largest, rounding * size[1]))",
         (f"{_OF_NATURAL}::test_ratios_are_those_computed_by_hand",),
@@ -47,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-rounding-for-an-exact-twin",
-        _NATURAL,
+        _TWIN_ERRORS,
         "    rounding = torch.finfo(tensor.dtype).eps\n",
         "    rounding = 0.0\n",
         (f"{_OF_NATURAL}::test_ratios_are_those_computed_by_hand",),
@@ -55,9 +56,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "other-trajectories-widen-the-bound",
-        _NATURAL,
-        "        if _other_decision(twin, exact):\n            left_out += 1\n        elif",
-        "        if",
+        _TWIN_ERRORS,
+        "        if other_decision(twin, exact):\n            left_out += 1\n            continue\n",
+        "",
         (f"{_OF_NATURAL}::test_a_decision_that_hangs_on_rounding_is_undecided",),
         "a twin that decided otherwise counts as one that rounds",
     ),
@@ -126,9 +127,33 @@ MUTANTS: tuple[Mutant, ...] = (
         "twins without sums agree in every bit, and allow no other formula's rounding",
     ),
     Mutant(
+        "errors-of-another-order",
+        "reference/verify/verify.py",
+        "        known[integers] = twin_errors(*twins())\n    return bound_of(run, known[integers])",
+        "        known[integers] = twin_errors(*twins())\n    return bound_of(run, next(iter(known.values())))",
+        (f"{_OF_NATURAL}::test_a_run_of_another_order_is_judged_by_twins_of_that_order",),
+        "a run is judged by twins that replay the order of an earlier run",
+    ),
+    Mutant(
+        "errors-measured-again",
+        "reference/verify/verify.py",
+        "    if integers not in known:",
+        "    if True:",
+        (f"{_OF_NATURAL}::test_what_the_twins_of_a_case_have_shown_holds_for_its_next_run",),
+        "each answer to a case computes all its twins again",
+    ),
+    Mutant(
+        "dtype-unchecked",
+        _NATURAL,
+        "        errors.check_dtypes(run)\n",
+        "",
+        (f"{_OF_NATURAL}::test_a_tensor_without_a_counterpart_is_refused",),
+        "a run in float64 passes for one in float32",
+    ),
+    Mutant(
         "shapes-are-refused-first",
         "reference/verify/verify.py",
-        "            return _judge_rounding(run, twin, str(error), train_locally)",
+        "            return _judge_rounding(run, twin, str(error), train_locally, known)",
         '            return str(error), "wrong"',
         (
             "tests/reference/test_rounding.py::test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too",

@@ -12,13 +12,17 @@ import pytest
 import torch
 
 from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
+from reference.conform.catalogue import CATALOGUE, Entry
+from reference.conform.twin_judge import prepared
 from reference.exact.exactness import Exactly
 from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.trace import Recorder, Trace, TraceError
+from reference.trace.trace import compare
 from reference.training.threads import one_thread
 from reference.verify import judge
+from reference.verify.verify import KnownErrors
 
 CASE = Case()
 EPS32 = 2.0**-23
@@ -462,6 +466,40 @@ def test_the_twin_gets_the_runs_case_and_the_run_to_replay() -> None:
     assert judge(off(run, LAST, next_up), twin)[1] == "within bound"
     assert [case for case, _ in given] == [SERVER, replace(SERVER, dtype="float64"), *[SERVER] * REORDERED]
     assert all(list(replay.tensors) == list(run.tensors) for _, replay in given)
+
+
+def test_what_the_twins_of_a_case_have_shown_holds_for_its_next_run() -> None:
+    """For the next run only the twin itself is computed, and the judgement is the same as if all were."""
+    healthy, known, given = parameter_server.train_locally(SERVER), KnownErrors(), list[Trace]()
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        given.append(replay)
+        return parameter_server.train_locally(case, replay)
+
+    for change, more in ((next_up, 2 + REORDERED), (lambda weight: weight * 1.01, 1)):
+        run = off(healthy, LAST, change)
+        already = len(given)
+        judged = judge(run, twin, known)
+        assert len(given) == already + more
+        assert judged == judge(run, parameter_server.train_locally)
+
+
+def test_a_run_of_another_order_is_judged_by_twins_of_that_order() -> None:
+    case, known = replace(SERVER, workers=2), KnownErrors()
+    for turn in ([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 0], [0, 1], [1, 0], [1, 1]]):
+        order = torch.tensor(turn * case.steps)
+        run = off(parameter_server.train_locally(case, Trace(case, {"order/events": order})), LAST, next_up)
+        assert judge(run, parameter_server.train_locally, known) == judge(run, parameter_server.train_locally)
+    assert len(known) == 2
+
+
+@pytest.mark.parametrize("entry", [each for each in CATALOGUE if each.core], ids=lambda each: each.id)
+def test_a_twin_replays_integers_alone(entry: Entry) -> None:
+    """So runs with the same integers have the same twins, whatever else they computed."""
+    healthy = prepared(entry.id)
+    other = {n: torch.zeros_like(t) if t.is_floating_point() else t for n, t in healthy.twin.tensors.items()}
+    twin = load(entry.tutorial).train_locally(healthy.case, Trace(healthy.case, other))
+    assert compare(twin, healthy.twin).equal
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
