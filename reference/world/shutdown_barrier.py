@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -180,21 +180,27 @@ def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
     if not peer_states.is_timeout(error):
         return barrier.news or gone(barrier.names[0], error)  # that rank may have told why it leaves
     states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
-    missing = "; ".join(str(each) for each in states if not each.entered)
+    absent = [each for each in states if not each.entered]
+    missing = "; ".join(map(str, absent))
     if barrier.news and (not missing or any(each.gone for each in states)):
         return barrier.news  # others that have given up tell why before they are gone
     why = f"shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
     if barrier.news is None:
         barrier.close(f"{own}'s {why}")
-        inform(f"{own}'s {why}", limit.left() / 2)
+        inform(f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])
     return f"the {why}"
 
 
-def inform(text: str, seconds: float) -> None:
-    """Tell all other ranks of a failure, before this process leaves, so that none of them takes it for the cause."""
+def inform(text: str, seconds: float, last: Collection[str] = ()) -> None:
+    """Tell all other ranks of a failure, before this process leaves, so that none of them takes it for the cause.
+
+    A rank of ``last`` hears it when the others have, because it may leave at once: they would take that for the cause.
+    Each half takes up to half of ``seconds``.
+    """
     own = rpc.get_worker_info().name
     others = [name for name in here().names if name != own]
-    peer_states.call_all(others, lose, (text,), min(seconds, NEWS_SECONDS))
+    for names in ([name for name in others if name not in last], [name for name in others if name in last]):
+        peer_states.call_all(names, lose, (text,), min(seconds / (2 if last else 1), NEWS_SECONDS))
 
 
 def _blame(error: RuntimeError) -> None:

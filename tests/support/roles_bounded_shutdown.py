@@ -23,6 +23,7 @@ from tests.support.roles_plain import kill_oneself
 from tests.support.roles_rrefs import Seen, seen
 
 _gate = threading.Event()
+_lose = shutdown_barrier.lose
 
 
 def end(timeout: float = 30, **arguments: Any) -> Seen:
@@ -69,6 +70,18 @@ def end_after_news(timeout: float = 30) -> Seen:
     """Work until the others have given this role up, and shut down then."""
     assert shutdown_barrier.here().known.wait(20)
     return end(timeout)
+
+
+def end_with_late_news(timeout: float = 30) -> Seen:
+    """Shut down where what another process tells of a failure comes late."""
+    shutdown_barrier.lose = _lose_late
+    return end(timeout)
+
+
+def _lose_late(text: str) -> None:
+    """Take in what another process tells when a loss is known here, or after 0.2 s."""
+    shutdown_barrier.here().known.wait(0.2)
+    _lose(text)
 
 
 def go_on() -> None:
