@@ -39,7 +39,7 @@ def waits(folder: Path, roles: Mapping[int, str]) -> dict[str, str]:
     for pid in sorted(_processes(folder), key=lambda pid: (_is_stopped(pid), pid)):
         stopped = " (stopped)" if _is_stopped(pid) else ""
         name = f"{roles.get(pid) or command(pid)} (process {pid})"
-        found[name] = f"{place_of(_asked(pid, folder / STACKS))}{stopped}"
+        found[name] = f"{place_of(asked(pid, folder / STACKS))}{stopped}"
     return found
 
 
@@ -88,9 +88,14 @@ def _has_variable(pid: int, folder: Path) -> bool:
     return False
 
 
-def _asked(pid: int, file: Path) -> str:
-    """Ask one process for its stacks, and return them: what it has written when it has handled the signal."""
+def asked(pid: int, file: Path) -> str:
+    """Ask one process for its stacks, and return them: what it has written when it has handled the signal.
+
+    A process that does not handle the signal is left alone, and returns nothing.
+    """
     before, due = file.stat().st_size, time.monotonic() + _SECONDS
+    if not has_signal(pid, HANDLED, SIGNAL):
+        return ""  # it has started another program since it was found, which the signal would end
     with suppress(ProcessLookupError):
         os.kill(pid, SIGNAL)
         os.kill(pid, signal.SIGCONT)  # a stopped process handles no signal

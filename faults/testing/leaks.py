@@ -24,6 +24,8 @@ from reference.system.temporary_folders import MARK
 
 # How long processes and threads may take to end after a test (seconds).
 GRACE = 10.0
+# How long another thread may have a file open that it closes by itself, and the time between two looks (seconds).
+CLOSING, _LOOK_SECONDS = 0.5, 0.01
 SHARED = Path("/dev/shm")
 
 # Something that exists, and its name in a report.
@@ -51,7 +53,15 @@ class Accounting:
             ends_by(pid, due)
         for thread in self._new("threads") if "threads" in kinds else ():
             thread.join(max(0.0, due - time.monotonic()))
+        if "descriptors" in kinds:
+            self._await_closing()
         return self._look(kinds)
+
+    def _await_closing(self) -> None:
+        """Let threads that have a file open for a moment, such as those of worlds, go on and close it."""
+        due = time.monotonic() + CLOSING
+        while self._new("descriptors") and time.monotonic() < due:
+            time.sleep(_LOOK_SECONDS)
 
     def _look(self, kinds: list[str]) -> list[str]:
         found = []

@@ -18,7 +18,7 @@ from faults.script import stacks
 from faults.script.autostart import VARIABLE
 from faults.script.execution import _environment
 from faults.script.script import run_script
-from faults.script.waits import place_of, waits
+from faults.script.waits import asked, place_of, waits
 from tests.faults.test_script import SCRIPTS
 
 LIBRARY = 'File "/usr/lib/python3.11/threading.py", line 327 in wait'
@@ -51,15 +51,19 @@ def test_the_programs_own_lines_are_told(text: str, wanted: str) -> None:
 
 @pytest.fixture(params=["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def started(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[int]:
-    """The script's first process."""
+    """The script's first process, when all its processes wait or will do so at once. Before they do, a process that
+    has just been forked may start another program, which the signal would end."""
     (tmp_path / stacks.STACKS).touch()
     command = [sys.executable, str(SCRIPTS / "waiting.py"), request.param]
-    process = subprocess.Popen(command, env=_environment(tmp_path), start_new_session=True)
+    environment = _environment(tmp_path)
+    process = subprocess.Popen(command, env=environment, start_new_session=True, stdout=subprocess.PIPE)
     try:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(4)] == [b"waits\n"] * 4
         yield process.pid
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()
 
 
 def test_every_process_says_where_it_waits(started: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +86,18 @@ def test_every_process_says_where_it_waits(started: int, tmp_path: Path, monkeyp
     assert sorted(found.values()) == sorted(wanted)
     assert found[f"master (process {started})"] == wanted[0]
     assert idle.split()[0].split(":")[1] in (tmp_path / stacks.STACKS).read_text()
+
+
+def test_a_process_that_does_not_handle_the_signal_is_not_asked(tmp_path: Path) -> None:
+    """It may have started another program since it was found."""
+    (tmp_path / stacks.STACKS).touch()
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            assert asked(process.pid, tmp_path / stacks.STACKS) == ""
+            assert process.poll() is None
+        finally:
+            process.kill()
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_an_overdue_script_is_told_with_its_places(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ MUTANTS = (
     Mutant(
         "giving-up-is-not-told",
         _BARRIER,
-        """        inform(f"{own}'s {why}", limit.left() / 2)""",
+        """        inform(f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])""",
         "        pass",
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place[b]",),
         "a role that comes later waits for roles that have given it up",
@@ -289,6 +289,17 @@ MUTANTS = (
         "        rpc._set_rpc_timeout(seconds)  # type: ignore[attr-defined]",
         ("tests/reference/test_timeouts.py::test_the_timeout_holds_only_inside_the_block",),
         "one run's limit stays for the next",
+    ),
+    Mutant(
+        "given-up-hear-it-with-the-others",
+        "reference/world/shutdown_barrier.py",
+        "    for names in ([name for name in others if name not in last], [name for name in others if name in last]):",
+        "    for names in [others]:",
+        (
+            "tests/reference/test_bounded_shutdown.py::TestMissing::"
+            "test_a_role_that_was_given_up_leaves_when_all_others_know_why",
+        ),
+        "a rank that was given up leaves before the others know why, and they name its end as the cause",
     ),
     Mutant(
         "late-loss-counts",
@@ -574,6 +585,14 @@ MUTANTS = (
         "    ours = servants",
         (f"{_ISOLATION}::test_isolated_worlds_of_one_process_share_a_network",),
         "descriptors that a process keeps for all isolated worlds are taken for the first test's leak",
+    ),
+    Mutant(
+        "open-for-a-moment-is-a-leak",
+        "faults/testing/leaks.py",
+        "            self._await_closing()\n",
+        "            pass\n",
+        ("tests/faults/test_accounting.py::test_a_file_that_is_closed_soon_after_the_test_is_no_leak",),
+        "a file of /proc that a world's thread is reading is taken for a test's leak",
     ),
     Mutant(
         "folders-for-everybody",

@@ -1,4 +1,4 @@
-"""Processes that wait in many ways, without RPC. Knows nothing of faults.
+"""Processes that wait in many ways, without RPC. Each prints a line just before. Knows nothing of faults.
 
 python waiting.py fork | spawn
 """
@@ -19,21 +19,25 @@ def with_a_thread():
     threading.Thread(target=until_told, daemon=True).start()
     lock = threading.Lock()
     lock.acquire()
+    os.write(1, b"waits\n")
     lock.acquire()
 
 
 def with_the_gil():
+    os.write(1, b"waits\n")
     while True:
         ctypes.PyDLL(None).sleep(1000)  # a signal ends it
 
 
 def stopped():
+    os.write(1, b"waits\n")
     while True:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def without_a_way_to_ask():
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    os.write(1, b"waits\n")
     until_told()
 
 
