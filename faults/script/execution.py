@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from faults.script.stacks import STACKS
 from faults.script.tied_processes import tied_environment
 from faults.script.waits import waits
 from faults.verdict.planned_crashes import planned
+from reference.system.long_waits import wait_until
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,19 @@ def _wait(process: subprocess.Popen[bytes], first: float, deadline: Callable[[],
     """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
     handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
     try:
-        ended = select.select([handle], [], [], due)[0]
+        ended = wait_until(partial(_is_ready, handle), due)
         while not ended and due < deadline():
             due = deadline()
-            ended = select.select([handle], [], [], max(0.0, begun + due - time.monotonic()))[0]
+            ended = wait_until(partial(_is_ready, handle), begun + due - time.monotonic())
     finally:
         os.close(handle)
     if not ended:
         return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
     return end_of(process.wait(), time.monotonic(), process.pid)
+
+
+def _is_ready(handle: int, seconds: float) -> bool:
+    return bool(select.select([handle], [], [], seconds)[0])
 
 
 def _grace(place: Path) -> float:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 from reference.conform.answer import largest
@@ -15,6 +14,7 @@ from reference.conform.case_copy import changed, given_copy, is_folder
 from reference.conform.process import Ended, run_command
 from reference.conform.run_results import Ran
 from reference.conform.suite import Suite, SuiteCase
+from reference.system.long_waits import result_of
 from reference.system.printable import OneLine
 
 
@@ -66,10 +66,13 @@ def _make(out: Path, suite: Suite) -> None:
 def _run_cases(cases: Sequence[SuiteCase], out: Path, settings: Settings) -> Iterator[list[Ran]]:
     """Run several cases at once. An error, or Ctrl-C, ends the commands that run, and starts no further ones."""
     stop = threading.Event()
+    running: list[Future[list[Ran]]] = []
     with ThreadPoolExecutor(settings.jobs) as pool:
         try:
-            yield from pool.map(partial(_run_case, out, settings, stop), cases)
+            running.extend(pool.submit(_run_case, out, settings, stop, case) for case in cases)
+            yield from map(result_of, running)
         finally:
+            pool.shutdown(wait=False, cancel_futures=True)
             stop.set()
 
 

@@ -11,6 +11,7 @@ from multiprocessing import connection
 from typing import Any
 
 from reference.outcome import Outcome, Returned, WorldError
+from reference.system.long_waits import wait_until
 from reference.world.grace import Grace
 from reference.world.phase import Phase
 from reference.world.role_handle import STACKS_SECONDS, Progress, RoleHandle
@@ -32,7 +33,7 @@ class Supervisor(threading.Thread):
 
     def wait(self) -> None:
         """Wait until every handle has its outcome. `join` would not do: if it is interrupted, it says that it ended."""
-        self._done.wait()
+        wait_until(self._done.wait)
         self.join()
 
     def submit(self, name: str, work: bytes, deadline: float) -> Future[Outcome]:

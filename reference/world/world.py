@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.system import temporary_folders
+from reference.system.long_waits import result_of
 from reference.system.world_files import log_of
 from reference.world.role_handle import Progress, RoleHandle
 from reference.world.start import check_deadline, pickled
@@ -97,7 +98,7 @@ class World:
             RoleFailed: the function raised, or the role ended. A role that misses ``deadline`` (seconds) is ended.
             WorldError: there is no such role, it is not idle or has shut down, or the function cannot be sent.
         """
-        outcome = self._submit(role, function, args, deadline).result()
+        outcome = result_of(self._submit(role, function, args, deadline))
         if not isinstance(outcome, Returned):
             raise RoleFailed(role, outcome)
         return outcome.value
@@ -107,7 +108,7 @@ class World:
         for name in roles:
             self._check_call(name, deadline)
         futures = {name: self._submit(name, function, (), deadline) for name, function in roles.items()}
-        return {name: future.result() for name, future in futures.items()}
+        return {name: result_of(future) for name, future in futures.items()}
 
     def log(self, role: str, tail: int | None = None) -> str:
         """Read the role's standard output and error; after the world's end only the last 64 KiB.

@@ -20,6 +20,7 @@ from faults.cli.options import read_plan
 from faults.plan import Plan, PlanError
 from reference.system import temporary_folders
 from tests.support.processes import children_of, descendants_of, end, left_after
+from tests.support.send_interrupt import send_interrupt
 
 SITE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"
 DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
@@ -313,6 +314,27 @@ def test_an_interrupt_leaves_nothing(
     assert err.splitlines()[-1:] == ["interrupted"]
     assert list(tmp_path.iterdir()) == []
     assert left_after(started, 10) == set()  # the forkserver ends when it notices the launcher's end
+
+
+THREADED = """
+import runpy, threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+runpy.run_module("faults", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_an_interrupt_that_another_thread_takes_ends_a_command_that_waits_for_a_script(tmp_path: Path) -> None:
+    command, variables = [sys.executable, "-c", THREADED, *LONG["script"]], {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, env=variables, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "x\n"
+        send_interrupt(process.pid, "another")
+        _, err = process.communicate(timeout=15)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (130, "interrupted\n")
 
 
 STARTS = """

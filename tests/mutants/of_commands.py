@@ -8,6 +8,7 @@ _CHECKS = "faults/verdict/checks.py"
 _CLI = "faults/cli/main.py"
 _FOLDER = "faults/ledger/run_files.py"
 _INTERRUPTS = "reference/system/interrupts.py"
+_LONG_WAITS, _OF_LONG_WAITS = "reference/system/long_waits.py", "tests/reference/test_long_waits.py"
 _OPTIONS = "faults/cli/options.py"
 _REFERENCE = "reference/cli/main.py"
 
@@ -602,6 +603,50 @@ _OF_FOLDERS = (
         "    else:",
         (f"{_INTERRUPTED}::test_several_signals_in_a_row_interrupt_once",),
         "a second Ctrl-C interrupts the cleanup after the first",
+    ),
+    Mutant(
+        "future-waited-for-without-steps",
+        _LONG_WAITS,
+        "    wait_until(lambda step: wait([future], step).done)\n",
+        "",
+        (f"{_OF_LONG_WAITS}::test_a_wait_for_a_future_ends_with_a_signal_that_another_thread_takes",),
+        "Ctrl-C just before a call of a role is heard when that call has ended",
+    ),
+    Mutant(
+        "steps-beyond-the-limit",
+        _LONG_WAITS,
+        "        if is_done(min(STEP, left)):",
+        "        if is_done(STEP):",
+        (f"{_OF_LONG_WAITS}::test_a_wait_ends_with_its_time_limit[0.001]",),
+        "a wait takes longer than its limit",
+    ),
+    Mutant(
+        "world-waited-for-without-steps",
+        "reference/world/supervisor.py",
+        "        wait_until(self._done.wait)",
+        "        self._done.wait()",
+        (f"{_OF_LONG_WAITS}::test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes",),
+        "Ctrl-C just before the wait for a world is heard when that world has ended",
+    ),
+    Mutant(
+        "script-waited-for-without-steps",
+        "faults/script/execution.py",
+        "        ended = wait_until(partial(_is_ready, handle), due)",
+        "        ended = _is_ready(handle, due)",
+        (
+            "tests/faults/test_cli.py"
+            "::test_an_interrupt_that_another_thread_takes_ends_a_command_that_waits_for_a_script",
+        ),
+        "Ctrl-C just before the wait for a script is heard when that script has ended",
+        waits=True,
+    ),
+    Mutant(
+        "stacks-asked-of-any-process",
+        "faults/script/waits.py",
+        "    if not has_signal(pid, HANDLED, SIGNAL):",
+        "    if pid == os.getpid():",
+        ("tests/faults/test_waits.py::test_a_process_that_does_not_handle_the_signal_is_not_asked",),
+        "the question where it waits ends a process that has just started another program",
     ),
     Mutant(
         "held-in-one-thread-alone",

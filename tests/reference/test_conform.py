@@ -309,14 +309,21 @@ def test_a_program_that_removes_its_folder_does_not_end_the_run(
     assert "dist_autograd-002  within bound" in printed
 
 
-def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("thread", ["main", "another"])
+def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite, thread: str, tmp_path: Path) -> None:
     # It ends by itself, so that a run that waits for it fails this test and leaves nothing.
-    program = "import os, signal, time; os.kill(os.getppid(), signal.SIGINT); time.sleep(28)"
-    run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "rpc*", "--"]
+    program = f"""if True:
+        import os, time
+        from tests.support.send_interrupt import send_interrupt
+        send_interrupt(os.getppid(), {thread!r})
+        time.sleep(28)
+    """
+    run = ["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), "--cases", "r[pr]*", "--"]
     reference = [sys.executable, "-m", "reference"]
     command = [*reference, *run, sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=25, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["rpc_basics-001"]
     judge = [*reference, "conform", "judge", str(suite.folder), str(tmp_path / "out")]
     done = subprocess.run(judge, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -1,0 +1,97 @@
+"""Long waits: they end with what is waited for, with a time limit, and soon after a signal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+
+import pytest
+
+from reference.system import long_waits
+from reference.system.long_waits import STEP, result_of, wait_until
+from reference.world.supervisor import Supervisor
+
+
+def test_a_wait_ends_when_its_question_is_answered_with_yes() -> None:
+    asked: list[float] = []
+    assert wait_until(lambda step: asked.append(step) or len(asked) == 3)
+    assert asked == [STEP] * 3
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e-3])
+def test_a_wait_ends_with_its_time_limit(seconds: float) -> None:
+    """It asks at least once, and never waits longer than it may."""
+    asked: list[float] = []
+    begun = time.monotonic()
+    assert not wait_until(asked.append, seconds)
+    assert time.monotonic() >= begun + seconds
+    assert asked
+    assert all(0 <= each <= max(0.0, seconds) for each in asked)
+    assert wait_until(lambda step: True, seconds)
+
+
+def test_the_result_or_the_exception_of_a_future_is_returned() -> None:
+    good, bad = Future[int](), Future[int]()
+    threading.Timer(0.01, good.set_result, [7]).start()
+    threading.Timer(0.01, bad.set_exception, [ValueError("no")]).start()
+    assert result_of(good) == 7
+    with pytest.raises(ValueError, match=r"^no$"):
+        result_of(bad)
+
+
+class Waits(threading.Event):
+    """An event that tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.begun.set()
+        return super().wait(timeout)
+
+
+@contextmanager
+def interrupt(begun: threading.Event, release: Callable[[], object]) -> Iterator[None]:
+    """Take Ctrl-C in another thread when a wait has begun. A wait that goes on all the same is ended after 5 s."""
+    ended, late = threading.Event(), list[str]()
+
+    def take() -> None:
+        begun.wait(2)
+        signal.raise_signal(signal.SIGINT)
+        if not ended.wait(5):
+            late.append("the wait went on")
+            release()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        ended.set()
+        thread.join(20)
+    assert not late
+
+
+def test_a_wait_for_a_future_ends_with_a_signal_that_another_thread_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    future, begun = Future[None](), threading.Event()
+
+    def told(futures: list[Future[None]], timeout: float) -> object:
+        begun.set()
+        return wait(futures, timeout)
+
+    monkeypatch.setattr(long_waits, "wait", told)
+    with interrupt(begun, lambda: future.set_result(None)):
+        result_of(future)
+
+
+def test_a_wait_for_a_world_ends_with_a_signal_that_another_thread_takes() -> None:
+    supervisor, done = Supervisor({}, None, 1.0), Waits()
+    supervisor._done = done
+    with interrupt(done.begun, supervisor.start):
+        supervisor.wait()
