@@ -16,12 +16,9 @@ from faults.plan.plan import Plan
 from faults.run.replay import Replay, replay_of
 from faults.run.same_run import compare
 from faults.verdict.checks import Judgement, exit_status
-from faults.verdict.time_bounds import timeout_of
+from faults.verdict.time_bounds import turn_of
 from reference.cli.options import BadInput
 from reference.system.printable import one_line
-
-# The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
-_TURN = 10.0
 
 ABOUT = (
     "Make a plan of a stored run: the faults that fired, each at its exact call, and the order of calls if the run has "
@@ -56,7 +53,7 @@ def replay_at(place: str) -> tuple[Run, Replay]:
         BadInput: there is nothing to repeat.
     """
     first = record.read(place)
-    found = replay_of(first, min(timeout_of(first.timeline) / 2 or _TURN, _TURN))
+    found = replay_of(first, turn_of(first.timeline))
     for note in found.notes:
         print(one_line(f"not repeated: {note}"), file=sys.stderr)
     if not found.plan.faults:

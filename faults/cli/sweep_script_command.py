@@ -14,10 +14,7 @@ from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
 from faults.run.sweep import all_passed, record
 from faults.verdict.checks import exit_status
-from faults.verdict.time_bounds import timeout_of
-
-# The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
-_TURN = 10.0
+from faults.verdict.time_bounds import turn_of
 
 _OPTIONS = (*OF_CHECKED_SCRIPTS, *OF_SWEEPS)
 
@@ -35,6 +32,5 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     command = startable(only_theirs(command, _OPTIONS))
     with stored(options.dir) as (place, passed):
         healthy, run = checked(command, options, place, record)
-        turn = min(timeout_of(healthy.timeline) / 2 or _TURN, _TURN)
-        run_cells(run, healthy, place, options, turn, passed)
+        run_cells(run, healthy, place, options, turn_of(healthy.timeline), passed)
     return exit_status(all_passed(passed))

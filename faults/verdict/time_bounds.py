@@ -21,6 +21,9 @@ MARGIN = 10.0
 # once for each timeout. The start of RPC alone waits for 14 of them, one after another (measured with two roles).
 _LATE, _LATE_AT_START = 2, 20
 
+# The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
+_TURN = 10.0
+
 # The ends of roles that did not fail by themselves.
 _BY_PROGRAM = ("Ended", "Stuck", "Running")
 
@@ -39,6 +42,11 @@ def timeout_of(timeline: Timeline, first_seen: float | None = None) -> float:
     """
     calls = _waiting(timeline, first_seen) if first_seen is not None else []
     return max([*_timeouts(timeline.of("up", "invoke", "shutdown")), *map(_timeout, calls)], default=0.0)
+
+
+def turn_of(timeline: Timeline) -> float:
+    """Return the seconds that an `Order` lets a call of this program wait for its turn."""
+    return min(timeout_of(timeline) / 2 or _TURN, _TURN)
 
 
 def _timeouts(events: list[Event]) -> Iterator[float]:
