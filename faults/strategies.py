@@ -13,16 +13,14 @@ A drawn fault may still never fire: two `Order` faults of one site can contradic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from math import perm
 from typing import Any
 
-from faults.plan.engine_sites import sides_of
-from faults.plan.fields import KINDS, LINE, MESSAGES, SHAPES, allowed_fields, check_value, words_of
-from faults.plan.moment import Moment
-from faults.plan.plan import Fault, Plan, PlanError
+from faults.plan.fields import KINDS, SHAPES, allowed_fields
+from faults.plan.plan import Fault, Plan
+from faults.plan.possible_faults import Program, Sites, choices, last_call, program_of
 
 try:
     from hypothesis import strategies as st
@@ -30,8 +28,6 @@ except ImportError as error:
     raise ImportError("faults.strategies needs hypothesis: pip install hypothesis") from error
 
 __all__ = ["GENTLE", "PLACES", "faults", "plans"]
-
-Sites = Mapping[str, Mapping[str, int]] | Collection[str]
 
 PLACES = tuple(dict.fromkeys(place for _, place in SHAPES))
 # (kind, place), the gentlest first.
@@ -56,18 +52,6 @@ GENTLE = (
 _ASKED = ("Corrupt",)  # drawn only if they are named: it needs calls with tensors, and few programs check their data
 # Smaller faults first. A faster connection is a smaller fault.
 SECONDS = (0.1, 0.5, 2.0)
-_CHOICES: Mapping[str, Sequence[Any]] = {
-    "message": MESSAGES,
-    "percent": (1.0, 10.0, 50.0, 100.0),
-    "kbit_per_second": (100_000, 10_000, 1_000),
-    "latency_ms": (1.0, 10.0, 100.0),
-    "reorder_percent": (None, 1.0, 25.0),
-    "times": (1, 2, 3),
-    "error": (None, "ValueError", "KeyError", "RuntimeError"),
-    "text": (None, "a planned error"),
-}
-# The ways of a crash. A role can exit only at a moment of its own.
-_WAYS = (None, "term", "abort", "segv", "exit:0", "exit:1")
 
 _OCCURRENCE = ("nth", "chance_percent", "every")
 # How a fault chooses its calls; the empty one stands for ``nth``, whose number is drawn.
@@ -78,42 +62,6 @@ _OCCURRENCES: Sequence[dict[str, Any]] = (
 )
 # The number of draws for the shape with the most fields: Raise at a call.
 _DRAWS = 9
-
-
-@dataclass(frozen=True)
-class _Program:
-    """The program for which faults are drawn: how often each role calls each site, the roles, and the durations."""
-
-    calls: Mapping[str, Mapping[str, int]]
-    roles: tuple[str, ...]
-    steps: int
-    seconds: tuple[float, ...]
-    latency: bool
-
-    def allows(self, kind: str, place: str) -> bool:
-        """Whether such a fault has anything to hit."""
-        return bool(self.sites(kind) if place == "call" else self.targets(place))
-
-    def sites(self, kind: str) -> list[str]:
-        """Return the sites with enough callers for this kind."""
-        least = 2 if kind == "Order" else 1
-        return [site for site, callers in self.calls.items() if len(callers) >= least and sides_of(kind, site)]
-
-    def targets(self, place: str) -> list[str | None]:
-        """Return the values of the field ``role``; None stands for all roles."""
-        return [*self.roles, *([None] if place == "message" else [])]
-
-    @cached_property
-    def moments(self) -> list[str]:
-        """Return the moments in the order in which a role reaches them; for each site the first and the last call."""
-        calls = [
-            f"call:{site}#{number}@{role}"
-            for site, callers in self.calls.items()
-            for role, count in callers.items()
-            for number in dict.fromkeys((1, count))
-        ]
-        steps = [f"step:{step}@{role}" for step in range(1, self.steps + 1) for role in self.roles]
-        return [*(f"up@{role}" for role in self.roles), *calls, *steps, *(f"shutdown@{role}" for role in self.roles)]
 
 
 def faults(
@@ -143,7 +91,7 @@ def faults(
         PlanError: no fault can have one of these sites, roles or durations.
         ValueError: a kind or place is unknown, or impossible here (such as an `Order` if no site has two callers).
     """
-    program = replace(_program_of(sites, roles, seconds, steps, calls), latency=latency)
+    program = program_of(sites, roles, seconds, steps, calls, latency)
     return _fault(_shapes(program, kinds, places), program)
 
 
@@ -189,28 +137,7 @@ def _plan(draw: st.DrawFn, one: st.SearchStrategy[Fault], least: int, most: int)
     return Plan(tuple(distinct.values()), seed if chance else 0)
 
 
-def _program_of(sites: Sites, roles: Iterable[str], seconds: Iterable[float], steps: int, calls: int) -> _Program:
-    for name, given, wanted in (("roles", roles, "several names"), ("sites", sites, "several sites")):
-        if isinstance(given, str):
-            raise PlanError(f"{name!r} must be {wanted}, got the text {given!r}")
-    names = tuple(dict.fromkeys(check_value("roles", "role", role) for role in roles))
-    if not isinstance(sites, Mapping):
-        sites = {site: dict.fromkeys(names, calls) for site in sites}
-    known = {
-        check_value("sites", "site", site): {
-            role: check_value("sites", "nth", callers[role]) for role in names if callers.get(role)
-        }
-        for site, callers in sites.items()
-    }
-    durations = sorted({check_value("seconds", "seconds", each) for each in seconds})
-    if not durations:
-        raise PlanError("'seconds' must be one or more durations, got none")
-    return _Program(
-        {site: callers for site, callers in known.items() if callers}, names, steps, tuple(durations), False
-    )
-
-
-def _shapes(program: _Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
+def _shapes(program: Program, kinds: Iterable[str] | None, places: Iterable[str] | None) -> list[tuple[str, str]]:
     """Return the (kind, place) pairs that are wanted and possible, the gentlest first."""
     asked, put = (None if each is None else tuple(each) for each in (kinds, places))
     for each, known, what in ((asked, KINDS, "kind"), (put, PLACES, "place")):
@@ -232,7 +159,7 @@ def _shapes(program: _Program, kinds: Iterable[str] | None, places: Iterable[str
 
 
 @st.composite
-def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: _Program) -> Fault:
+def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: Program) -> Fault:
     """Draw one fault, by the same number of draws for every shape."""
     # Hypothesis takes the example with fewer draws for the simpler one, whatever the draws mean. If shapes took
     # different numbers of draws, a failing plan would shrink to the kind with the fewest fields (a crash of a process),
@@ -254,61 +181,15 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: _Program
         if name == "roles":
             values[name] = _arranged(list(program.calls[values["site"]]), number)
         elif name not in _OCCURRENCE:
-            values[name] = one_of(_choices(name, kind, place, program, values))
+            values[name] = one_of(choices(name, kind, place, program, values))
         if name == "role" and place == "call" and number(1):
             values[name] = None  # all callers: a larger fault than any single caller, so the larger number
     if place == "call":
         occurrence = one_of([each for each in _OCCURRENCES if kind != "Order" or "chance_percent" not in each])
-        values |= occurrence or {"nth": 1 + number(_last(program, values) - 1)}
+        values |= occurrence or {"nth": 1 + number(last_call(program, values) - 1)}
     while left > 0:
         number(0)
     return Fault(kind=kind, **values)
-
-
-def _choices(name: str, kind: str, place: str, program: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
-    """Return one field's values, the smallest first; None stands for a field that is left out."""
-    if name in ("error", "text") and drawn["side"] == "flight":
-        return [None]
-    if name == "how":
-        return _WAYS if place == "call" or Moment.parse(drawn["at"]).role == drawn["role"] else _WAYS[:-2]
-    if name == "side":
-        return sides_of(kind, drawn["site"])
-    if name in LINE:
-        return _line(name, program, drawn)
-    if name in _CHOICES:
-        return _CHOICES[name]
-    if words := words_of(kind, name):
-        return words
-    if name == "site":
-        return program.sites(kind)
-    if name == "role":
-        return list(program.calls[drawn["site"]]) if place == "call" else program.targets(place)
-    if name == "peer":
-        return [*(role for role in program.roles if role != drawn["role"]), None]
-    # Without a moment a fault begins at the start, so that choice is the first. Without seconds it does not heal, so
-    # that choice is the last.
-    before, after = ([None], [None]) if place == "network" else ([], [])
-    return [*before, *program.moments] if name == "at" else [*program.seconds, *after]
-
-
-def _line(name: str, program: _Program, drawn: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the values of a field of `Slow`: a rate, a latency, or both; the others only with a latency."""
-    if name == "kbit_per_second":
-        return (*_CHOICES[name], None) if program.latency else _CHOICES[name]
-    if name == "latency_ms":
-        without = [None] if drawn["kbit_per_second"] is not None else []
-        return [*without, *_CHOICES[name]] if program.latency else [None]
-    latency = drawn["latency_ms"]
-    if latency is None:
-        return [None]
-    return [None, latency / 10, latency] if name == "jitter_ms" else _CHOICES[name]
-
-
-def _last(program: _Program, drawn: Mapping[str, Any]) -> int:
-    """Return the highest number that each of the callers reaches."""
-    callers = program.calls[drawn["site"]]
-    named = drawn.get("roles") or [drawn["role"]]
-    return min(callers[role] for role in (callers if named == [None] else named))
 
 
 def _arranged(callers: list[str], number: Callable[[int], int]) -> tuple[str, ...]:

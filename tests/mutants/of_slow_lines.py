@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "latency-drawn-unasked",
-        "faults/strategies.py",
+        "faults/plan/possible_faults.py",
         "        return [*without, *_CHOICES[name]] if program.latency else [None]",
         "        return [*without, *_CHOICES[name]]",
         ("tests/faults/test_strategies.py::test_a_latency_is_drawn_only_if_it_is_asked_for",),
