@@ -58,18 +58,29 @@ def copied(root: Path, folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def copied_again(original: Path) -> Iterator[Path]:
-    """Copy a copy, with all that is in it; they share bytecode, which Python replaces and never changes."""
+    """Make a folder with the files of a copy, which it shares: `write` and Python replace a file, and change none."""
     with _place(original.parent.parent) as place:
-        shutil.copytree(original, place, copy_function=_copy)
+        _link_all(str(original), str(place))
         yield place
 
 
-def _copy(source: str, target: str) -> None:
-    (os.link if source.endswith(".pyc") else shutil.copy2)(source, target)
+def _link_all(source: str, target: str) -> None:
+    os.mkdir(target)  # noqa: PTH102 (as text: it is ten times as fast as with Paths, and done for every bug)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            put = _link_all if entry.is_dir(follow_symlinks=False) else os.link
+            put(entry.path, f"{target}/{entry.name}")
+
+
+def written(root: Path) -> dict[str, int]:
+    """Return when each file was written, by its path in ``root``, bytecode excepted: Python writes that at any time."""
+    files = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(root)): path.stat().st_mtime_ns for path in files}
 
 
 def write(path: Path, text: str) -> None:
-    """Change a file of a copy, and forget its bytecode: the time of a file has seconds only in it."""
+    """Replace a file of a copy, and forget its bytecode: the time of a file has seconds only in it."""
+    path.unlink()
     path.write_text(text)
     for bytecode in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         bytecode.unlink()

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.mutants.checkout import copied, copied_again, folder_of_copies
+from tests.mutants.checkout import copied, copied_again, folder_of_copies, written
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import PRELOADED, PreforkedPytest, Trial, collect, preforked, tried
 
 # Two more than cores, because many killers only wait for something that a bug has lost.
 WORKERS = 2 + min(6, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
-# And two for the mutants whose killers wait for a deadline of 10 to 30 s.
-WAITING = 2
+# And four for the mutants whose killers wait for a deadline of 10 to 30 s.
+WAITING = 4
 
 
 class Unhealthy(RuntimeError):
-    """Some killers are missing or fail on the healthy code, so planting bugs would prove nothing."""
+    """Planting bugs would prove nothing: killers are missing, fail on the healthy code, or change it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,11 @@ def _threads(made: Sequence[PreforkedPytest]) -> Iterator[tuple[ThreadPoolExecut
 
 @contextmanager
 def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
-    """Make a copy in which pytest has found the tests: compiled once, instead of in every trial. Raises Unhealthy."""
+    """Make a copy in which pytest has found the tests: compiled once, instead of in every trial.
+
+    Raises:
+        Unhealthy: pytest does not find them, or one of them has changed a file of the copy.
+    """
     with folder_of_copies() as folder, copied(root, folder) as place:
         preforked = idle.get()
         try:
@@ -103,7 +107,10 @@ def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iter
             idle.put(preforked)
         if not found:
             raise Unhealthy(f"pytest does not find all the killers: {said[-3000:]}")
+        before = written(place)
         yield place
+        if changed := sorted(file for file, _ in written(place).items() ^ before.items()):
+            raise Unhealthy(f"tests changed files that all copies share: {', '.join(dict.fromkeys(changed))}")
 
 
 def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:

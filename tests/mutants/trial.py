@@ -65,6 +65,11 @@ PRELOADED = (
     "torch._dynamo.utils",
     "torch.onnx.symbolic_opset11",
     str(Path(__file__).parents[2] / "reference/training/vision.py"),  # torchvision, beside any build of torch
+    # What pytest imports when it starts, which is a seventh of a short trial.
+    *("_hypothesis_pytestplugin", "_pytest.faulthandler", "_pytest.helpconfig", "_pytest.junitxml", "_pytest.pastebin"),
+    *("_pytest.pytester_assertions", "_pytest.unittest", "multiprocessing.forkserver", "pdb", "platformdirs"),
+    *("pytest_timeout", "random_order.plugin", "tomllib", "torch.distributed.rpc.rref_proxy"),
+    *("xdist.looponfail", "xdist.plugin"),
 )
 
 

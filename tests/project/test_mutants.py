@@ -43,17 +43,28 @@ def test_there_are_enough_mutants_and_each_has_its_own_name() -> None:
 
 
 @cache
-def parsed(file: str) -> ast.Module:
-    return ast.parse((ROOT / file).read_text())
+def defined_in(file: str) -> frozenset[str]:
+    """Return the names of a file's functions and classes, those of a class as in node ids.
+
+    The trees are not kept: each later garbage collection of the worker would look through half a million objects.
+    """
+    found: set[str] = set()
+
+    def walk(body: list[ast.stmt], within: str) -> None:
+        for each in body:
+            if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(f"{within}{each.name}")
+                walk(each.body if isinstance(each, ast.ClassDef) else [], f"{within}{each.name}::")
+
+    walk(ast.parse((ROOT / file).read_text()).body, "")
+    return frozenset(found)
 
 
 @pytest.mark.parametrize("test", sorted({test for mutant in MUTANTS for test in mutant.killers}))
 def test_every_killer_exists(test: str) -> None:
     """A killer that pytest does not find ends it with status 4, and with it the gate's healthy run."""
-    file, *names = test.partition("[")[0].split("::")
-    scope: ast.Module | ast.ClassDef = parsed(file)
-    for name in names:
-        scope = next(each for each in scope.body if getattr(each, "name", None) == name)  # type: ignore[assignment]
+    file, _, names = test.partition("[")[0].partition("::")
+    assert not names or names in defined_in(file)
 
 
 def test_every_check_is_a_promise() -> None:
@@ -202,6 +213,12 @@ def test_a_forkserver(monkeypatch, tmp_path):
     assert add(1, 2) == 3
 
 
+def test_writes():
+    Path("new").write_text("")
+    with Path("sums.py").open("a") as file:
+        file.write("# more")
+
+
 def test_leaves_a_process():
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
     assert add(1, 2) == 3
@@ -252,7 +269,7 @@ def test_copies_are_in_memory_if_it_has_room_and_the_user_names_no_folder(
 
 
 def test_a_changed_file_of_a_copy_is_compiled_again(project: Path, tmp_path: Path) -> None:
-    """This holds even if size and time of the file stay the same. The two copies share one file of bytecode."""
+    """This holds even if size and time of the file stay the same. The copies share each file until it is written."""
     add = [sys.executable, "-c", "import sums; print(sums.add(1, 2))"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -266,7 +283,7 @@ def test_a_changed_file_of_a_copy_is_compiled_again(project: Path, tmp_path: Pat
         times = (original / "sums.py").stat()
         with copied_again(original) as place:
             (compiled,) = (place / "__pycache__").glob("sums.*.pyc")
-            assert compiled.stat().st_nlink == 2
+            assert compiled.stat().st_nlink == times.st_nlink + 1 == (place / "sums.py").stat().st_nlink == 2
             write(place / "sums.py", SUMS.replace("a + b", "a - b"))
             os.utime(place / "sums.py", ns=(times.st_atime_ns, times.st_mtime_ns))
             assert (result(place), result(original)) == ("-1\n", "3\n")
@@ -337,6 +354,8 @@ def _target(link: Path) -> str:
 def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "PRELOADED", ("pytest",))
     assert control(project, ["test_sums.py::test_add", "test_sums.py::TestTwice"], workers=2) > 0
+    with pytest.raises(Unhealthy, match=r"tests changed files that all copies share: sums\.py$"):
+        control(project, ["test_sums.py::test_writes"], workers=1)
     unknown = mutant("unknown", "a + b", "a - b", "test_sums.py::test_nothing")
     with pytest.raises(Unhealthy, match=r"skipped here: test_sums\.py::test_skipped"):
         control(project, ["test_sums.py::test_add", "test_sums.py::test_skipped"], workers=1)
