@@ -1,7 +1,7 @@
 """Two tills pay at a shop, which prints the payments in the order in which it got them.
 
 rivals.py FIRST LATER: the till FIRST begins. LATER: `after`, the other one pays when FIRST has done so; `beside`, when
-FIRST has sent its payments.
+FIRST has sent its payments, of which the shop may then get the second one first.
 """
 
 import sys
@@ -28,21 +28,30 @@ def other(till):
     return {"till1": "till2", "till2": "till1"}[till]
 
 
-def pay_first(till, later):
+def pay_in_turn(till):
+    for amount in (1, 10):
+        rpc.rpc_sync("shop", pay, args=(f"{till}:{amount}",))
+
+
+def pay_beside(till):
     payments = [rpc.rpc_async("shop", pay, args=(f"{till}:{amount}",)) for amount in (1, 10)]
-    if later == "beside":
-        rpc.rpc_sync(other(till), go)
+    rpc.rpc_sync(other(till), go)
     for payment in payments:
         payment.wait()
-    if later == "after":
+
+
+def pay_first(till, later):
+    if later == "beside":
+        pay_beside(till)
+    else:
+        pay_in_turn(till)
         rpc.rpc_sync(other(till), go)
 
 
 def pay_second(till):
     if not may_pay.wait(60):
         raise TimeoutError(f"{other(till)} has not paid")
-    for amount in (1, 10):
-        rpc.rpc_sync("shop", pay, args=(f"{till}:{amount}",))
+    pay_in_turn(till)
 
 
 def run(rank, folder, first, later):
