@@ -20,6 +20,7 @@ def listed(out: str) -> list[str]:
     return [line.strip() for line in lines if line.startswith("  ") and not line.strip().startswith("up to")]
 
 
+@pytest.mark.long
 def test_a_script_is_listed_with_plans_that_fire(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = [sys.executable, own("stall.py", tmp_path), "tolerant"]
     assert main(["list", "--script", *script]) == 0

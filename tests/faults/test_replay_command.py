@@ -32,6 +32,7 @@ def paid(said: str) -> str:
     return re.findall(r"^paid (.*)$", said, re.MULTILINE)[-1]
 
 
+@pytest.mark.long
 def test_a_run_happens_again_in_the_same_order(capfd: pytest.CaptureFixture[str]) -> None:
     """In the second run the other till sends its payments first, and they wait."""
     assert main(["run", "--plan", DELAY, "--order", "--dir", "first", *rivals("till1", "after")]) == 0
@@ -46,6 +47,7 @@ def test_a_run_happens_again_in_the_same_order(capfd: pytest.CaptureFixture[str]
     assert (paid(said), said.splitlines()[-1]) == (order, "replay: the same facts, and the same verdict: returned")
 
 
+@pytest.mark.long
 def test_a_run_that_ends_otherwise_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     """The second program has no second payment, which the fault would hit."""
     assert main(["run", "--plan", LATE, "--dir", "first", *rivals("till1", "after")]) == 0

@@ -19,6 +19,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "slow_store.py"
 LOST = Piece(("DistNetworkError", "DistError", "RuntimeError", "Exception"), "Connection reset by peer")
 
 
+@pytest.mark.long
 def test_a_rank_that_reads_the_last_count_after_the_first_rank_has_ended_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def read(path: str) -> Any:
     return content
 
 
+@pytest.mark.long
 def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]) -> None:
     """A lost reply makes this till pay again, which only its results show."""
     options = ["--sites", "__main__:p*", "--kinds", "Raise request,Drop reply", "--part", "1/1", "--dir", "runs"]
@@ -62,6 +63,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     assert not Path("total.pt").exists()
 
 
+@pytest.mark.long
 def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
     """It is told where the program's output is, and what each run has left is taken away."""
     check = 'sh -c \'grep -qx "111 in the till" "$FAULTS_OUTPUT" && test -s total.pt\''
@@ -73,6 +75,7 @@ def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(said.err.splitlines()[-1].removeprefix("stored in "))
 
 
+@pytest.mark.long
 def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
     text = (SCRIPTS / "tally.py").read_text().replace("import tempfile", "import tempfile\nimport time")
     Path("my.py").write_text(text.replace("    sys.exit(", "    print(time.time_ns())\n    sys.exit("))
@@ -83,6 +86,7 @@ def test_results_that_change_by_themselves_are_refused(capfd: pytest.CaptureFixt
     assert "(--ignore leaves out what changes)" in said
 
 
+@pytest.mark.long
 def test_a_program_that_does_not_write_its_file_is_not_healthy(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "--same-file", "other.pt", "--dir", "runs", *script("total.pt")]) == 2
     assert "is not healthy: " in (said := capfd.readouterr().err)
@@ -116,6 +120,7 @@ def test_bad_options_are_one_line(options: list[str], said: str, capsys: pytest.
     assert said in line
 
 
+@pytest.mark.long
 def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     """A payment that is made twice passes."""
     options = ["--kinds", "Drop reply", "--sites", "pay", "--budget", "1e-6", "--dir", "runs"]
@@ -135,6 +140,7 @@ def test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty() -> No
     assert (checked_script.TIMES, checked_script.SECONDS) == (10.0, 60.0)
 
 
+@pytest.mark.long
 def test_a_run_can_be_checked_by_a_command(capfd: pytest.CaptureFixture[str]) -> None:
     """`run --check` prints what the program has printed."""
     plan = "Drop site=__main__:pay role=till nth=2 side=reply"

@@ -113,6 +113,7 @@ def test_a_function_that_returns_no_arrays_is_malformed(found: Any, text: str, t
     assert (verdict, reason[: len(text)]) == ("malformed", text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

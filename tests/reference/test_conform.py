@@ -159,7 +159,14 @@ def test_equal_suites_have_equal_files(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "suite.json").read_bytes() == (tmp_path / "b" / "suite.json").read_bytes()
 
 
-@pytest.mark.parametrize("name", sorted(reference.TUTORIALS))
+# Their cases take many steps in Python.
+SLOW_IN_NUMPY = ("batch_reinforce", "reinforce", "rnn")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=[pytest.mark.long] * (each in SLOW_IN_NUMPY)) for each in sorted(reference.TUTORIALS)],
+)
 def test_each_program_in_numpy_passes(
     suite: Suite, name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

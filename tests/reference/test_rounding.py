@@ -563,6 +563,7 @@ def test_a_run_of_another_length_is_undecided_where_correct_twins_have_it_too() 
 # Agents, whose decisions rounding may change
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("record", ["every", "ends"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["reinforce", "batch_reinforce"])
@@ -573,6 +574,7 @@ def test_an_agents_run_in_another_order_is_within_the_bound(name: str, dtype: st
     assert verdict == "within bound", difference
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("record", ["every", "ends"])
 def test_an_agent_that_acts_otherwise_than_all_twins_is_wrong_whatever_else_it_did(record: str) -> None:
     """It is wrong even if its episode has another length because of that."""
