@@ -78,16 +78,17 @@ def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.Capt
     assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "fault", "verdict", "said"),
     [
         ("here", DOUBLE, "wrong", TWELVE),
         ("here", LOST, "clean error", ""),
         ("twice", LATE, "returned", ""),
-        pytest.param("process", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
-        pytest.param("spawn", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
-        pytest.param("spawn", LOST, "clean error", "", marks=pytest.mark.long),
-        pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
+        ("process", DOUBLE, "wrong", TWELVE),
+        ("spawn", DOUBLE, "wrong", TWELVE),
+        ("spawn", LOST, "clean error", ""),
+        ("spawn", LATE, "returned", ""),
     ],
 )
 def test_an_error_that_does_not_come_from_the_plan_is_wrong(

@@ -149,6 +149,7 @@ def holder(change: Callable[[Agent], object], stack: ExitStack) -> Holder:
     return holders(keys, value_of_an_rref(change, keys, stack), "b", ())[keys[0]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("keep", [_in_a_context_variable, _in_a_call_at_exit, _in_a_handler_of_a_signal])
 def test_what_something_unseen_holds_is_in_use(
@@ -160,6 +161,7 @@ def test_what_something_unseen_holds_is_in_use(
     assert found == (NOBODY if place == "RRef" else named)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("knot", KNOTS)
 def test_what_only_a_value_holds_is_told_however_the_value_refers_to_itself(knot: str, stack: ExitStack) -> None:
     assert holder(KNOTS[knot], stack) == Holder(VALUE, "the value (Agent) of RRef 1 of b", (RREF,))

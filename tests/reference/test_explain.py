@@ -21,8 +21,13 @@ from reference.explain.scenes import scene_of
 from reference.explain.structure import structure
 from reference.explain.view import View
 
+# Their cases take many steps, each hypothesis of which the explainer computes.
+SLOW = ("another loss", "gradients times tokens", "averaged over observers twice", "agent with rewards")
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
+
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(each, marks=[pytest.mark.long] * (each.name in SLOW), id=each.name) for each in MISTAKES]
+)
 def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) -> None:
     """By the explainer, and by the judge of the kit, as the self-test has it."""
     healthy = prepared(mistake.case)

@@ -89,6 +89,7 @@ def test_a_numpy_form_is_within_the_bound_for_many_seeds(kind: str) -> None:
 AGENT = reinforce.Case(steps=1, gamma=0.1, seed=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dtype", "seed", "form"),
     [

@@ -81,6 +81,7 @@ def test_a_correct_run_is_within_the_bound(case: Sums) -> None:
     assert result.holds, result.worst
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("terms", [20000, 65536])
 def test_a_long_sum_that_a_loop_adds_up_is_within_the_bound(terms: int, dtype: torch.dtype) -> None:
