@@ -17,7 +17,7 @@ torn. Each line names the ``process`` that wrote it, because several may play on
   this status; ``stayed``: `os.execv` failed after ``exit``, so the process goes on. ``causes``, here and for a call
   that failed: what the error derives from.
 - ``listens``: a role takes orders to hold its GIL, at this descriptor.
-- ``failed``: a process fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
+- ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   the end of a network's fault.
 """
 

@@ -43,7 +43,8 @@ class Accounting:
         self._before = {kind: LOOKS[kind]() for kind in LOOKS}
 
     def left(self, besides: Collection[str] = ()) -> list[str]:
-        """Return one line for each thing that this test left, except the kinds ``besides``. Waits at most `GRACE`."""
+        """Return one line for each thing that this test left, except the kinds ``besides``. Waits at most `GRACE` and
+        `CLOSING`."""
         kinds = [kind for kind in self._kinds if kind not in besides]
         if not self._look(kinds):
             return []

@@ -35,8 +35,8 @@ class Effects:
                 return False
             # A process that ends by the error may not have recorded how the call ended.
             return hit <= self._ended or self._failed(str(fired.details["caller"]))
-        if fault.how == "term" and _is_own(fired) and self._raised(fired.role):
-            return True  # a handler that raises may end the process before another thread can record the effect
+        if fault.how == "term" and _is_own(fired) and self._ended_at_once(fired.role):
+            return True  # a handler may end the process before another thread can record the effect
         if fault.place == "call" and fault.how == "term":  # a program that handles the signal may still answer
             return number in self._effective or self._killed(fired.role, fired)
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
@@ -60,9 +60,10 @@ class Effects:
         end = self._run.ends.get(role)
         return end is not None and not end.returned
 
-    def _raised(self, role: str) -> bool:
+    def _ended_at_once(self, role: str) -> bool:
+        """Whether the role's process has ended by an error, or as a handler of SIGTERM may end it."""
         end = self._run.ends.get(role)
-        return end is not None and end.kind == "Raised"
+        return end is not None and end.kind in ("Raised", "Vanished", "Ended")
 
     def _ended_within(self, role: str, time: float) -> bool:
         """Whether the role did not return, and ended before this time."""

@@ -19,7 +19,8 @@ from reference.trace.trace import Trace, TraceError, check_comparable
 
 
 class Undecided(TraceError):
-    """A run took another decision than the float64 twin, and so did correct twins: rounding decides there."""
+    """There is no bound: a run took another decision than the float64 twin, as correct twins did, because rounding
+    decides there; or a twin in another order cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,10 @@ def rounding_bound(run: Trace, twins: Iterable[Trace], exact: Trace) -> NaturalB
     """Compare ``run`` with ``exact``, its float64 twin, by the errors of ``twins``: correct runs in the run's dtype.
 
     Raises:
-        Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do.
-        TraceError: ``exact`` is not in float64, there are no twins, a tensor has no counterpart or another shape or
-            dtype or is NaN, or an integer differs.
+        Undecided: the run takes another decision than the float64 twin, and so does a twin; or all twins do; or a
+            twin's tensor has no counterpart or another shape or is NaN.
+        TraceError: ``exact`` is not in float64, there are no twins, a tensor of the run has no counterpart or another
+            shape or dtype or is NaN, or an integer differs.
     """
     check_truth(exact)
     if not other_decision(run, exact):  # before any twin is computed, which takes long
@@ -82,6 +84,8 @@ def bound_of(run: Trace, errors: TwinErrors) -> NaturalBound:
     if not other:
         check_comparable(run.tensors, errors.exact.tensors, same_dtype=False)
         errors.check_dtypes(run)
+        if errors.unusable:
+            raise Undecided(errors.unusable)
     _check_decided(other, errors.counted, errors.left_out)
     truth = floats(errors.exact)
     ratios = {name: _ratio(norms(run.tensors[name].double() - true), errors.sums[name]) for name, true in truth.items()}

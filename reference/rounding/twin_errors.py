@@ -19,7 +19,8 @@ class TwinErrors:
 
     ``exact``: the float64 twin; ``sizes``: per tensor of it, its norms; ``sums``: per tensor, the sum of the twins'
     errors; ``dtypes``: those of the twins' tensors. ``counted``: the number of twins that take the float64 twin's
-    decisions; ``left_out``: that of the others.
+    decisions; ``left_out``: that of the others. ``unusable``: why a counted twin, which may hold NaN, has no error;
+    empty if each has one.
     """
 
     exact: Trace
@@ -28,6 +29,7 @@ class TwinErrors:
     dtypes: dict[str, torch.dtype]
     counted: int
     left_out: int
+    unusable: str = ""
 
     def check_dtypes(self, run: Trace) -> None:
         """Raise TraceError if a tensor has another dtype than the twins'."""
@@ -43,23 +45,27 @@ def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
     twin are left out. Twins are read one after the other, so that only one is in memory.
 
     Raises:
-        TraceError: ``exact`` is not in float64, or a twin's tensor has no counterpart or another shape or is NaN.
+        TraceError: ``exact`` is not in float64.
     """
     check_truth(exact)
     truth = floats(exact)
     sizes = {name: norms(true) for name, true in truth.items()}
     sums, dtypes = dict.fromkeys(truth, (0.0, 0.0)), dict[str, torch.dtype]()
-    counted, left_out = 0, 0
+    counted, left_out, unusable = 0, 0, ""
     for twin in twins:
         if other_decision(twin, exact):
             left_out += 1
             continue
-        check_comparable(exact.tensors, twin.tensors, same_dtype=False)
+        counted += 1
+        try:
+            check_comparable(exact.tensors, twin.tensors, same_dtype=False)
+        except TraceError as error:
+            unusable = unusable or str(error)
+            continue
         for name, true in truth.items():
             sums[name] = _added(sums[name], twin.tensors[name], true, sizes[name])
         dtypes = {name: tensor.dtype for name, tensor in twin.tensors.items()}
-        counted += 1
-    return TwinErrors(exact, sizes, sums, dtypes, counted, left_out)
+    return TwinErrors(exact, sizes, sums, dtypes, counted, left_out, unusable)
 
 
 def check_truth(exact: Trace) -> None:

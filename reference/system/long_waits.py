@@ -34,5 +34,5 @@ def wait_until(is_done: Callable[[float], object], seconds: float = math.inf) ->
 
 def result_of(future: Future[Result]) -> Result:
     """Wait for a future, and return its result or raise its exception."""
-    wait_until(lambda step: wait([future], step).done)
+    wait_until(lambda step: future.done() or wait([future], step).done)  # one that is cancelled may never be notified
     return future.result()

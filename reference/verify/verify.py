@@ -15,10 +15,10 @@ from reference.explain.explain import explain
 from reference.outcome import Outcome, Raised, Returned
 from reference.rounding.bound import NaturalBound, Undecided, bound_of, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
-from reference.rounding.twin_errors import TwinErrors, twin_errors
+from reference.rounding.twin_errors import TwinErrors, other_decision, twin_errors
 from reference.system.printable import one_line
 from reference.trace.case import Case, listed
-from reference.trace.trace import Trace, TraceError, compare
+from reference.trace.trace import Trace, TraceError, check_comparable, compare
 from reference.world.launcher import launch
 from reference.world.role_handle import Progress
 
@@ -176,6 +176,8 @@ def _judge_rounding(
     if name := next((name for name, tensor in twin.tensors.items() if not tensor.isfinite().all()), None):
         return f"{comparison}; the twin itself has NaN or infinity in {name}, so there is no bound", "unknown"
     try:
+        if not other_decision(run, twin):  # before any further twin is computed, which takes long
+            check_comparable(run.tensors, twin.tensors, same_dtype=False)
         bound = _bound(run, partial(twins_for, twin, run, train_locally), known)
     except Undecided as error:
         return f"{comparison}; {error}", "unknown"
@@ -187,6 +189,7 @@ def _bound(run: Trace, twins: Callable[[], tuple[Iterator[Trace], Trace]], known
         return rounding_bound(run, *twins())
     integers = tuple((n, t.numpy().tobytes()) for n, t in run.tensors.items() if not t.is_floating_point())
     if integers not in known:
+        known.clear()  # those of one order are kept: each has a whole trace in float64
         known[integers] = twin_errors(*twins())
     return bound_of(run, known[integers])
 

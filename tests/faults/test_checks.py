@@ -26,6 +26,7 @@ UP = Event("a", "up", 0.1)
 RETURNED = End("Returned", "returned", 103.0)
 KILLED = End("Killed", "was killed by SIGKILL", 101.0)
 OVERDUE = End("Overdue", "was overdue", 160.0)
+VANISHED = End("Vanished", "vanished", 102.0)
 
 
 def raised(*bases: str, time: float = 102.0, says: str = TIMED_OUT) -> End:
@@ -546,7 +547,9 @@ class TestEffect:
         assert check("effect", run(plan, fired(), told, answered, ends={"a": caller, "b": RETURNED})).holds is False
 
     @pytest.mark.parametrize(
-        ("end", "seen"), [(RETURNED, False), (raised("RuntimeError"), True), (OVERDUE, False)], ids=str
+        ("end", "seen"),
+        [(RETURNED, False), (raised("RuntimeError"), True), (VANISHED, True), (OVERDUE, False)],
+        ids=str,
     )
     @pytest.mark.parametrize("pid", [{}, {"pid": 7}, {"pid": 8}], ids=["call", "itself", "another"])
     def test_a_process_that_its_handler_of_sigterm_ends_may_not_say_so(

@@ -78,17 +78,16 @@ def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.Capt
     assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "fault", "verdict", "said"),
     [
         ("here", DOUBLE, "wrong", TWELVE),
-        ("here", LOST, "clean error", ""),
-        ("twice", LATE, "returned", ""),
-        ("process", DOUBLE, "wrong", TWELVE),
-        ("spawn", DOUBLE, "wrong", TWELVE),
-        ("spawn", LOST, "clean error", ""),
-        ("spawn", LATE, "returned", ""),
+        pytest.param("here", LOST, "clean error", "", marks=pytest.mark.long),
+        pytest.param("twice", LATE, "returned", "", marks=pytest.mark.long),
+        pytest.param("process", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
+        pytest.param("spawn", LOST, "clean error", "", marks=pytest.mark.long),
+        pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
     ],
 )
 def test_an_error_that_does_not_come_from_the_plan_is_wrong(

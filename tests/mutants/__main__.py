@@ -32,12 +32,15 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         parser.error(f"no mutant {', '.join(unknown)}; wanted some of {', '.join(known)}")
     chosen = [known[name] for name in options.names] or list(MUTANTS)
+    results: list[Result] = []
     try:
         if not options.no_control:
             _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
             _say(f"they pass, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
-        results = _try(chosen)
+        _try(chosen, results)
     except (Unhealthy, NoCheckout) as error:
+        if len(results) == len(chosen):  # the healthy code of later trials was not that of the first one
+            _report(chosen, results, whole=False)
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -46,14 +49,12 @@ def main(arguments: Sequence[str]) -> int:
     return _report(chosen, results, whole=not options.names)
 
 
-def _try(chosen: Sequence[Mutant]) -> list[Result]:
-    results: list[Result] = []
+def _try(chosen: Sequence[Mutant], results: list[Result]) -> None:
     begun = time.monotonic()
     for result in trials(ROOT, chosen, WORKERS):
         results.append(result)
         rest = seconds_left(len(results), len(chosen), time.monotonic() - begun, None)
         _say(f"{len(results)} of {len(chosen)}: {result.mutant.name} {result.trial.verdict}, about {rest:.0f} s left")
-    return results
 
 
 def _say(text: str) -> None:

@@ -129,8 +129,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "errors-of-another-order",
         "reference/verify/verify.py",
-        "        known[integers] = twin_errors(*twins())\n    return bound_of(run, known[integers])",
-        "        known[integers] = twin_errors(*twins())\n    return bound_of(run, next(iter(known.values())))",
+        "    if integers not in known:\n",
+        "    integers = next(iter(known), integers)\n    if integers not in known:\n",
         (f"{_OF_NATURAL}::test_a_run_of_another_order_is_judged_by_twins_of_that_order",),
         "a run is judged by twins that replay the order of an earlier run",
     ),
@@ -141,6 +141,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if True:",
         (f"{_OF_NATURAL}::test_what_the_twins_of_a_case_have_shown_holds_for_its_next_run",),
         "each answer to a case computes all its twins again",
+    ),
+    Mutant(
+        "nan-known-too-late",
+        "reference/verify/verify.py",
+        "        if not other_decision(run, twin):  # before",
+        "        if known is None and not other_decision(run, twin):  # before",
+        (f"{_OF_NATURAL}::test_a_run_with_nan_is_refused_before_its_twins_are_measured",),
+        "an answer with NaN costs the time of 17 twins",
+    ),
+    Mutant(
+        "nan-of-a-twin-is-the-runs",
+        _NATURAL,
+        "            raise Undecided(errors.unusable)\n",
+        "            raise TraceError(errors.unusable)\n",
+        (f"{_OF_NATURAL}::test_a_twin_with_nan_makes_no_run_wrong",),
+        "a right run is wrong because a twin in another order overflows",
     ),
     Mutant(
         "dtype-unchecked",

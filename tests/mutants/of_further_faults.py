@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(
         "sigterm-that-ends-its-process-not-seen",
         _EFFECTS,
-        '        if fault.how == "term" and _is_own(fired) and self._raised(fired.role):',
+        '        if fault.how == "term" and _is_own(fired) and self._ended_at_once(fired.role):',
         '        if fault.how == "term" and _is_own(fired) and self._killed(fired.role, fired):',
         (_RAISED_BY_HANDLER,),
         "a role whose handler of SIGTERM raises is said to be unhurt, if it ends before its RPC thread runs again",
@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "anybodys-sigterm-needs-no-effect",
         _EFFECTS,
-        "_is_own(fired) and self._raised(fired.role):",
-        "self._raised(fired.role):",
+        "_is_own(fired) and self._ended_at_once(fired.role):",
+        "self._ended_at_once(fired.role):",
         (_RAISED_BY_HANDLER,),
         "a SIGTERM to another role needs no effect if that one fails",
     ),

@@ -300,6 +300,7 @@ MUTANTS = (
             "test_a_role_that_was_given_up_leaves_when_all_others_know_why",
         ),
         "a rank that was given up leaves before the others know why, and they name its end as the cause",
+        waits=True,
     ),
     Mutant(
         "late-loss-counts",

@@ -197,8 +197,8 @@ class TestMissing:
         """Otherwise the first role, to which the news comes late, sees only that it is gone."""
         with idle() as world:
             late = partial(roles.end_with_late_news, 10)
-            ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 4 * LIMIT)})
-        assert "c's shutdown timed out after 4 s: b has not called it" in lost(ended, "a")
+            ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 8 * LIMIT)})
+        assert "c's shutdown timed out after 8 s: b has not called it" in lost(ended, "a")
 
     @pytest.mark.parametrize("die", [roles.die_before_the_last_count, roles.die_in_the_last_count])
     def test_a_role_that_dies_when_all_have_come_is_named_soon(self, die: Callable[[], None]) -> None:

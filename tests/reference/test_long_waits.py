@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 
 import pytest
@@ -40,6 +40,10 @@ def test_the_result_or_the_exception_of_a_future_is_returned() -> None:
     threading.Timer(0.01, bad.set_exception, [ValueError("no")]).start()
     assert result_of(good) == 7
     with pytest.raises(ValueError, match=r"^no$"):
+        result_of(bad)
+    bad = Future()
+    bad.cancel()
+    with pytest.raises(CancelledError):
         result_of(bad)
 
 

@@ -490,7 +490,31 @@ def test_a_run_of_another_order_is_judged_by_twins_of_that_order() -> None:
         order = torch.tensor(turn * case.steps)
         run = off(parameter_server.train_locally(case, Trace(case, {"order/events": order})), LAST, next_up)
         assert judge(run, parameter_server.train_locally, known) == judge(run, parameter_server.train_locally)
-    assert len(known) == 2
+        assert len(known) == 1  # those of the last order: each has a whole trace
+
+
+def test_a_run_with_nan_is_refused_before_its_twins_are_measured() -> None:
+    healthy, given = parameter_server.train_locally(SERVER), list[Trace]()
+
+    def twin(case: parameter_server.Case, replay: Trace) -> Trace:
+        given.append(replay)
+        return parameter_server.train_locally(case, replay)
+
+    assert judge(off(healthy, LAST, lambda weight: weight * float("nan")), twin, {}) == (f"{LAST}: holds NaN", "wrong")
+    assert len(given) == 1
+
+
+@pytest.mark.parametrize(("decision", "said"), [(0, "x: holds NaN"), (1, "in 1 correct twins: undecided")])
+def test_a_twin_with_nan_makes_no_run_wrong(decision: int, said: str) -> None:
+    """Neither one with the float64 twin's decisions, nor one with those of another twin."""
+
+    def trace(number: float, kind: torch.dtype, action: int) -> Trace:
+        return Trace(CASE, {"a": torch.tensor([action]), "x": torch.tensor([number], dtype=kind)})
+
+    twins = [trace(float("nan"), torch.float32, 0), trace(1.0, torch.float32, 1)]
+    with pytest.raises(Undecided) as caught:
+        rounding_bound(trace(1.0, torch.float32, decision), twins, trace(1.0, torch.float64, 0))
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("entry", [each for each in CATALOGUE if each.core], ids=lambda each: each.id)

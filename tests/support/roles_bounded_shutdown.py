@@ -79,8 +79,8 @@ def end_with_late_news(timeout: float = 30) -> Seen:
 
 
 def _lose_late(text: str) -> None:
-    """Take in what another process tells when a loss is known here, or after 0.2 s."""
-    shutdown_barrier.here().known.wait(0.2)
+    """Take in what another process tells when a loss is known here, or after 0.3 s."""
+    shutdown_barrier.here().known.wait(0.3)
     _lose(text)
 
 
