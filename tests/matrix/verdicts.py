@@ -165,7 +165,7 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", worker1=LOST, ps=r"MissingWorker: .*from worker1 \(sent 0 of 3\)"),
         **error("Reset", worker1=GONE, ps=r"MissingWorker: .*from worker1"),
         **other_trace("Corrupt"),
-        **error("Drop to_here", worker1=LATE),
+        **error("Drop to_here", worker1=rf"({LATE}|{GONE})"),  # as above
         **other_trace("Corrupt to_here"),
         **_NO_GRADIENT,
     },
