@@ -106,6 +106,11 @@ class DistResNet50(nn.Module):
         """Parameters and buffers of both shards, as ``shard1.…`` and ``shard2.…``."""
         return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
 
+    def await_gradients(self, context_id: int) -> None:
+        """Wait until both shards have their gradients, because the backward pass may return before (S4.14)."""
+        shards = (self.p1_rref, self.p2_rref)
+        torch.futures.wait_all([rref.rpc_async().await_gradients(context_id) for rref in shards])
+
     def gradients(self, context_id: int) -> Named:
         """The gradients of both shards in that context."""
         first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
@@ -125,6 +130,7 @@ def run_master(case: Case) -> Trace:
         with dist_autograd.context() as context_id:
             loss = loss_fn(model(inputs), labels)
             dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+            model.await_gradients(context_id)
             gradients = model.gradients(context_id) if recorder.every else {}
             opt.step(context_id)
         record(recorder, step, loss, gradients, model.values)

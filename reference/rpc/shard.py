@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-import torch.distributed.autograd as dist_autograd
 from torch import nn
 from torch.distributed.rpc import RRef
 
+from reference.rpc.accumulated_gradients import AccumulatedGradients
 from reference.rpc.ordered_executor import OrderedExecutor
 from reference.rpc.parameter_chain import ParameterChain
 
@@ -62,17 +62,28 @@ class Shard(nn.Module):
             torch.cuda.current_stream(self.device).synchronize()
 
     def parameter_rrefs(self) -> list[RRef[Any]]:
-        """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3)."""
+        """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3).
+
+        From now on their gradients can be awaited.
+        """
+        self._accumulated = AccumulatedGradients(dict(self.named_parameters()))
         return [RRef(p) for p in self.parameters()]
 
     def values(self) -> tuple[Named, Named]:
         """Copies of all parameters and of all buffers, on the CPU."""
         return on_cpu(dict(self.named_parameters())), on_cpu(dict(self.named_buffers()))
 
+    def await_gradients(self, context_id: int) -> None:
+        """Wait until that autograd context has the gradients of this shard (S4.14).
+
+        Raises:
+            TimeoutError: one is missing after this shard's timeout.
+        """
+        self._accumulated.wait(context_id, self.timeout)
+
     def gradients(self, context_id: int) -> Named:
-        """This shard's gradients in that autograd context, on the CPU."""
-        gradients = dist_autograd.get_gradients(context_id)  # type: ignore[attr-defined]
-        return on_cpu({name: gradients[p] for name, p in self.named_parameters() if p in gradients})
+        """This shard's gradients in that autograd context, on the CPU. Waits and raises as `await_gradients`."""
+        return on_cpu(self._accumulated.wait(context_id, self.timeout))
 
 
 def on_cpu(tensors: Mapping[str, torch.Tensor]) -> Named:

@@ -127,14 +127,16 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
     assert depths == [1, 2, 1, 2]
 
 
-def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Runs on the master: the parameters' owners, and the gradients in the context and after it."""
+def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], list[torch.Tensor]]:
+    """Runs on the master: the parameters' owners, the gradients in the context, and those of worker1 in the next."""
     model = DistResNet50(2, WORKERS, [linear_shard, linear_shard])
     with dist_autograd.context() as context_id:
         dist_autograd.backward(context_id, [model(torch.ones(4, 2)).sum()])  # type: ignore[attr-defined]
         inside = model.gradients(context_id)
     with dist_autograd.context() as context_id:
-        return [rref.owner_name() for rref in model.parameter_rrefs()], inside, model.gradients(context_id)
+        model(torch.ones(4, 2))
+        other = rpc.rpc_sync("worker1", count_gradients, args=(context_id,))
+        return [rref.owner_name() for rref in model.parameter_rrefs()], inside, other
 
 
 def test_parameters_stay_with_their_owners_and_gradients_in_their_context(world: World) -> None:
@@ -142,7 +144,7 @@ def test_parameters_stay_with_their_owners_and_gradients_in_their_context(world:
     assert owners == ["worker1", "worker1", "worker2", "worker2"]
     assert inside["shard2.seq.bias"].tolist() == [4.0, 4.0]
     assert sorted(inside) == [f"shard{i}.seq.{name}" for i in (1, 2) for name in ("bias", "weight")]
-    assert other == {}
+    assert other == []
 
 
 _go = threading.Event()

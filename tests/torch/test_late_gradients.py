@@ -1,0 +1,51 @@
+"""A backward pass that ends on the caller before the gradients of a role two calls away are there (S4.14).
+
+It needs two gradient messages to one role, the second of which overtakes the first at one place in torch's engine.
+This happens by itself once in some hundred passes. Here a library in C holds the first message at that place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOURCE = Path(__file__).with_name("slow_engine.c")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What `roles_late_gradients` prints. Skips without a C compiler, unless REFERENCE_REQUIRE_C is set."""
+    compiler = shutil.which("cc")
+    if compiler is None and "REFERENCE_REQUIRE_C" not in os.environ:
+        pytest.skip("wanted a C compiler (Debian: gcc libc6-dev)")
+    assert compiler is not None, "REFERENCE_REQUIRE_C is set, but there is no C compiler"
+    library = tmp_path_factory.mktemp("late") / "slow_engine.so"
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", library, SOURCE, "-ldl"], check=True, timeout=60)
+    command = [sys.executable, "-m", "tests.support.roles_late_gradients"]
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def test_one_message_to_each_role_is_waited_for(found: dict[str, Any]) -> None:
+    """One product of two weights, each of which has the gradient 1."""
+    assert found["steps"]["1"] == [[1, 0.5], [1, 0.5]]
+
+
+def test_the_optimizer_skips_a_role_whose_gradients_are_late(found: dict[str, Any]) -> None:
+    """Erratum S4.14: three products: each weight has the gradient 3. No error; the first weight is as before."""
+    assert found["steps"]["3"] == [[0, 1.0], [1, -0.5]]
+
+
+def test_the_pipeline_waits_for_late_gradients(found: dict[str, Any]) -> None:
+    assert found["the tutorial equals its twin"] is True
