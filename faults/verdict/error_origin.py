@@ -181,6 +181,8 @@ def is_loss(piece: Piece) -> bool | None:
         return _CHANNELS.search(piece.place) is not None
     if "ConnectionError" in piece.bases:
         return True if _LINKS.search(piece.place) else _told(piece, _LOST, _GONE) or None
+    if piece.name == "RuntimeError" and not piece.text and not piece.raised:
+        return None  # of Python 3.11.2, where torch's text is no UTF-8: see UNREADABLE
     return _told(piece, _LOST, _GONE)
 
 

@@ -12,6 +12,8 @@ from faults.plan.plan import Fault, Plan
 # error, and raises a UnicodeDecodeError at the message's first byte instead.
 LOST = "RPCErr:2:Send attempt failed intentionally for"  # without the blank after it, which a ledger's line may lack
 UNREADABLE = f"can't decode byte 0x80 in position {len(LOST) + 1}"
+# Python 3.11.2, which Debian 12 has, makes an error without a text of it.
+TEXTLESS = "RuntimeError: "
 # What `RRef.to_here` says if the message that creates the RRef is lost or late, or if the owner has ended.
 NOT_MADE = "RRef creation via rpc.remote() timed out"
 # Which recorded calls can show the effect of a fault on a message type.
@@ -89,6 +91,8 @@ def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[Event, str] |
         return None
     for each in calls:
         error = str(each.details.get("error", ""))
-        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):
+        # The creation of an RRef fails only if torch says so, which has a text, or if the message is lost.
+        textless = error == TEXTLESS and each.details.get("via") == "remote"
+        if LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error):
             return each, f"{each.role}: {error.splitlines()[0][:120]}"
     return None

@@ -409,10 +409,41 @@ MUTANTS = (
     Mutant(
         "any-error-is-evidence",
         "faults/verdict/message_evidence.py",
-        "        if LOST in error or UNREADABLE in error or (alone and NOT_MADE in error):",
+        "        if LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error):",
         "        if error:",
         ("tests/faults/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
         "any failure is taken for the planned one",
+    ),
+    Mutant(
+        "lost-creation-of-older-pythons-unseen",
+        "faults/verdict/message_evidence.py",
+        "UNREADABLE in error or textless or",
+        "UNREADABLE in error or",
+        (
+            "tests/faults/test_messages.py::TestEvidence::test_the_error_of_older_pythons_is_evidence_for_a_lost_creation_only",
+        ),
+        "a lost message is unknown on Debian 12's Python",
+    ),
+    Mutant(
+        "any-call-without-a-text-was-lost",
+        "faults/verdict/message_evidence.py",
+        ' and each.details.get("via") == "remote"',
+        "",
+        (
+            "tests/faults/test_messages.py::TestEvidence::test_the_error_of_older_pythons_is_evidence_for_a_lost_creation_only",
+        ),
+        "an error without a text, raised by the program, is taken for the planned one",
+    ),
+    Mutant(
+        "error-without-a-text-is-the-programs",
+        "faults/verdict/error_origin.py",
+        '    if piece.name == "RuntimeError" and not piece.text and not piece.raised:\n        return None',
+        '    if piece.name == "RuntimeError" and not piece.text and piece.raised is None:\n        return None',
+        (
+            "tests/faults/test_error_origin.py"
+            "::test_an_error_without_a_text_may_come_from_a_loss_unless_the_program_raised_it",
+        ),
+        "a lost fetch is the program's own mistake on Debian 12's Python",
     ),
     Mutant(
         "old-ledgers-stay",
