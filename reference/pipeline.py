@@ -107,12 +107,17 @@ class DistResNet50(nn.Module):
         return joined(*(rref.rpc_sync().values() for rref in (self.p1_rref, self.p2_rref)))
 
     def await_gradients(self, context_id: int) -> None:
-        """Wait until both shards have their gradients, because the backward pass may return before (S4.14)."""
+        """Wait until both shards have their gradients, because the backward pass may return before (S4.14).
+
+        Raises:
+            RuntimeError: a shard's TimeoutError; or that shard did not answer.
+        """
+        limit = rpc.get_rpc_timeout() + 5  # type: ignore[attr-defined]  # the shard's own error comes first
         shards = (self.p1_rref, self.p2_rref)
-        torch.futures.wait_all([rref.rpc_async().await_gradients(context_id) for rref in shards])
+        torch.futures.wait_all([rref.rpc_async(timeout=limit).await_gradients(context_id) for rref in shards])
 
     def gradients(self, context_id: int) -> Named:
-        """The gradients of both shards in that context."""
+        """The gradients of both shards in that context, once `await_gradients` has returned."""
         first, second = (rref.rpc_sync().gradients(context_id) for rref in (self.p1_rref, self.p2_rref))
         return joined((first, {}), (second, {}))[0]
 

@@ -121,7 +121,8 @@ def _unlike(run: Run, numbers: Iterable[int]) -> Iterable[int]:
     found: dict[tuple[object, ...], int] = {}
     for number in numbers:
         fault = run.plan.faults[number]
-        found[fault.kind, fault.side, fault.error, fault.text, number if fault.kind == "Duplicate" else None] = number
+        asked = number if fault.kind == "Duplicate" else None
+        found[fault.kind, fault.place, fault.side, fault.error, fault.text, asked] = number
     return found.values()
 
 
@@ -144,7 +145,15 @@ def _excuses(run: Run, number: int, pieces: Sequence[Piece]) -> bool | None:
         planned = _planned(fault)
         found = _derives(pieces, [*planned, *_of_failed(run, lambda piece: _derives([piece], planned) is True)])
         return None if found is False and _silence(pieces) is not False else found
-    return _best([_silence(pieces), _derives(pieces, _of_failed(run, lambda piece: _silence([piece]) is True))])
+    textless = None if fault.place == "message" and any(map(_is_textless, pieces)) else False
+    return _best(
+        [_silence(pieces), textless, _derives(pieces, _of_failed(run, lambda piece: _silence([piece]) is True))]
+    )
+
+
+def _is_textless(piece: Piece) -> bool:
+    """Whether it may be what Python 3.11.2 makes of torch's error for a lost message: see `message_evidence`."""
+    return piece.name == "RuntimeError" and not piece.text and not piece.raised
 
 
 def _out_of_turn(pieces: Sequence[Piece]) -> bool:
@@ -181,8 +190,6 @@ def is_loss(piece: Piece) -> bool | None:
         return _CHANNELS.search(piece.place) is not None
     if "ConnectionError" in piece.bases:
         return True if _LINKS.search(piece.place) else _told(piece, _LOST, _GONE) or None
-    if piece.name == "RuntimeError" and not piece.text and not piece.raised:
-        return None  # of Python 3.11.2, where torch's text is no UTF-8: see UNREADABLE
     return _told(piece, _LOST, _GONE)
 
 

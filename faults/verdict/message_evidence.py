@@ -91,8 +91,8 @@ def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[Event, str] |
         return None
     for each in calls:
         error = str(each.details.get("error", ""))
-        # The creation of an RRef fails only if torch says so, which has a text, or if the message is lost.
-        textless = error == TEXTLESS and each.details.get("via") == "remote"
+        # `info`: the RRef may exist. Arguments that cannot be sent are a `fail`, and may have an error without a text.
+        textless = error == TEXTLESS and each.details.get("via") == "remote" and each.event == "info"
         if LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error):
             return each, f"{each.role}: {error.splitlines()[0][:120]}"
     return None

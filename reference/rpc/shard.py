@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,7 +18,10 @@ Named = dict[str, torch.Tensor]
 
 
 class Shard(nn.Module):
-    """One part of a model, on the worker that owns it. Subclasses define `compute`."""
+    """One part of a model, on the worker that owns it. Subclasses define `compute`.
+
+    Each parameter that requires a gradient takes part in every batch. Otherwise `await_gradients` raises.
+    """
 
     def __init__(self, num_split: int, timeout: float, device: str = "cpu", *, to_cpu: bool = True) -> None:
         super().__init__()
@@ -51,6 +55,7 @@ class Shard(nn.Module):
         """Runs in the executor's thread."""
         if number % self.num_split == 0:
             self._chain.restart()
+            self._accumulated.restart()
         out: torch.Tensor = self._chain(x)
         out = out.cpu() if self.to_cpu else out
         self._settle()
@@ -64,10 +69,14 @@ class Shard(nn.Module):
     def parameter_rrefs(self) -> list[RRef[Any]]:
         """RRefs to all parameters, made on their owner, because a parameter that is sent is a detached copy (S3.3).
 
-        From now on their gradients can be awaited.
+        The set of parameters whose gradients are awaited is fixed now. The master calls this before the first batch.
         """
-        self._accumulated = AccumulatedGradients(dict(self.named_parameters()))
+        self._accumulated.restart()
         return [RRef(p) for p in self.parameters()]
+
+    @cached_property
+    def _accumulated(self) -> AccumulatedGradients:
+        return AccumulatedGradients(dict(self.named_parameters()))
 
     def values(self) -> tuple[Named, Named]:
         """Copies of all parameters and of all buffers, on the CPU."""
@@ -77,7 +86,7 @@ class Shard(nn.Module):
         """Wait until that autograd context has the gradients of this shard (S4.14).
 
         Raises:
-            TimeoutError: one is missing after this shard's timeout.
+            TimeoutError: one is missing after this shard's timeout. Says which.
         """
         self._accumulated.wait(context_id, self.timeout)
 

@@ -435,13 +435,35 @@ MUTANTS = (
         "an error without a text, raised by the program, is taken for the planned one",
     ),
     Mutant(
-        "error-without-a-text-is-the-programs",
+        "any-error-without-a-text-is-the-plans",
         "faults/verdict/error_origin.py",
-        '    if piece.name == "RuntimeError" and not piece.text and not piece.raised:\n        return None',
-        '    if piece.name == "RuntimeError" and not piece.text and piece.raised is None:\n        return None',
+        'None if fault.place == "message" and any(',
+        "None if any(",
         (
             "tests/faults/test_error_origin.py"
-            "::test_an_error_without_a_text_may_come_from_a_loss_unless_the_program_raised_it",
+            "::test_an_error_without_a_text_may_come_from_a_lost_message_unless_the_program_raised_it",
+        ),
+        "a bare RuntimeError may come from any fault, not only from a lost message",
+    ),
+    Mutant(
+        "unsent-creation-was-lost",
+        "faults/verdict/message_evidence.py",
+        ' and each.event == "info"',
+        "",
+        (
+            "tests/faults/test_messages.py"
+            "::TestEvidence::test_the_error_of_older_pythons_is_evidence_for_a_lost_creation_only",
+        ),
+        "an argument that cannot be sent is taken for a lost message",
+    ),
+    Mutant(
+        "error-without-a-text-is-the-programs",
+        "faults/verdict/error_origin.py",
+        '    return piece.name == "RuntimeError" and not piece.text and not piece.raised\n',
+        "    return False\n",
+        (
+            "tests/faults/test_error_origin.py"
+            "::test_an_error_without_a_text_may_come_from_a_lost_message_unless_the_program_raised_it",
         ),
         "a lost fetch is the program's own mistake on Debian 12's Python",
     ),

@@ -69,8 +69,8 @@ MUTANTS = (
     Mutant(
         "flight-and-raise-alike",
         _ORIGIN,
-        "found[fault.kind, fault.side, fault.error,",
-        "found[fault.kind, fault.error,",
+        "found[fault.kind, fault.place, fault.side, fault.error,",
+        "found[fault.kind, fault.place, fault.error,",
         ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
         "of a call in flight and a planned error only the last one excuses anything",
     ),

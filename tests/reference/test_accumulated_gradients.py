@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,19 +19,6 @@ from reference.world import World
 pytestmark = pytest.mark.world("alone")
 
 
-class Told(AccumulatedGradients):
-    """Says when a wait has found that gradients are missing."""
-
-    def __init__(self, parameters: dict[str, torch.Tensor]) -> None:
-        super().__init__(parameters)
-        self.waits = threading.Event()
-
-    def _missing(self, context_id: int) -> list[str]:
-        missing = super()._missing(context_id)
-        self.waits.set()
-        return missing
-
-
 def parameters() -> dict[str, torch.Tensor]:
     """Three parameters, one of which is frozen."""
     made = {name: torch.ones(2, requires_grad=True) for name in ("first", "second")}
@@ -39,14 +28,26 @@ def parameters() -> dict[str, torch.Tensor]:
 def wait_before_the_pass() -> tuple[dict[str, list[float]], float]:
     """Runs on a role: the gradients that a wait got that began before the pass, and its seconds after the pass."""
     model = parameters()
-    accumulated = Told(model)
+    accumulated = AccumulatedGradients(model)
     with dist_autograd.context() as context_id, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(accumulated.wait, context_id, 6.0)
-        assert accumulated.waits.wait(20)
-        loss = (2 * model["first"] + 3 * model["second"] + model["frozen"]).sum()
-        dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
+        waits_in(accumulated._late._changed)
+        backward(context_id, model)
         ended = time.monotonic()
         return {name: gradient.tolist() for name, gradient in waiting.result(30).items()}, time.monotonic() - ended
+
+
+def waits_in(condition: threading.Condition) -> None:
+    """Return as soon as a thread waits for ``condition``."""
+    due = time.monotonic() + 20
+    while not condition._waiters:  # type: ignore[attr-defined]
+        assert time.monotonic() < due
+        time.sleep(0.001)
+
+
+def backward(context_id: int, model: dict[str, torch.Tensor]) -> None:
+    loss = (2 * model["first"] + 3 * model["second"] + model["frozen"]).sum()
+    dist_autograd.backward(context_id, [loss])  # type: ignore[attr-defined]
 
 
 def test_a_wait_ends_with_the_last_gradient(world: World) -> None:
@@ -72,3 +73,53 @@ def test_a_gradient_that_never_comes_is_named(world: World) -> None:
     assert caught.value.outcome.message == (
         "1 of 2 parameters, among them 'second', had no gradient 0.1 s after the backward pass, wanted one for each"
     )
+
+
+def passes_of_two_contexts() -> list[str]:
+    """Runs on a role: what waits for a pass, again for the same, for the next without a restart, and with one, say."""
+    model = parameters()
+    accumulated = AccumulatedGradients(model)
+
+    def said(context_id: int) -> str:
+        try:
+            return str(sorted(accumulated.wait(context_id, 0.1)))
+        except (LookupError, TimeoutError) as error:
+            return type(error).__name__
+
+    with dist_autograd.context() as first:
+        backward(first, model)
+        found = [said(first), said(first)]
+    with dist_autograd.context() as second:
+        found.append(said(second))
+        accumulated.restart()
+        found.append(said(second))
+        backward(second, model)
+        return [*found, said(second)]
+
+
+def test_a_wait_is_for_the_gradients_of_its_own_pass(world: World) -> None:
+    both = "['first', 'second']"
+    assert world.call("alone", passes_of_two_contexts) == [both, both, "LookupError", "TimeoutError", both]
+
+
+def references_left() -> list[bool]:
+    """Runs on a role, without garbage collections: whether a parameter is alive, before and after its end."""
+    gc.disable()
+    try:
+        model = parameters()
+        accumulated = AccumulatedGradients(model)
+        alive = weakref.ref(accumulated)
+        found = [alive() is not None]
+        del accumulated, model
+        return [*found, alive() is not None]
+    finally:
+        gc.enable()
+
+
+def test_the_hooks_keep_no_parameter_alive(world: World) -> None:
+    assert world.call("alone", references_left) == [True, False]
+
+
+def test_it_can_be_made_where_no_graph_is_recorded() -> None:
+    with torch.no_grad():
+        AccumulatedGradients(parameters())

@@ -127,6 +127,15 @@ def test_each_batch_begins_with_the_parameters_themselves() -> None:
     assert depths == [1, 2, 1, 2]
 
 
+def test_each_batch_waits_for_its_own_gradients() -> None:
+    shard = linear_shard()
+    for name, _ in shard.named_parameters():
+        shard._accumulated._late.arrived(name)  # the batch before is done
+    shard._compute(torch.ones(1, 2), 0)
+    with pytest.raises(TimeoutError, match=r"^2 of 2 parameters, among them 'seq\.weight'"):
+        shard._accumulated.wait(0, 0.0)
+
+
 def owners_and_gradients() -> tuple[list[str], dict[str, torch.Tensor], list[torch.Tensor]]:
     """Runs on the master: the parameters' owners, the gradients in the context, and those of worker1 in the next."""
     model = DistResNet50(2, WORKERS, [linear_shard, linear_shard])
