@@ -69,11 +69,12 @@ def told(error: BaseException) -> tuple[str, str]:
 
 
 # torch's first TCP store in a process, whichever of these tests makes it, opens a pipe that stays open.
-KEEPS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
+MARKS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
+MARKS["S1.14"] = [pytest.mark.long]  # it imports torch twice
 
 
 @pytest.mark.parametrize(
-    "behaviour", [pytest.param(each, id=number, marks=KEEPS.get(number, [])) for number, each in BEHAVIOURS.items()]
+    "behaviour", [pytest.param(each, id=number, marks=MARKS.get(number, [])) for number, each in BEHAVIOURS.items()]
 )
 def test_each_erratum_is_shown_by_its_listing(behaviour: Behaviour, world: World) -> None:
     check(behaviour, world)

@@ -178,6 +178,7 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
     assert done.stderr.splitlines()[0] == f"torch-rpc-reference: {hidden} of torch-rpc-reference"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", ["run.launch_scope", "ledger.record"])
 def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_path: Path) -> None:
     """This holds even for one that imports RPC, at which the plan is installed, and which the plan itself needs."""

@@ -209,6 +209,7 @@ def swept(
     return status, capsys.readouterr().out.splitlines(), content
 
 
+@pytest.mark.long
 def test_a_pair_finds_what_no_single_fault_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """After two lost answers this till takes a new number, by which the shop does not know the payment."""
     status, said, report = swept(tmp_path, capsys)
@@ -229,6 +230,7 @@ def test_a_pair_finds_what_no_single_fault_finds(tmp_path: Path, capsys: pytest.
     assert (report["not_run"], report["not_combined"]) == (0, [])
 
 
+@pytest.mark.long
 def test_no_single_fault_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither in the first nor in the last call, of whatever kind."""
     status, said, _ = swept(tmp_path, capsys, kinds=None, pairs=False)
@@ -242,6 +244,7 @@ def test_cells_and_pairs_have_one_budget(tmp_path: Path, capsys: pytest.CaptureF
     assert report["not_run"] >= 2
 
 
+@pytest.mark.long
 def test_every_part_runs_all_cells_and_its_own_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for number in (1, 2):

@@ -156,13 +156,34 @@ def test_processes_that_a_run_leaves_are_named_and_ended(tmp_path: Path) -> None
     assert not leaks(found.timeline)
 
 
+def start_of(pid: int, wall: float) -> str:
+    """The first line of a role's ledger."""
+    start = {"event": "start", "time": 1.0, "process": pid, "pid": pid, "wall": wall, "boot": ""}
+    return json.dumps(start) + "\n"
+
+
+def test_shared_memory_that_is_much_older_than_its_role_is_no_leak(tmp_path: Path) -> None:
+    """A process that was killed may have left it, and the role may have got that process's id."""
+    with subprocess.Popen(["true"]) as process:
+        pid = process.pid
+    memory = Path(f"/dev/shm/torch_{pid}_{os.getpid()}")
+    memory.touch()
+    try:
+        made, ledger = memory.lstat().st_ctime, tmp_path / "till.jsonl"
+        ledger.write_text(start_of(pid, wall=made + 50))
+        assert leaks(read(tmp_path)) == [f"shared memory {memory.name}"]
+        ledger.write_text(start_of(pid, wall=made + 70))
+        assert leaks(read(tmp_path)) == []
+    finally:
+        memory.unlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make another user's file")
 def test_shared_memory_of_another_user_is_no_leak(tmp_path: Path) -> None:
     """Another user may give shared memory the name of a role's."""
     with subprocess.Popen(["true"]) as process:
         pid = process.pid
-    start = {"event": "start", "time": 1.0, "process": pid, "pid": pid, "wall": 1.0, "boot": ""}
-    (tmp_path / "till.jsonl").write_text(json.dumps(start) + "\n")
+    (tmp_path / "till.jsonl").write_text(start_of(pid, wall=1.0))
     memory = Path(f"/dev/shm/torch_{pid}_{os.getpid()}")
     memory.touch()
     try:

@@ -246,6 +246,7 @@ AROUND = (
 OPTIONS: dict[str, Any] = {**dict.fromkeys(["budget", "json", "junit", "deadline"]), "leaks": "count"}
 
 
+@pytest.mark.long
 def test_a_till_that_pays_twice_needs_one_lost_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = Namespace(**{**OPTIONS, "dir": str(tmp_path / "runs"), "json": str(tmp_path / "report.json")})
     assert shrink_of(plays.subject(plays.retrying), Plan.parse(AROUND), options) == 1
@@ -290,6 +291,7 @@ def test_an_interrupted_shrink_tells_its_smallest_plan(tmp_path: Path, capsys: p
     assert said[-1].removeprefix("plan: ") in (tmp_path / "report.json").read_text()
 
 
+@pytest.mark.long
 def test_what_only_a_trace_shows_is_shrunk_with_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = Plan.parse(f"Drop {PAY} nth=1 side=request; Delay {PAY} nth=2 side=request seconds=0.01")
     for leaks, status in (("count", 2), ("trace", 1)):

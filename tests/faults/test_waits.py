@@ -100,6 +100,7 @@ def test_a_process_that_does_not_handle_the_signal_is_not_asked(tmp_path: Path) 
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_an_overdue_script_is_told_with_its_places(tmp_path: Path) -> None:
     run, judgement = run_script(
         [sys.executable, str(SCRIPTS / "waiting.py"), "fork"], Plan(), tmp_path / "run", deadline=3.0

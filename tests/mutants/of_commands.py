@@ -491,8 +491,8 @@ _OF_FOLDERS = (
     Mutant(
         "anybodys-memory-is-a-leak",
         "faults/run/left_over.py",
-        "            if path.lstat().st_uid == os.geteuid():",
-        "            if path.lstat().st_uid >= 0:",
+        "            if status.st_uid == os.geteuid():",
+        "            if status.st_uid >= 0:",
         ("tests/faults/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
         "another user's file fails a run that left nothing",
     ),

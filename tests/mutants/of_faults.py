@@ -399,6 +399,14 @@ MUTANTS = (
         waits=True,
     ),
     Mutant(
+        "old-memory-is-a-leak",
+        "faults/run/left_over.py",
+        " and changed > wall - _EARLIER",
+        "",
+        ("tests/faults/test_runs.py::test_shared_memory_that_is_much_older_than_its_role_is_no_leak",),
+        "shared memory of an ended process with a role's id is taken for the role's",
+    ),
+    Mutant(
         "wrong-role-hurt",
         "faults/inject/message/messages.py",
         "    own = [fault for fault in faults.values() if fault.role in (None, role)]",

@@ -32,6 +32,7 @@ def test_parameter_server_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
+@pytest.mark.long
 @on("batch_parameter_server")
 @examples(80, case=NATURAL["batch_parameter_server"])
 def test_batch_parameter_server_equals_its_twin(world: World, case: Any) -> None:
@@ -39,12 +40,14 @@ def test_batch_parameter_server_equals_its_twin(world: World, case: Any) -> None
     assert_equal(world, case)
 
 
+@pytest.mark.long
 @on("sharded_parameter_server")
 @examples(60, case=NATURAL["sharded_parameter_server"])
 def test_sharded_parameter_server_equals_its_twin(world: World, case: Any) -> None:
     assert_equal(world, case)
 
 
+@pytest.mark.long
 @on("hybrid_ddp")
 @examples(60, case=NATURAL["hybrid_ddp"])
 def test_hybrid_ddp_equals_its_twin_or_is_within_the_bound(world: World, case: Any) -> None:

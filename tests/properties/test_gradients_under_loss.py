@@ -28,6 +28,8 @@ from tests.properties import bugs
 from tests.properties.properties import counterexample, examples
 from tests.support.roles_idle import Planted
 
+pytestmark = pytest.mark.long
+
 KINDS = ("Raise", "Duplicate", "Drop", "Crash", "Pause")
 # Seconds of a pause: shorter than the timeout, and longer.
 SECONDS = (0.2, 2.0)

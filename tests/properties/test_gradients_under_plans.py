@@ -20,6 +20,8 @@ from reference.world import World
 from tests.properties import bugs
 from tests.properties.properties import assert_equal, counterexample, examples, idle_world, judged, on, run_under
 
+pytestmark = pytest.mark.long
+
 _EXACT: Mapping[str, Any] = {"arithmetic": "exact", "dtype": "float64", "lr": 0.125, "steps": 2, "timeout": 20.0}
 _IMAGES: Mapping[str, Any] = {"image_w": 4, "image_h": 4, "num_classes": 3, "batch_size": 2, "timeout": 20.0}
 

@@ -77,6 +77,7 @@ def plant_the_broadcast(role: str) -> None:
     reference.batch_reinforce.losses_of = published_losses
 
 
+@pytest.mark.long
 def test_the_published_broadcast_is_seen() -> None:
     """Erratum S2.27: right with one observer, and no error with two."""
     assert both_modes(1, before=plant_the_broadcast).holds
@@ -89,6 +90,7 @@ def test_the_published_broadcast_is_seen() -> None:
     assert bound.ratios["0000/gradient/affine1.weight"] > 1000
 
 
+@pytest.mark.long
 def test_dropout_masks_do_not_depend_on_the_mode() -> None:
     """With one generator per observer both modes agree even with dropout; with one for all they do not (S2.29)."""
     case = replace(SMALL, observers=3, batch=False)

@@ -147,6 +147,7 @@ def test_a_twin_computes_the_formula(tutorial: str, name: str) -> None:
     assert [tensor for tensor, values in trace.items() if not values.isfinite().all()] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tutorial", ["reinforce", "batch_reinforce"])
 def test_a_twin_computes_the_formula_of_a_pole_that_stands(tutorial: str) -> None:
     numbers = STANDING[tutorial]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SOURCE = Path(__file__).with_name("slow_engine.c")
 
 
