@@ -122,4 +122,5 @@ def test_the_hooks_keep_no_parameter_alive(world: World) -> None:
 
 def test_it_can_be_made_where_no_graph_is_recorded() -> None:
     with torch.no_grad():
-        AccumulatedGradients(parameters())
+        accumulated = AccumulatedGradients(parameters())
+    assert len(accumulated._nodes) == 2

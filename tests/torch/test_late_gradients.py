@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.c_compiler import compiled
 
 pytestmark = pytest.mark.long
 
@@ -23,14 +24,9 @@ SOURCE = Path(__file__).with_name("slow_engine.c")
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What `roles_late_gradients` prints. Skips without a C compiler, unless REFERENCE_REQUIRE_C is set."""
-    compiler = shutil.which("cc")
-    if compiler is None and "REFERENCE_REQUIRE_C" not in os.environ:
-        pytest.skip("wanted a C compiler (Debian: gcc libc6-dev)")
-    assert compiler is not None, "REFERENCE_REQUIRE_C is set, but there is no C compiler"
+    """What `roles_late_gradients` prints."""
     library = tmp_path_factory.mktemp("late") / "slow_engine.so"
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([compiler, *flags, "-o", library, SOURCE, "-ldl"], check=True, timeout=60)
+    compiled(SOURCE, library, "-shared", "-fPIC", "-ldl", packages="gcc libc6-dev")
     command = [sys.executable, "-m", "tests.support.roles_late_gradients"]
     loaded = " ".join(filter(None, (str(library), os.environ.get("LD_PRELOAD"))))
     environment = {**os.environ, "LD_PRELOAD": loaded}

@@ -1,0 +1,31 @@
+"""Compile a C program of a test. Without a compiler the test skips, unless REFERENCE_REQUIRE_C is set."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
+
+
+def compiled(source: Path, target: Path, *options: str, header: str = "stdlib.h", packages: str) -> Path:
+    """Compile ``source`` without warnings and return ``target``.
+
+    ``header``: one that has to be there; ``packages``: those of Debian that have the compiler and the header.
+    """
+    compiler = shutil.which("cc")
+    if (compiler is None or not _has(compiler, header)) and "REFERENCE_REQUIRE_C" not in os.environ:
+        pytest.skip(f"wanted a C compiler and {header} (Debian: {packages})")
+    assert compiler is not None, "REFERENCE_REQUIRE_C is set, but there is no C compiler"
+    subprocess.run([compiler, *_FLAGS, "-o", target, source, *options], check=True, timeout=60)
+    return target
+
+
+def _has(compiler: str, header: str) -> bool:
+    text = f"#include <{header}>\n"
+    found = subprocess.run([compiler, "-E", "-"], input=text.encode(), capture_output=True, timeout=60)
+    return found.returncode == 0
