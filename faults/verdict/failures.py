@@ -6,6 +6,7 @@ The plan may excuse a role's end directly, or by the excused end of another role
 from __future__ import annotations
 
 import builtins
+import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 # Errors by which a parent only reports how its child ended. A role that has lost its pool has failed itself.
 OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError"}
 _ANSWERS = {*OF_ANOTHER, "BrokenExecutor"}
+# How torch writes an exception of Python that passed its C++ code.
+_CROSSED = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)(: |$)")
 # Errors that mean a mistake in the code, whatever happened to other roles.
 _MISTAKES = (
     *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
@@ -108,7 +111,13 @@ def _is_planned_end(run: Run, failure: Failure) -> bool:
 def _may_be_of_its_handler(run: Run, failure: Failure) -> bool | None:
     """Whether the error may be the program's answer to the plan's SIGTERM: None if it states one, otherwise False."""
     asked = any(fault.how == "term" for fault in crashes_of(run, failure.role))
-    return None if asked and is_stated(failure.causes) else False
+    return None if asked and (is_stated(failure.causes) or _crossed_torch(failure.causes[0])) else False
+
+
+def _crossed_torch(error: Piece) -> bool:
+    """Whether torch made this RuntimeError of an exception that Python code raised while torch read a message. The code
+    may be the handler of a signal: not even its SystemExit ends the process then."""
+    return error.name == "RuntimeError" and not error.raised and _CROSSED.match(error.text) is not None
 
 
 def _is_planned(run: Run, process: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from faults.ledger import Event, Timeline
 from faults.ledger.record import End, Run
 from faults.plan import Plan
-from faults.tracebacks.error_chain import from_json
+from faults.tracebacks.error_chain import Piece, from_json
 from faults.verdict import checks
 from faults.verdict.checks import DEFECTS, Check, judge
 from reference.outcome import Killed
@@ -421,6 +421,23 @@ class TestErrors:
         assert verdict(6, "AssertionError") == "wrong"
         assert verdict(6) == "wrong"
         assert verdict(9, "RuntimeError") == "wrong"
+
+    @pytest.mark.parametrize(
+        ("says", "how", "holds"),
+        [
+            ("SystemExit: 3", "how=term", None),
+            ("asked: SystemExit: 3", "how=term", False),
+            ("KeyError: 'size'", "how=term", None),
+            ("size mismatch", "how=term", False),
+            ("SystemExit: 3", "", False),
+        ],
+    )
+    def test_torch_may_make_an_error_of_what_a_handler_of_sigterm_raises(
+        self, says: str, how: str, holds: bool | None
+    ) -> None:
+        plan, causes = f"Crash site=shop:pay role=a nth=1 when=before {how}", (Piece(("RuntimeError",), says),)
+        ends = {"a": RETURNED, "b": replace(raised("RuntimeError", says=says), causes=causes)}
+        assert check("errors", run(plan, crashed(), effective(), ends=ends)).holds is holds
 
 
 class TestLeft:

@@ -41,6 +41,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "a program that makes up for a lost call, and then finds its own result wrong, has ended cleanly",
     ),
     Mutant(
+        "an-end-that-torch-hides-is-no-end",
+        _FAILURES,
+        " and (is_stated(failure.causes) or _crossed_torch(failure.causes[0])) else False",
+        " and is_stated(failure.causes) else False",
+        (f"{_OF_CHECKS}::TestErrors::test_torch_may_make_an_error_of_what_a_handler_of_sigterm_raises",),
+        "a program that ends in order when it is asked to, while it reads an answer, is wrong",
+    ),
+    Mutant(
         "who-leaves-is-excused",
         _FAILURES,
         '    return False if failure.kind == "Vanished" else _undecided(run)',

@@ -36,24 +36,27 @@ def _fail(number: int, frame: FrameType | None) -> None:
 
 HANDLERS: dict[str, Any] = {"": signal.SIG_DFL, "ignore": signal.SIG_IGN, "ask": _ask, "leave": _leave, "fail": _fail}
 
+# Set when the shop has said what it does with SIGTERM.
+_open = threading.Event()
+
 
 def shop(handler: str) -> bool:
-    """Keep the shop open until it is asked to end, if it handles that. Whether it was asked."""
+    """Keep the shop open until it is asked to end, if it handles that. Whether it was asked.
+
+    It makes no call: torch would hide a handler's SystemExit in a RuntimeError while it reads the answer.
+    """
     signal.signal(signal.SIGTERM, HANDLERS[handler])
-    rpc.rpc_sync("till", ready)
+    _open.set()
     return _asked.wait(20) if handler in ("ask", "leave", "fail") else False
 
 
-_ready = threading.Event()
-
-
-def ready() -> None:
-    _ready.set()
+def await_open() -> bool:
+    return _open.wait(8)
 
 
 def till() -> list[str]:
     """Buy twice, after the shop has said what it does with SIGTERM."""
-    assert _ready.wait(8)
+    assert rpc.rpc_sync("shop", await_open, timeout=10)
     return [rpc.rpc_sync("shop", sell) for _ in range(2)]
 
 

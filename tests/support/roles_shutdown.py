@@ -55,6 +55,21 @@ def die_when_they_wait(*names: str) -> None:
     kill_oneself()
 
 
+def shutdown_when_they_wait(*names: str, **arguments: Any) -> Seen:
+    """Begin the leader's shutdown right after the others', whose waits have limits."""
+    for name in names:
+        due = time.monotonic() + 10
+        while not rpc.rpc_sync(name, has_begun_a_shutdown):
+            assert time.monotonic() < due, f"{name} is not in a shutdown"
+    return shutdown(**arguments)
+
+
+def has_begun_a_shutdown() -> bool:
+    """Return whether this process's main thread executes torch's shutdown, whatever it waits for. Executed there."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    return any((each.name, each.filename) == ("shutdown", api.__file__) for each in traceback.extract_stack(frame))
+
+
 def raise_in_a_shutdown_first() -> None:
     """Shut down in a ``finally``, as published, which hides the error as long as it waits."""
     try:
