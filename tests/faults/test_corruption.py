@@ -138,6 +138,7 @@ def test_an_element_is_counted_as_torch_counts_it() -> None:
         assert receipt["old"] == str(number)
 
 
+@pytest.mark.long
 def test_a_first_change_imports_nothing() -> None:
     """It would delay the message: half of torch's modules are imported only when somebody uses them."""
     program = (

@@ -111,6 +111,7 @@ def test_a_latency_is_drawn_only_if_it_is_asked_for(plan: Plan) -> None:
     assert all(fault.latency_ms is None for fault in plan.faults)
 
 
+@pytest.mark.long
 def test_a_line_may_have_a_rate_or_a_latency_or_both() -> None:
     program = {"kinds": ["Slow"], "latency": True}
     assert smallest(has("Slow", "network"), **program) == SMALLEST["Slow", "network"]
@@ -192,6 +193,7 @@ def test_needed_fields_stay_and_the_rest_shrinks(shape: tuple[str, str], values:
     assert smallest(has(*shape, **values)) == text
 
 
+@pytest.mark.long
 def test_fewer_faults_come_first() -> None:
     assert smallest(lambda plan: True) == "seed=0"
     assert smallest(lambda plan: bool(plan.faults)) == SMALLEST["Delay", "call"]
@@ -199,6 +201,7 @@ def test_fewer_faults_come_first() -> None:
     assert sorted(two.split("; ")) == sorted([SMALLEST["Pause", "process"], SMALLEST["Crash", "call"]])
 
 
+@pytest.mark.long
 def test_seeds_are_drawn_for_chances_and_shrink_to_0() -> None:
     assert smallest(has("Delay", "call", chance_percent=10.0)) == (
         "Delay site=shop:Till.pay role=till1 chance_percent=10.0 side=request seconds=0.1"

@@ -100,6 +100,7 @@ def swept(till: Any, place: Path, *injections: str) -> dict[tuple[str, str], Res
     return {(each.cell.injection, each.cell.occurrence): each for each in sweep(partial(run, subject), todo, place)}
 
 
+@pytest.mark.long
 def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
     results = swept(plays.retrying, tmp_path, "Drop request", "Drop reply")
     verdicts = {key: result.judgement.verdict for key, result in results.items()}
@@ -115,6 +116,7 @@ def test_only_the_cells_with_the_defect_fail(tmp_path: Path) -> None:
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000", "0001", "0002", "0003", "healthy"]
 
 
+@pytest.mark.long
 def test_a_harmless_fault_needs_no_error(tmp_path: Path) -> None:
     """A clean error is right for a role that lost something, and wrong for one that only had to wait."""
     touchy = swept(plays.touchy, tmp_path / "touchy", "Delay reply", "Raise reply")
@@ -175,6 +177,7 @@ def test_a_sweep_prints_its_table_and_gives_its_status(
         shutil.rmtree(place)
 
 
+@pytest.mark.long
 def test_a_tutorial_is_equal_under_every_harmless_cell(capsys: pytest.CaptureFixture[str]) -> None:
     """A delay must not change the result, whatever the calls wait for."""
     name, site = "batch_parameter_server", "update_and_fetch_model"

@@ -68,8 +68,7 @@ PRELOADED = (
     # What pytest imports when it starts, which is a seventh of a short trial.
     *("_hypothesis_pytestplugin", "_pytest.faulthandler", "_pytest.helpconfig", "_pytest.junitxml", "_pytest.pastebin"),
     *("_pytest.pytester_assertions", "_pytest.unittest", "multiprocessing.forkserver", "pdb", "platformdirs"),
-    *("pytest_timeout", "random_order.plugin", "tomllib", "torch.distributed.rpc.rref_proxy"),
-    *("xdist.looponfail", "xdist.plugin"),
+    *("pytest_timeout", "tomllib", "torch.distributed.rpc.rref_proxy"),
 )
 
 
@@ -135,7 +134,10 @@ def _environment() -> dict[str, str]:
 
 _COMMON = (
     *("-m", ""),  # including the tests that the project's default leaves out
-    *("-q", "-p", "no:xdist", "-p", "no:cacheprovider"),
+    *("-q", "-p", "no:cacheprovider"),
+    # Only the plugins that killers need: pytest would look through all installed packages for others, in every trial.
+    *("--disable-plugin-autoload", "-p", "torch_rpc_reference_plugin"),
+    *("-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
 )
 

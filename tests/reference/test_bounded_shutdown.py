@@ -193,6 +193,7 @@ class TestMissing:
             assert of(ended, missing).seconds < LATE
             starts_again(world, "a", "b", "c")
 
+    @pytest.mark.long
     def test_a_role_that_was_given_up_leaves_when_all_others_know_why(self) -> None:
         """Otherwise the first role, to which the news comes late, sees only that it is gone."""
         with idle() as world:
@@ -200,6 +201,7 @@ class TestMissing:
             ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 8 * LIMIT)})
         assert "c's shutdown timed out after 8 s: b has not called it" in lost(ended, "a")
 
+    @pytest.mark.long
     @pytest.mark.parametrize("die", [roles.die_before_the_last_count, roles.die_in_the_last_count])
     def test_a_role_that_dies_when_all_have_come_is_named_soon(self, die: Callable[[], None]) -> None:
         """No thread stays behind inside torch, which would abort its process if it came back while Python ends."""

@@ -22,7 +22,10 @@ from reference.explain.structure import structure
 from reference.explain.view import View
 
 # Their cases take many steps, each hypothesis of which the explainer computes.
-SLOW = ("another loss", "gradients times tokens", "averaged over observers twice", "agent with rewards")
+SLOW = (
+    *("another loss", "gradients times tokens", "averaged over observers twice", "agent with rewards"),
+    *("unbiased batch norm", "hybrid summed", "last micro-batch dropped"),
+)
 
 
 @pytest.mark.parametrize(

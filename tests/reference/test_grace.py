@@ -111,6 +111,7 @@ def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended() -> None:
     assert (stopped.type, stopped.message) == (LOST, "b raised tests.support.roles_plain.Unlucky: today")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("roles", "rest"),
     [

@@ -17,7 +17,11 @@ from reference.conform.selftest.selftest import MISTAKES
 from reference.conform.suite import Suite
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda each: each.name)
+def _marks(hostile: Hostile) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.long] * (hostile.name == "a hang")  # its limit has to pass
+
+
+@pytest.mark.parametrize("hostile", [pytest.param(each, marks=_marks(each), id=each.name) for each in HOSTILE])
 def test_each_hostile_program_gets_its_verdict(hostile: Hostile, suite: Suite, tmp_path: Path) -> None:
     tested = selftest.run(suite, hostile, tmp_path / "out")
     assert tested.holds, tested
