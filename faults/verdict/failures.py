@@ -33,8 +33,8 @@ _KILLED, _ABORTED = str(Killed(signal.SIGKILL)), str(Killed(signal.SIGABRT))
 # Errors by which a parent only reports how its child ended. A role that has lost its pool has failed itself.
 OF_ANOTHER = {"ProcessException", "ChildFailedError", "CalledProcessError"}
 _ANSWERS = {*OF_ANOTHER, "BrokenExecutor"}
-# How torch writes an exception of Python that passed its C++ code.
-_CROSSED = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)(: |$)")
+# How torch writes an exception of Python that has passed through its C++ code.
+_CROSSED = re.compile(r"(?:\w+\.)*(\w*(?:Error|Exception|Exit|Interrupt))(?:: |$)")
 # Errors that mean a mistake in the code, whatever happened to other roles.
 _MISTAKES = (
     *(NameError, AttributeError, TypeError, LookupError, ArithmeticError, ImportError, SyntaxError),
@@ -115,9 +115,13 @@ def _may_be_of_its_handler(run: Run, failure: Failure) -> bool | None:
 
 
 def _crossed_torch(error: Piece) -> bool:
-    """Whether torch made this RuntimeError of an exception that Python code raised while torch read a message. The code
-    may be the handler of a signal: not even its SystemExit ends the process then."""
-    return error.name == "RuntimeError" and not error.raised and _CROSSED.match(error.text) is not None
+    """Whether torch made this RuntimeError of an exception that Python code raised while torch read a message, and that
+    is no mistake. The code may be the handler of a signal: not even its SystemExit ends the process then."""
+    found = _CROSSED.match(error.text)
+    if found is None or error.name != "RuntimeError" or error.raised or not error.place:
+        return False
+    kind = getattr(builtins, found[1], Exception)
+    return isinstance(kind, type) and not issubclass(kind, (*_MISTAKES, AssertionError))
 
 
 def _is_planned(run: Run, process: int) -> bool:

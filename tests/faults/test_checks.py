@@ -427,7 +427,9 @@ class TestErrors:
         [
             ("SystemExit: 3", "how=term", None),
             ("asked: SystemExit: 3", "how=term", False),
-            ("KeyError: 'size'", "how=term", None),
+            ("shop.Closed_Error: now", "how=term", None),
+            ("KeyError: 'size'", "how=term", False),
+            ("AssertionError", "how=term", False),
             ("size mismatch", "how=term", False),
             ("SystemExit: 3", "", False),
         ],
@@ -435,7 +437,8 @@ class TestErrors:
     def test_torch_may_make_an_error_of_what_a_handler_of_sigterm_raises(
         self, says: str, how: str, holds: bool | None
     ) -> None:
-        plan, causes = f"Crash site=shop:pay role=a nth=1 when=before {how}", (Piece(("RuntimeError",), says),)
+        plan = f"Crash site=shop:pay role=a nth=1 when=before {how}"
+        causes = (Piece(("RuntimeError",), says, place="shop.py:7"),)
         ends = {"a": RETURNED, "b": replace(raised("RuntimeError", says=says), causes=causes)}
         assert check("errors", run(plan, crashed(), effective(), ends=ends)).holds is holds
 

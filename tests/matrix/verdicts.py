@@ -62,8 +62,8 @@ LOST = r"RPCErr:2:Send attempt failed intentionally"
 UNMADE = r"RRef creation via rpc.remote\(\) timed out"
 TORN = r"EOF: end of file"
 KILLED = r"^was killed by SIGKILL$"
-# A trainer ends its context when its report's answer is lost, and ps may still execute the report, or may not yet.
-_REPORT_WITHOUT_CONTEXT = r"the report of trainer1 failed: RuntimeError: Could not find autograd context with id"
+# `ps` executes the report before or after trainer1 ends its context, which it does when the answer is lost.
+LATE_REPORT = r"the report of trainer1 failed: RuntimeError: Could not find autograd context with id: \d+; "
 # The text depends on the transport or channel, and on which role notices the loss first.
 GONE = (
     r"(eof|EOF|EPIPE: broken pipe|ECONNRESET|ECONNABORTED|ECONNREFUSED|pipe closed|[Cc]onnection refused"
@@ -266,7 +266,7 @@ _ROWS: Mapping[str, Row] = {
     "hybrid_ddp": {
         **equal(*HARMLESS, "Order"),
         **error("Raise request", "Raise reply", ps=r"StepFailed: step \d: trainer1 failed: .*FaultError"),
-        **error("Raise flight", ps=rf"StepFailed: step \d: (trainer1 failed: .*{TORN}|{_REPORT_WITHOUT_CONTEXT})"),
+        **error("Raise flight", ps=rf"StepFailed: step \d: ({LATE_REPORT})?trainer1 failed: .*{TORN}"),
         **error("Drop request", "Drop reply", ps=rf"StepFailed: step \d: .*trainer1 failed: .*{LATE}"),
         **error(*PARTITIONS, ps=r"StepFailed: step \d: .*trainer1"),
         **error(*CRASHES, ps=KILLED, trainer1=r"PeerLost: ps was killed"),

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.mutants.spare_forkserver import ONE_THREAD
 from tests.project.junit import node_id
 
@@ -132,12 +134,19 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in unwanted}
 
 
+# Only the plugins that killers need: otherwise pytest imports all that are installed, and lists their files, in every
+# trial. Older ones have no such option.
+_PLUGINS = (
+    *("--disable-plugin-autoload", "-p", "torch_rpc_reference_plugin"),
+    *("-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin"),
+)
+if pytest.version_tuple < (8, 4):
+    _PLUGINS = ("-p", "no:xdist")
+
 _COMMON = (
     *("-m", ""),  # including the tests that the project's default leaves out
     *("-q", "-p", "no:cacheprovider"),
-    # Only the plugins that killers need: pytest would look through all installed packages for others, in every trial.
-    *("--disable-plugin-autoload", "-p", "torch_rpc_reference_plugin"),
-    *("-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin"),
+    *_PLUGINS,
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # for modules that the preforked process has imported
 )
 

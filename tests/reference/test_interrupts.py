@@ -116,6 +116,7 @@ def test_what_is_started_while_signals_are_held_has_them_blocked() -> None:
         blocked = set(map(int, held_process.communicate()[0].split()))
     assert blocked >= set(ALL)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert not before & set(ALL)
 
 
 def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:

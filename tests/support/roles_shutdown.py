@@ -55,7 +55,7 @@ def die_when_they_wait(*names: str) -> None:
     kill_oneself()
 
 
-def shutdown_when_they_wait(*names: str, **arguments: Any) -> Seen:
+def shutdown_when_they_have_begun(*names: str, **arguments: Any) -> Seen:
     """Begin the leader's shutdown right after the others', whose waits have limits."""
     for name in names:
         due = time.monotonic() + 10

@@ -36,7 +36,7 @@ WAIT = 1.0
 
 within = partial(plays.shutdown, timeout=LIMIT)
 # For ``a`` beside ``c``. Otherwise ``c`` may have given up, on a busy machine, before ``a`` begins.
-within_like_c = partial(plays.shutdown_when_they_wait, "c", timeout=LIMIT)
+within_like_c = partial(plays.shutdown_when_they_have_begun, "c", timeout=LIMIT)
 
 
 def only(folder: Path, event: str) -> Event:
