@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,17 +38,24 @@ def shutdown(**arguments: Any) -> Seen:
 
 def await_followers(*names: str) -> None:
     """Wait until these wait for the leader in a shutdown, each at most 10 s. Executed on the leader."""
+    _await_each(names, waits_for_leader)
+
+
+def _await_each(names: tuple[str, ...], is_there: Callable[[], bool]) -> None:
     for name in names:
         due = time.monotonic() + 10
-        while not rpc.rpc_sync(name, waits_for_leader):
+        while not rpc.rpc_sync(name, is_there):
             assert time.monotonic() < due, f"{name} is not in a shutdown"
 
 
 def waits_for_leader() -> bool:
     """Return whether a follower's main thread knows that it is counted, and waits for the rest. Executed there."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    names = [each.name for each in traceback.extract_stack(frame)]
+    names = [each.name for each in _main_stack()]
     return "_all_gather" in names and names[-1] == "wait" and "rpc_sync" not in names
+
+
+def _main_stack() -> traceback.StackSummary:
+    return traceback.extract_stack(sys._current_frames().get(threading.main_thread().ident or 0))
 
 
 def die_when_they_wait(*names: str) -> None:
@@ -57,17 +65,13 @@ def die_when_they_wait(*names: str) -> None:
 
 def shutdown_when_they_have_begun(*names: str, **arguments: Any) -> Seen:
     """Begin the leader's shutdown right after the others', whose waits have limits."""
-    for name in names:
-        due = time.monotonic() + 10
-        while not rpc.rpc_sync(name, has_begun_a_shutdown):
-            assert time.monotonic() < due, f"{name} is not in a shutdown"
+    _await_each(names, has_begun_a_shutdown)
     return shutdown(**arguments)
 
 
 def has_begun_a_shutdown() -> bool:
     """Return whether this process's main thread executes torch's shutdown, whatever it waits for. Executed there."""
-    frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    return any((each.name, each.filename) == ("shutdown", api.__file__) for each in traceback.extract_stack(frame))
+    return any((each.name, each.filename) == ("shutdown", api.__file__) for each in _main_stack())
 
 
 def raise_in_a_shutdown_first() -> None:
