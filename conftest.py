@@ -7,7 +7,6 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,19 +17,19 @@ from tests.support.without_collections import pytest_collection_finish  # noqa: 
 from faults.testing.report_header import lines
 from reference.world import launch
 from tests.support.roles_plain import name
-from tests.support.xdist_order import place, spreading
 
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
 # processes than cores, and spinning took a tenth of the processors' time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # The entry point of an installed package, `torch_rpc_reference_plugin`, names it too: it is registered once.
-pytest_plugins = ["faults.pytest_plugin", "pytester"]
+pytest_plugins = ["faults.pytest_plugin", "pytester", "tests.tiers.spread", "tests.tiers.share"]
 
-# Profiles of properties: `default` makes the same examples each time, `seeded` others for each seed
-# (`--faults-seed`), and `soak` a hundred times as many new ones.
+# Profiles of properties: `default` makes a quarter of the examples, `whole` all, the same each time; `seeded` all,
+# others for each seed (`--faults-seed`), and `soak` a hundred times as many new ones.
 _calm = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("default", _calm, max_examples=100, derandomize=True)
+settings.register_profile("default", _calm, max_examples=25, derandomize=True)
+settings.register_profile("whole", _calm, max_examples=100, derandomize=True)
 settings.register_profile("seeded", _calm, max_examples=100, derandomize=False, database=None)
 settings.register_profile("soak", _calm, max_examples=10_000, derandomize=False)
 settings.load_profile("default")
@@ -81,15 +80,7 @@ def pytest_collection(session: pytest.Session) -> None:
         raise pytest.UsageError("wanted --implementation CMD, or --implementation module:function")
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Choose the order of tests with ``-n`` and without ``--dist``."""
-    return spreading(config, log) if config.getvalue("dist") == "load" else None
-
-
-@pytest.hookimpl(tryfirst=True)  # a random order comes after this
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=place)
     for item in items:
         if item.get_closest_marker("kills_launcher"):
             item.add_marker(pytest.mark.leaves("files"))

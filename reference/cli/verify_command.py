@@ -24,12 +24,13 @@ def run_verify(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a tutorial to verify (default: all)")
     parser.add_argument("--long", action="store_true", help="add runs that take minutes and must reach a goal")
+    parser.add_argument("--small", action="store_true", help="leave out the runs that train ResNet50, half of the time")
     options = parser.parse_args(arguments)
     names = [known(name) for name in options.names] or list(TUTORIALS)
     long = long_cases(names) if options.long else []
     if options.long and not long:
         raise BadInput(f"--long adds no run of {', '.join(names)}, wanted {', '.join(CASES_LONG)} among the names")
-    wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names)]
+    wanted: list[tuple[Case, dict[str, bool]]] = [(case, {}) for case in cases(names, small=options.small)]
     wanted += [(case, {"goal": True}) for case in long]
     table = Table(title="verify: RPC against the single-process twin")
     for column in ("tutorial", "case", "roles", "steps", "seconds", "worst difference", "verdict"):

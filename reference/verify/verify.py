@@ -250,9 +250,10 @@ def explained(run: Trace, train_locally: Callable[..., Trace]) -> Sequence[str]:
         return ()
 
 
-def cases(names: list[str]) -> list[Case]:
-    """Make the cases that `verify` runs for these tutorials."""
-    return [case_of(name, different) for name in names for different in CASES[name]]
+def cases(names: list[str], *, small: bool = False) -> list[Case]:
+    """Make the cases that `verify` runs for these tutorials. ``small``: without those that train ResNet50."""
+    found = [case_of(name, different) for name in names for different in CASES[name]]
+    return [case for case in found if not (small and getattr(case, "model", None) == "resnet50")]
 
 
 def long_cases(names: list[str]) -> list[Case]:

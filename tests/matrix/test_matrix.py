@@ -20,6 +20,7 @@ from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES, plan_of
 from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require, require_netem
+from tests.tiers.share import one_of
 
 # Imported now: a forkserver that another test's world starts first would not have them, and then roles need a second.
 for _name in TUTORIALS:
@@ -33,7 +34,9 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     """Long cells are those of the network, whose packets are late or lost until a limit, and lost calls, which wait for
     it."""
     lost = cell.name.endswith(("-Drop-request", "-Drop-reply", "-Drop-to_here"))
-    return [pytest.mark.long] if cell.place == "network" or lost else []
+    expected = cell.expected
+    same = one_of(cell.tutorial, expected.verdict, sorted(expected.ends.items()), expected.trace)
+    return [same, pytest.mark.long] if cell.place == "network" or lost else [same]
 
 
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])

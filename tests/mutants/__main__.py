@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout
 from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant
+from tests.mutants.nearest import nearest
 from tests.mutants.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
@@ -26,18 +28,24 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these mutants (default: all)")
     parser.add_argument("--no-control", action="store_true", help="do not run the killers on the healthy code first")
+    parser.add_argument("--changed", action="store_true", help="only those that the change since nightly concerns")
+    parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
     options = parser.parse_args(arguments)
     known = {each.name: each for each in MUTANTS}
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"no mutant {', '.join(unknown)}; wanted some of {', '.join(known)}")
     chosen = [known[name] for name in options.names] or list(MUTANTS)
+    if options.changed:
+        concerned = nearest(chosen)
+        _say(f"{len(concerned)} of {len(chosen)} mutants may have another result than when all of them were killed")
+        chosen = concerned
     results: list[Result] = []
     try:
         if not options.no_control:
             _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
             _say(f"they pass, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
-        _try(chosen, results)
+        _try(chosen, results, options.seconds)
     except (Unhealthy, NoCheckout) as error:
         if len(results) == len(chosen):  # the healthy code of later trials was not that of the first one
             _report(chosen, results, whole=False)
@@ -46,12 +54,15 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    return _report(chosen, results, whole=not options.names)
+    tried = [result.mutant for result in results]
+    if len(tried) < len(chosen):
+        _say(f"{len(chosen) - len(tried)} mutants were not tried within {options.seconds:.0f} s")
+    return _report([each for each in chosen if each in tried], results, whole=len(tried) == len(MUTANTS))
 
 
-def _try(chosen: Sequence[Mutant], results: list[Result]) -> None:
+def _try(chosen: Sequence[Mutant], results: list[Result], seconds: float) -> None:
     begun = time.monotonic()
-    for result in trials(ROOT, chosen, WORKERS):
+    for result in trials(ROOT, chosen, WORKERS, seconds) if chosen else ():
         results.append(result)
         rest = seconds_left(len(results), len(chosen), time.monotonic() - begun, None)
         _say(f"{len(results)} of {len(chosen)}: {result.mutant.name} {result.trial.verdict}, about {rest:.0f} s left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import time
@@ -59,8 +60,14 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     return time.monotonic() - begun
 
 
-def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Iterator[Result]:
-    """Try all mutants, several at a time, and yield results as they end. Raises Unhealthy."""
+def trials(
+    root: Path, mutants: Sequence[Mutant], workers: int = WORKERS, seconds: float = math.inf
+) -> Iterator[Result]:
+    """Try the mutants, several at a time, and yield results as they end. After ``seconds`` no further trial begins.
+
+    Raises Unhealthy.
+    """
+    due = time.monotonic() + seconds
     killers = dict.fromkeys(test for each in mutants for test in each.killers)
     with (
         preforked(workers + WAITING, PRELOADED) as made,
@@ -68,12 +75,18 @@ def trials(root: Path, mutants: Sequence[Mutant], workers: int = WORKERS) -> Ite
         _threads(made[workers:]) as (waiting_pool, waiting_idle),
         _collected(idle, root, list(killers)) as original,
     ):
-        running: dict[Future[Trial], Mutant] = {}
+        running: dict[Future[Trial | None], Mutant] = {}
         for each in mutants:
             taken, pytests = (waiting_pool, waiting_idle) if each.hangs or each.waits else (pool, idle)
-            running[taken.submit(_on_copy, pytests, original, each.killers, each)] = each
+            running[taken.submit(_in_time, due, pytests, original, each)] = each
         for future in as_completed(running):
-            yield Result(running[future], future.result())
+            trial = future.result()
+            if trial is not None:
+                yield Result(running[future], trial)
+
+
+def _in_time(due: float, idle: PreforkedPytests, original: Path, mutant: Mutant) -> Trial | None:
+    return _on_copy(idle, original, mutant.killers, mutant) if time.monotonic() < due else None
 
 
 PreforkedPytests = queue.SimpleQueue[PreforkedPytest]

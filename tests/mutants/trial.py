@@ -175,7 +175,7 @@ def tried(preforked: PreforkedPytest, place: Path, tests: Sequence[str], *, all_
 def _arguments(place: Path, tests: Sequence[str], report: Path, all_of_them: bool) -> list[str]:
     return [
         *([] if all_of_them else ["-x"]),
-        *(*_COMMON, "--tb=short", "--hypothesis-seed=0"),
+        *(*_COMMON, "--tb=short", "--hypothesis-seed=0", "--hypothesis-profile=whole"),
         *(f"--timeout={HEALTHY_TEST_SECONDS if all_of_them else TEST_SECONDS}", "-o", "junit_family=xunit1"),
         *(f"--junitxml={report}", f"--basetemp={place.parent / 't'}"),
         *tests,

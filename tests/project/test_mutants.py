@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from faults.verdict.checks import CHECKS
-from tests.mutants import checkout, gate, promises, trial
+from tests.mutants import checkout, gate, nearest, promises, trial
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, folder_of_copies, write
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
@@ -385,3 +385,33 @@ def test_healthy_killers_have_to_pass(project: Path, monkeypatch: pytest.MonkeyP
             control(project, ["test_sums.py::test_add"], workers=1)
     finally:
         (project / "test_sums.py").write_text(TESTS)
+
+
+def test_no_trial_begins_after_the_time_is_up(project: Path) -> None:
+    mutant = Mutant("m", "sums.py", "a + b", "a - b", ("test_sums.py::test_add",), "a mistake")
+    assert list(trials(project, [mutant], workers=1, seconds=0.0)) == []
+
+
+def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file itself, then a killer's file, then what that imports; nothing of it: it is left out."""
+
+    def of(name: str, file: str, killer: str) -> Mutant:
+        return Mutant(name, file, "a", "b", (f"{killer}::test_it",), "a mistake")
+
+    far = of("far", "faults/hook.py", "tests/project/test_share.py")
+    near = of("near", "faults/hook.py", "tests/mutants/nearest.py")
+    own = of("own", "tests/mutants/nearest.py", "tests/project/test_links.py")
+    other = of("other", "faults/hook.py", "tests/project/test_links.py")
+    monkeypatch.setattr(nearest, "changed", lambda: frozenset(["tests/mutants/nearest.py", "tests/tiers/share.py"]))
+    monkeypatch.setattr(nearest, "_new_lines", lambda: '+        "new",\n')
+    assert [each.name for each in nearest.nearest([far, other, near, own])] == ["own", "near", "far"]
+    assert [each.name for each in nearest.nearest([other, replace(other, name="new")])] == ["new"]
+    monkeypatch.setattr(nearest, "changed", lambda: None)
+    found = nearest.nearest([far, other, near, own])
+    assert {each.name for each in found} == {"far", "near", "own", "other"}, "it cannot be told what has changed"
+    monkeypatch.setattr(nearest, "tree", lambda: "another")
+    orders = {tuple(each.name for each in found)}
+    for tree in "abcdefgh":
+        monkeypatch.setattr(nearest, "tree", lambda tree=tree: tree)
+        orders.add(tuple(each.name for each in nearest.nearest([far, other, near, own])))
+    assert len(orders) > 1

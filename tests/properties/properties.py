@@ -39,14 +39,15 @@ LIMIT = 170.0
 
 
 def scale() -> float:
-    """Return the factor by which the chosen profile wants more examples than the default one."""
+    """Return the factor by which the chosen profile wants more examples than are promised."""
     return settings().max_examples / 100
 
 
 def examples(
     count: int, *, soak: int | None = None, **strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a property, like ``@given``, with ``count`` examples in the default profile; it fails if fewer ran.
+    """Make a property, like ``@given``, with ``count`` examples in a whole run (the default profile makes a quarter of
+    them); it fails if fewer ran.
 
     ``soak``: the number of examples in that profile; by default a hundred times as many.
     """

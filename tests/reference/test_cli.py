@@ -22,7 +22,7 @@ from reference.cli.main import main
 from reference.outcome import Killed, Outcome, Overdue, Raised, Returned
 from reference.parameter_server import train_locally
 from reference.trace import Case, Trace, compare
-from reference.verify.verify import Row
+from reference.verify.verify import Row, cases
 from tests.support.disk import files_of
 
 CASE_TYPES: dict[str, type[Case]] = {name: load(name).Case for name in TUTORIALS}
@@ -490,6 +490,15 @@ def rows(output: str) -> list[list[str]]:
             else:
                 body[-1] = [f"{above} {cell}".strip() for above, cell in zip(body[-1], cells, strict=True)]
     return body
+
+
+def test_small_leaves_out_what_trains_resnet50_and_nothing_else() -> None:
+    small = cases(list(TUTORIALS), small=True)
+    left_out = [case for case in cases(list(TUTORIALS)) if case not in small]
+    assert [(case.tutorial(), getattr(case, "model", "")) for case in left_out] == [
+        (name, "resnet50") for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline", "pipeline")
+    ]
+    assert {case.tutorial() for case in small} == set(TUTORIALS)
 
 
 def test_a_real_verify_is_equal(capsys: pytest.CaptureFixture[str]) -> None:

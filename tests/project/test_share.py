@@ -1,0 +1,123 @@
+"""The share of the tests that a commit runs: one of those that are alike, and not what cannot have changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiers import changes, share
+from tests.tiers.changes import distance, imported, tree
+
+SUITE = """
+import pytest
+
+@pytest.mark.parametrize("n", [pytest.param(n, marks=pytest.mark.one_of(f"{n % 2}")) for n in range(10)])
+def test_alike(n):
+    pass
+
+def test_plain():
+    pass
+"""
+
+
+@pytest.fixture
+def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Return a function that gives the names of the tests that a command line chooses of two files, one of torch's."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    pytester.makeconftest("pytest_plugins = ['tests.tiers.share']")
+    (pytester.path / "tests" / "torch").mkdir(parents=True)
+    (pytester.path / "tests" / "torch" / "test_torch.py").write_text("def test_torch():\n    pass\n")
+    (pytester.path / "test_it.py").write_text(SUITE)
+
+    def run(*arguments: str) -> list[str]:
+        result = pytester.inline_run("-p", "no:cacheprovider", *arguments)
+        passed, skipped, failed = result.listoutcomes()
+        assert (skipped, failed) == ([], [])
+        return [each.nodeid.partition("::test_")[2] for each in passed]
+
+    return run
+
+
+class TestShare:
+    @pytest.fixture(autouse=True)
+    def _nothing_has_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(share, "changed_since", lambda folder: folder != "tests/torch")
+
+    def test_of_tests_that_are_alike_one_runs_and_another_with_another_seed(self, chosen: object) -> None:
+        found = {seed: chosen(f"--share={seed}") for seed in ("a", "b", "c", "d")}
+        for names in found.values():
+            assert names[-1] == "plain" or "plain" in names
+            assert sorted(int(name[6:-1]) % 2 for name in names if name != "plain") == [0, 1]
+        assert len({tuple(names) for names in found.values()}) > 1
+        assert chosen("--share=a") == found["a"]
+
+    def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: object) -> None:
+        assert len(chosen()) == 12
+        assert chosen("--share=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
+
+    def test_one_of_those_that_another_option_leaves_runs(self, chosen: object) -> None:
+        assert chosen("--share=a", "-k", "alike and 7") == ["alike[7]"]
+
+    def test_the_seed_is_the_commits_tree(self, chosen: object) -> None:
+        assert chosen("--share") == chosen(f"--share={tree() or 'no-tree'}")
+
+    def test_what_pins_torch_runs_only_if_it_may_have_changed(
+        self, chosen: object, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert "torch" not in chosen("--share=a")
+        monkeypatch.setattr(share, "changed_since", lambda folder: True)
+        assert "torch" in chosen("--share=a")
+
+
+class TestChanges:
+    def test_what_a_file_imports(self) -> None:
+        assert {"tests/mutants/gate.py", "tests/tiers/changes.py"} <= {
+            *imported("tests/mutants/__main__.py"),
+            *imported("tests/mutants/nearest.py"),
+        }
+
+    def test_the_distance_is_the_number_of_imports_to_the_nearest_change(self) -> None:
+        start = ["tests/mutants/__main__.py"]
+        for file, steps in ((start[0], 0), ("tests/mutants/nearest.py", 1), ("tests/tiers/changes.py", 2)):
+            assert distance(start, frozenset([file])) == steps
+        assert distance(start, frozenset(["tests/mutants/nearest.py", "tests/tiers/changes.py"])) == 1
+        assert distance(start, frozenset(["README.md"])) is None
+        assert distance(["tests/project/test_share.py"], frozenset(["faults/hook.py"]), "tests/") is None
+
+    @pytest.mark.parametrize(
+        ("differ", "version", "may"),
+        [
+            (None, "", True),
+            (frozenset(), "", False),
+            (frozenset(), "2.0.0", True),
+            (frozenset({"tests/torch/test_futures.py"}), "", True),
+            (frozenset({"tests/support/roles_futures.py"}), "", True),
+            (frozenset({"faults/hook.py", "README.md"}), "", False),
+        ],
+        ids=["unknown", "nothing", "another-torch", "a-test", "its-roles", "other-files"],
+    )
+    def test_a_folder_of_tests_has_changed_with_what_they_consist_of(
+        self, differ: frozenset[str] | None, version: str, may: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known = {"commit": "c", **changes.versions(), **({"torch": version} if version else {})}
+        monkeypatch.setattr(changes, "passed", lambda: known)
+        monkeypatch.setattr(changes, "changed", lambda: differ)
+        assert changes.changed_since("tests/torch") is may
+
+    def test_what_differs_from_a_commit_is_what_git_says(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(changes, "ROOT", tmp_path)
+        monkeypatch.setattr(changes, "passed", lambda: {"commit": "HEAD"})
+        assert changes.changed.__wrapped__() is None, "there is no repository"
+        for words in (["init", "-q"], ["config", "user.email", "a@b.c"], ["config", "user.name", "a"]):
+            assert changes.git(*words) is not None
+        for name in ("same.py", "other.py"):
+            (tmp_path / name).write_text("1\n")
+        assert changes.git("add", ".") is not None
+        assert changes.git("commit", "-q", "-m", "first") is not None
+        assert changes.changed.__wrapped__() == frozenset()
+        (tmp_path / "other.py").write_text("2\n")
+        (tmp_path / "new.py").write_text("3\n")
+        assert changes.changed.__wrapped__() == {"other.py", "new.py"}
+        monkeypatch.setattr(changes, "passed", lambda: {"commit": "0" * 40})
+        assert changes.changed.__wrapped__() is None, "the commit is not there"

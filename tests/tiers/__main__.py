@@ -1,0 +1,103 @@
+"""``python -m tests.tiers ci|nightly``: all checks of a change, in some ten minutes, or all checks that there are.
+
+Exit status 1: one failed. `nightly` goes on after a failure; ``--continue`` runs what has not passed on this commit.
+When all of it has passed, it names the commit in tests/tiers/nightly.json, from which CI tells what has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.tiers.changes import NIGHTLY, ROOT, changed, distance, git, tree, versions
+from tests.tiers.stages import Interrupted, Job, Stage, ended_well, report, run
+
+KEPT = ROOT / ".tiers"
+# The longest that CI tries planted bugs, in seconds.
+BUGS = 180
+# What decides the verdict of verify's rows that train ResNet50: these files and what they import by themselves.
+RESNET = tuple(f"reference/{name}.py" for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline"))
+_NEAR = 1
+
+LINT: Stage = (Job("style", "ruff check ."), Job("format", "ruff format --check ."))
+
+
+def ci() -> list[Stage]:
+    """Return what every change has to pass."""
+    differ = changed()
+    steps = None if differ is None else distance(RESNET, differ)
+    small = "" if differ is None or (steps is not None and steps <= _NEAR) else " --small"
+    tests = Job("tests", "python -m pytest -n 4 -m '' --share --durations=25")
+    others = (Job("types", "mypy"), Job("verify", f"python -m reference verify{small}"))
+    bugs = Job("planted bugs", f"python -m tests.mutants --changed --seconds {BUGS} --no-control")
+    return [LINT, (tests, *others), (bugs,)]
+
+
+def nightly(seed: int, kept: Path) -> list[Stage]:
+    """Return everything. ``seed``: of all generated examples, and of the order of the soak's round."""
+    seeds = f"--hypothesis-profile=seeded --faults-seed={seed} --faults-keep {kept / 'failed'}"
+    return [
+        LINT,
+        (Job("tests", f"python -m pytest -n 4 -m '' {seeds} --durations=40"), Job("types", "mypy")),
+        (Job("verify", "python -m reference verify --long"),),
+        (Job("planted bugs", "python -m tests.mutants"),),
+        (Job("soak", f"python -m tests.soak --rounds 1 --seed {seed} --keep {kept / 'soak'} -n 4"),),
+        (Job("lowest", "python -m tox run -e lowest"),),
+        (Job("latest", "python -m tox run -e latest"),),
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.tiers", description=__doc__)
+    parser.add_argument("tier", choices=("ci", "nightly"))
+    parser.add_argument("--continue", action="store_true", dest="go_on", help="leave out what passed on this commit")
+    parser.add_argument("--seed", type=int, metavar="N", help="the seed of nightly (default: random)")
+    options = parser.parse_args(arguments)
+    commit = git("rev-parse", "HEAD")
+    if git("status", "--porcelain") and options.tier == "nightly":
+        parser.error("nightly says which commit has passed: there are uncommitted changes")
+    kept = KEPT / options.tier
+    seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
+    if options.go_on:
+        seed = _begun(parser, kept, commit)
+    else:
+        _begin(kept, commit, seed)
+    stages = ci() if options.tier == "ci" else nightly(seed, kept)
+    begun, known = time.monotonic(), ended_well(kept) if options.go_on else {}
+    try:
+        ends = run(stages, kept, go_on=options.tier == "nightly", known=known)
+    except Interrupted:
+        print(f"interrupted; the output is in {kept}", file=sys.stderr)
+        return 130
+    what = f"seed {seed}" if options.tier == "nightly" else f"share {tree()[:12]}"
+    minutes = (time.monotonic() - begun) / 60
+    passed = report(f"{options.tier} of {(commit or 'no commit')[:12]}, {what}: {minutes:.1f} min", stages, ends)
+    if passed and options.tier == "nightly" and commit:
+        NIGHTLY.write_text(json.dumps({"commit": commit, **versions()}, indent=1) + "\n")
+        print(f"{NIGHTLY.relative_to(ROOT)} names this commit now: commit it")
+    return 0 if passed else 1
+
+
+def _begin(kept: Path, commit: str | None, seed: int) -> None:
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "ends.json").unlink(missing_ok=True)
+    (kept / "begun.json").write_text(json.dumps({"commit": commit, "seed": seed}))
+
+
+def _begun(parser: argparse.ArgumentParser, kept: Path, commit: str | None) -> int:
+    """Return the seed of the run that is to go on. It ends the command if that was not on this commit."""
+    path = kept / "begun.json"
+    begun = json.loads(path.read_text()) if path.exists() else {}
+    if not begun or begun["commit"] != commit:
+        parser.error(f"nothing to continue on {commit}: the last run began on {begun.get('commit', 'nothing')}")
+    seed: int = begun["seed"]
+    return seed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

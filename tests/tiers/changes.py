@@ -1,0 +1,104 @@
+"""What has changed since the commit at which everything last passed, and how near to it a file is.
+
+`python -m tests.tiers nightly` writes that commit into nightly.json when all of it has passed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import platform
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NIGHTLY = Path(__file__).with_name("nightly.json")
+# What torch's own behaviour depends on, besides the files that test it.
+VERSIONS = ("python", "torch")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions here of what is named in `VERSIONS`."""
+    return {"python": platform.python_version(), "torch": version("torch").partition("+")[0]}
+
+
+@cache
+def passed() -> dict[str, str]:
+    """Return what nightly.json says: ``commit`` and `versions`; empty if nothing has passed yet."""
+    found: dict[str, str] = json.loads(NIGHTLY.read_text()) if NIGHTLY.exists() else {}
+    return found
+
+
+def git(*words: str) -> str | None:
+    """Return what git says of the checkout; None if it says nothing, for instance because there is no repository."""
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def tree() -> str:
+    """Return the name of the commit's tree: the same files have the same one. Empty if git does not tell."""
+    return git("rev-parse", "HEAD^{tree}") or ""
+
+
+@cache
+def changed() -> frozenset[str] | None:
+    """Return the files that differ from the commit that passed, committed or not; None if that cannot be told."""
+    commit = passed().get("commit")
+    differ = git("diff", "--name-only", commit) if commit else None
+    new = git("ls-files", "--others", "--exclude-standard")
+    if differ is None or new is None:
+        return None
+    return frozenset(differ.splitlines()) | frozenset(new.splitlines())
+
+
+@cache
+def imported(file: str) -> frozenset[str]:
+    """Return the files of this project that a file imports by itself, anywhere in it."""
+    text = (ROOT / file).read_text()
+    found = (path for name in _names(ast.parse(text)) if (path := _file_of(name)))
+    return frozenset(found) - {file}
+
+
+def _names(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+
+
+@cache
+def _file_of(name: str) -> str | None:
+    place = name.replace(".", "/")
+    return next((path for path in (f"{place}.py", f"{place}/__init__.py") if (ROOT / path).is_file()), None)
+
+
+def distance(files: Sequence[str], to: frozenset[str], within: str = "") -> int | None:
+    """Count the imports from one of ``files`` to the nearest file in ``to``; None if none of them leads there.
+
+    ``within``: imports outside of this folder are not followed.
+    """
+    seen, level, steps = set[str](), {file for file in files if (ROOT / file).is_file()}, 0
+    while level:
+        if not level.isdisjoint(to):
+            return steps
+        seen |= level
+        further = {each for file in level if file.endswith(".py") for each in imported(file)}
+        level, steps = {file for file in further - seen if file.startswith(within)}, steps + 1
+    return None
+
+
+def changed_since(folder: str) -> bool:
+    """Whether Python, torch, or what the tests in ``folder`` consist of has changed since all passed, or may have."""
+    differ = changed()
+    if differ is None or {name: passed().get(name) for name in VERSIONS} != versions():
+        return True
+    files = [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
+    return any(file.startswith(f"{folder}/") for file in differ) or distance(files, differ, "tests/") is not None

@@ -1,0 +1,69 @@
+"""The share of the tests that one commit runs with ``pytest --share``; all of them run without it, every night.
+
+- Of the tests of a file that `one_of` gives the same key, one runs. The commit's tree chooses it.
+- Tests of what others have made, torch and the published listings, run where they may have another result than at the
+  commit at which all passed: where Python, torch or these tests have changed.
+
+A test that the command line names by its node id runs in any case.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from hashlib import sha256
+
+import pytest
+
+from tests.tiers.changes import changed_since, tree
+
+PINNING = ("tests/torch", "tests/errata")
+_LEFT_OUT = pytest.StashKey[tuple[str, ...]]()
+
+
+def one_of(*key: object) -> pytest.MarkDecorator:
+    """Mark a test as one of several in its file that show nearly the same."""
+    return pytest.mark.one_of("-".join(map(str, key)))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "of tests that show nearly the same run one, chosen by the commit's tree (or by SEED)"
+    parser.addoption("--share", nargs="?", const="", metavar="SEED", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "one_of(key): of the tests of this file with this key, --share runs one")
+    if config.option.share == "":
+        config.option.share = tree() or "no-tree"
+    if config.option.share:
+        config.stash[_LEFT_OUT] = tuple(folder for folder in PINNING if not changed_since(folder))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if not config.option.share:
+        return []
+    out = "".join(f", without {folder}, unchanged since all passed" for folder in config.stash[_LEFT_OUT])
+    return [f"share: {config.option.share}{out}"]
+
+
+@pytest.hookimpl(trylast=True)  # after -m, -k and --deselect, so that one of those that are left runs
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.option.share
+    if not seed or any("::" in argument for argument in config.args):
+        return
+    groups = defaultdict[tuple[str, str], list[pytest.Item]](list)
+    left_out = tuple(f"{folder}/" for folder in config.stash[_LEFT_OUT])
+    kept = []
+    for item in items:
+        mark = item.get_closest_marker("one_of")
+        if mark:
+            groups[item.nodeid.partition("::")[0], mark.args[0]].append(item)
+        elif not item.nodeid.startswith(left_out):
+            kept.append(item)
+    kept += [group[_number(seed, *key) % len(group)] for key, group in groups.items()]
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
+
+
+def _number(*texts: str) -> int:
+    return int.from_bytes(sha256("\0".join(texts).encode()).digest()[:8])

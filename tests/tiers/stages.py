@@ -1,0 +1,191 @@
+"""Run commands in stages, several of a stage at once, keep their output, and tell in one table how each ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NICER = 10
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Seconds in which a command ends after a signal; then it is killed.
+GRACE = 30.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One command. ``python`` as its first word is this process's. ``limit``: seconds."""
+
+    name: str
+    command: str
+    limit: float = 3600.0
+
+    @property
+    def words(self) -> list[str]:
+        first, *others = shlex.split(self.command)
+        return [sys.executable if first == "python" else first, *others]
+
+
+# The first job of a stage prints as it runs. The others run at once with it, with lower priority, so that they take the
+# time in which the first one waits, and none of its deadlines.
+Stage = Sequence[Job]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ended. ``status``: of its command, None if it took longer than its limit."""
+
+    status: int | None
+    seconds: float
+    last_line: str
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked this process to end."""
+
+
+def run(stages: Sequence[Stage], folder: Path, *, go_on: bool, known: Mapping[str, End]) -> dict[str, End]:
+    """Run the stages one after the other; return how each job ended. ``folder`` keeps each one's output.
+
+    ``go_on``: also after a stage that failed; ``known``: jobs that ended well before, and are not run again.
+    Raises Interrupted, when all that was started has ended.
+    """
+    ends = dict(known)
+    folder.mkdir(parents=True, exist_ok=True)
+    for stage in stages:
+        todo = [job for job in stage if job.name not in ends]
+        with closing(_at_once(todo, folder)) as ended:  # also where a signal comes while this loop is at work
+            for name, end in ended if todo else ():
+                ends[name] = end
+                _remember(folder, ends)
+        if not go_on and any(ends[job.name].status != 0 for job in stage):
+            break
+    return ends
+
+
+def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], None, None]:
+    logs = [folder / f"{job.name}.log" for job in jobs]
+    with _signals_raise(), _all_started(jobs, logs) as started:
+        begun = time.monotonic()
+        print(f"--- {', '.join(job.name for job in jobs)}", flush=True)
+        waiting = dict(zip(jobs, started, strict=True))
+        shown = 0
+        while waiting:
+            shown = _show(logs[0], shown)
+            for job, process in list(waiting.items()):
+                seconds = time.monotonic() - begun
+                if process.poll() is None and seconds < job.limit:
+                    continue
+                del waiting[job]
+                status = process.poll()
+                _end([process])
+                log = logs[jobs.index(job)]
+                shown = _show(log, shown if job is jobs[0] else 0)
+                yield job.name, End(status, seconds, _last_line(log))
+            with suppress(subprocess.TimeoutExpired):
+                next(iter(waiting.values()), started[0]).wait(0.2)
+
+
+@contextmanager
+def _all_started(jobs: Sequence[Job], logs: Sequence[Path]) -> Iterator[list[subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for number, (job, log) in enumerate(zip(jobs, logs, strict=True)):
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    job.words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=partial(os.nice, NICER if number else 0),
+                )
+            started.append(process)
+        yield started
+    finally:
+        _end(started)
+
+
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    def end(number: int, _: object) -> None:
+        raise Interrupted(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, end) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show(log: Path, shown: int) -> int:
+    """Print what a log has beyond its first ``shown`` bytes; return how many it has."""
+    with log.open("rb") as output:
+        output.seek(shown)
+        said = output.read()
+    sys.stdout.write(said.decode(errors="replace"))
+    sys.stdout.flush()
+    return shown + len(said)
+
+
+def _last_line(log: Path) -> str:
+    """Return the last line that says something, without the marks around pytest's."""
+    lines = [line.strip(" =\r") for line in log.read_text(errors="replace").splitlines()]
+    return next((line for line in reversed(lines) if any(each.isalnum() for each in line)), "")
+
+
+# A folder's record of the jobs that have ended.
+_RECORD = "ends.json"
+
+
+def _remember(folder: Path, ends: Mapping[str, End]) -> None:
+    (folder / _RECORD).write_text(json.dumps({name: asdict(end) for name, end in ends.items()}, indent=1))
+
+
+def ended_well(folder: Path) -> dict[str, End]:
+    """Return the jobs that a folder's record says to have ended well."""
+    path = folder / _RECORD
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return {name: End(**end) for name, end in found.items() if end["status"] == 0}
+
+
+def report(title: str, stages: Sequence[Stage], ends: Mapping[str, End]) -> bool:
+    """Print the table; return whether every job ended well."""
+    table = Table(title=title)
+    for column in ("", "status", "seconds", "it said last"):
+        table.add_column(column, justify="right" if column == "seconds" else "left", overflow="fold")
+    jobs = [job for stage in stages for job in stage]
+    for job in jobs:
+        end = ends.get(job.name)
+        if end is None:
+            table.add_row(job.name, "not run", "", "")
+            continue
+        failed = f"over {job.limit:.0f} s" if end.status is None else f"exit {end.status}"
+        last = Text(end.last_line[:200])  # names of tests have brackets, which are no markup
+        table.add_row(job.name, "ok" if end.status == 0 else failed, f"{end.seconds:.0f}", last)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return all(job.name in ends and ends[job.name].status == 0 for job in jobs)
