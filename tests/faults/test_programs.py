@@ -16,7 +16,6 @@ from faults.plan import Plan
 from faults.script.script import run_script
 from faults.verdict.checks import Judgement
 from tests.programs.verdicts import COMMANDS, TABLE, Expected
-from tests.tiers.share import one_of
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -57,14 +56,7 @@ def _first_of_their_kind() -> list[Expected]:
 DEFAULT_TRANSPORTS = _first_of_their_kind()
 
 
-# A program's rows that are next to each other in the table are nearly alike: one of three is enough for a change.
-ROWS = [
-    pytest.param(row, id=f"{row.program}-{row.plan}", marks=one_of(row.program, number // 3))
-    for number, row in enumerate(TABLE)
-]
-
-
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.program}-{row.plan}")
 def test_the_verdict_is_the_one_that_was_written_down(row: Expected, tmp_path: Path) -> None:
     """The programs run on torch's default transports under some plans of every kind, otherwise on TCP only.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.tiers import changes, share
 from tests.tiers.changes import distance, imported, tree
+
+Chosen = Callable[..., list[str]]
 
 SUITE = """
 import pytest
@@ -18,11 +21,20 @@ def test_alike(n):
 
 def test_plain():
     pass
+
+@pytest.mark.long
+@pytest.mark.parametrize("n", range(7))
+def test_long(n):
+    pass
+
+@pytest.mark.long
+def test_long_alone():
+    pass
 """
 
 
 @pytest.fixture
-def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> object:
+def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chosen:
     """Return a function that gives the names of the tests that a command line chooses of two files, one of torch's."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pytester.makeconftest("pytest_plugins = ['tests.tiers.share']")
@@ -44,26 +56,30 @@ class TestShare:
     def _nothing_has_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(share, "changed_since", lambda folder: folder != "tests/torch")
 
-    def test_of_tests_that_are_alike_one_runs_and_another_with_another_seed(self, chosen: object) -> None:
-        found = {seed: chosen(f"--share={seed}") for seed in ("a", "b", "c", "d")}
+    def test_a_seed_chooses_one_of_those_that_are_alike_and_a_third_of_a_long_tests_rows(self, chosen: Chosen) -> None:
+        found = {seed: chosen(f"--share={seed}") for seed in "abcdefgh"}
         for names in found.values():
-            assert names[-1] == "plain" or "plain" in names
-            assert sorted(int(name[6:-1]) % 2 for name in names if name != "plain") == [0, 1]
-        assert len({tuple(names) for names in found.values()}) > 1
+            assert {"plain", "long_alone"} <= set(names)
+            assert sorted(int(name[6:-1]) % 2 for name in names if name.startswith("alike")) == [0, 1]
+            assert len([name for name in names if name.startswith("long[")]) == 3
+        assert len({tuple(names) for names in found.values()}) > 4
+        assert {f"long[{n}]" for n in range(7)} == {
+            name for names in found.values() for name in names if "long[" in name
+        }
         assert chosen("--share=a") == found["a"]
 
-    def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: object) -> None:
-        assert len(chosen()) == 12
+    def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: Chosen) -> None:
+        assert len(chosen()) == 20
         assert chosen("--share=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
 
-    def test_one_of_those_that_another_option_leaves_runs(self, chosen: object) -> None:
+    def test_one_of_those_that_another_option_leaves_runs(self, chosen: Chosen) -> None:
         assert chosen("--share=a", "-k", "alike and 7") == ["alike[7]"]
 
-    def test_the_seed_is_the_commits_tree(self, chosen: object) -> None:
+    def test_the_seed_is_the_commits_tree(self, chosen: Chosen) -> None:
         assert chosen("--share") == chosen(f"--share={tree() or 'no-tree'}")
 
     def test_what_pins_torch_runs_only_if_it_may_have_changed(
-        self, chosen: object, monkeypatch: pytest.MonkeyPatch
+        self, chosen: Chosen, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert "torch" not in chosen("--share=a")
         monkeypatch.setattr(share, "changed_since", lambda folder: True)

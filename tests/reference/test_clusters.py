@@ -19,7 +19,6 @@ from reference.trace import Case, Trace
 from reference.verify import judge, quick
 from reference.world.network_interface import VARIABLES
 from tests.support.hosts import Host, NoHosts, two_hosts
-from tests.tiers.share import one_of
 
 SECONDS = 150
 
@@ -95,11 +94,7 @@ def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int
     return [process.wait() for process in started], "\n".join(said)
 
 
-# Three groups of tutorials, in their order: --share runs one of each.
-GROUPED = [pytest.param(name, marks=one_of(3 * number // len(TUTORIALS))) for number, name in enumerate(TUTORIALS)]
-
-
-@pytest.mark.parametrize("name", GROUPED)
+@pytest.mark.parametrize("name", TUTORIALS)
 def test_tutorials_run_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """No interface is named, and the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"

@@ -1,6 +1,9 @@
 """The share of the tests that one commit runs with ``pytest --share``; all of them run without it, every night.
 
-- Of the tests of a file that `one_of` gives the same key, one runs. The commit's tree chooses it.
+The commit's tree chooses, so one commit always runs the same tests, and the next one others.
+
+- Of the tests of a file that `one_of` gives the same key, one runs.
+- Of the parametrizations of a long test, a third runs.
 - Tests of what others have made, torch and the published listings, run where they may have another result than at the
   commit at which all passed: where Python, torch or these tests have changed.
 
@@ -9,6 +12,7 @@ A test that the command line names by its node id runs in any case.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from hashlib import sha256
 
@@ -17,6 +21,7 @@ import pytest
 from tests.tiers.changes import changed_since, tree
 
 PINNING = ("tests/torch", "tests/errata")
+THIRD = 3
 _LEFT_OUT = pytest.StashKey[tuple[str, ...]]()
 
 
@@ -50,20 +55,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     seed = config.option.share
     if not seed or any("::" in argument for argument in config.args):
         return
-    groups = defaultdict[tuple[str, str], list[pytest.Item]](list)
     left_out = tuple(f"{folder}/" for folder in config.stash[_LEFT_OUT])
-    kept = []
+    alike = defaultdict[tuple[str, int], list[pytest.Item]](list)
+    chosen = set()
     for item in items:
         mark = item.get_closest_marker("one_of")
+        function, _, parameters = item.nodeid.partition("[")
+        if item.nodeid.startswith(left_out):
+            continue
         if mark:
-            groups[item.nodeid.partition("::")[0], mark.args[0]].append(item)
-        elif not item.nodeid.startswith(left_out):
-            kept.append(item)
-    kept += [group[_number(seed, *key) % len(group)] for key, group in groups.items()]
-    chosen = set(kept)
+            alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}", sys.maxsize].append(item)
+        elif parameters and item.get_closest_marker("long"):
+            alike[function, THIRD].append(item)
+        else:
+            chosen.add(item)
+    for (key, step), group in alike.items():
+        first = int.from_bytes(sha256(f"{seed} {key}".encode()).digest()[:8]) % len(group)
+        chosen.update([*group[first:], *group[:first]][::step])
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
-
-
-def _number(*texts: str) -> int:
-    return int.from_bytes(sha256("\0".join(texts).encode()).digest()[:8])

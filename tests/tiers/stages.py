@@ -27,7 +27,7 @@ GRACE = 30.0
 
 @dataclass(frozen=True)
 class Job:
-    """One command. ``python`` as its first word is this process's. ``limit``: seconds."""
+    """One command, in which the word ``python`` stands for this process's. ``limit``: seconds."""
 
     name: str
     command: str
@@ -35,8 +35,7 @@ class Job:
 
     @property
     def words(self) -> list[str]:
-        first, *others = shlex.split(self.command)
-        return [sys.executable if first == "python" else first, *others]
+        return [sys.executable if word == "python" else word for word in shlex.split(self.command)]
 
 
 # The first job of a stage prints as it runs. The others run at once with it, with lower priority, so that they take the
