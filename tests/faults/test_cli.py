@@ -43,6 +43,16 @@ def test_a_run_that_passes_leaves_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert (said.err, stored()) == ("", [])
 
 
+@pytest.mark.long
+def test_a_tutorial_that_misses_its_deadline_is_hung(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "parameter_server", "--healthy", "--steps", "1000000", "--deadline", "1"]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == "verdict: hung"
+    (seconds,) = re.findall(r"^parameter_server .*: ([\d.]+) s healthy", said.out, re.MULTILINE)
+    assert float(seconds) < 60  # the deadline of a run without the option is later than that
+    shutil.rmtree(said.err.strip().removeprefix("stored in "))
+
+
 @pytest.mark.parametrize("command", ["list", "run", "sweep"])
 @pytest.mark.parametrize(
     ("name", "small"), [("batch_parameter_server", {"model": "convnet", "trainers": 2}), ("rnn", {})]

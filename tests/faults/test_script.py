@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
+from faults.cli.main import main
 from faults.cli.script_options import only_theirs
 from faults.inject.message.transports import small_files_only
 from faults.ledger import Ledger
@@ -98,6 +99,15 @@ def test_an_error_that_does_not_come_from_the_plan_is_wrong(
     _, judgement = run_script(command, Plan.parse(fault), tmp_path / "run", deadline=60, bound=20)
     assert judgement.verdict == verdict, str(judgement)
     assert said in str(judgement)
+
+
+@pytest.mark.long
+def test_a_program_that_ends_beyond_its_bound_is_hung(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its lost call takes a second until it fails."""
+    place = ["--dir", str(tmp_path / "run")]
+    script = ["--script", own("strict.py", tmp_path), "here"]
+    assert main(["run", "--bound", "0.2", *place, "--plan", LOST, *script]) == 1
+    assert capfd.readouterr().out.splitlines()[-1] == "verdict: hung"
 
 
 PAYS = "site=__main__:pay role=till nth=2"

@@ -346,30 +346,22 @@ _OF_VERDICTS = (
     ),
 )
 
-# Promises of README and the manuals that no other test covers.
+# What README and the manuals say.
 _OF_PAGES = (
     Mutant(
         "timeout-of-minutes",
         "faults/cli/tutorial_options.py",
         "TIMEOUT = 3.0",
         "TIMEOUT = 30.0",
-        ("tests/project/test_documented.py::test_sizes_are_small_unless_given",),
+        (f"{_HELP}[rnn-small1-run]",),
         "roles of a hurt tutorial wait ten times as long as the manual says",
-    ),
-    Mutant(
-        "script-without-its-minutes",
-        "faults/script/script.py",
-        "DEADLINE, LATER = 300.0, 30.0",
-        "DEADLINE, LATER = 30.0, 30.0",
-        ("tests/project/test_documented.py::test_limits_that_are_not_given_have_the_documented_defaults",),
-        "a program of the user's own is ended ten times too soon",
     ),
     Mutant(
         "folder-for-everybody",
         "reference/world/start.py",
         '        return temporary_folders.make("world-")',
         '        place = temporary_folders.make("world-")\n        place.chmod(0o755)\n        return place',
-        ("tests/project/test_documented.py::test_a_worlds_own_folder_is_its_users_alone",),
+        ("tests/reference/test_world.py::TestProcesses::test_no_other_user_sees_the_rendezvous",),
         "every user of the machine can read a world's rendezvous",
     ),
     Mutant(
@@ -403,14 +395,6 @@ _OF_PAGES = (
         '("/" not in name and shutil.which(name) is None)',
         ("tests/faults/test_cli.py::test_bad_input_is_one_line",),
         "`--script FOLDER` says that it has no permission",
-    ),
-    Mutant(
-        "healthy-not-in-the-help",
-        _OPTIONS,
-        '"run without faults; instead of --plan"',
-        '"no --plan"',
-        ("tests/project/test_documented.py::test_every_promise_stands_in_its_document",),
-        "a help that the table of promises does not know",
     ),
 )
 

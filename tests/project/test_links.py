@@ -1,4 +1,4 @@
-"""Every link of a page leads to a file of the project, and to a heading that is there."""
+"""Every link of a page leads to a file of the project and a heading that is there, and every test it names exists."""
 
 from __future__ import annotations
 
@@ -51,6 +51,26 @@ def broken(page: Path, link: str) -> bool:
 def test_links_lead_somewhere(page: Path) -> None:
     links = [link for line in lines(page) for link in _LINK.findall(re.sub(r"`[^`]*`", "", line)) if ":" not in link]
     assert [link for link in links if broken(page, link)] == []
+
+
+def is_there(test: str) -> bool:
+    """Tell whether a test, by its file below tests/ and its names, exists."""
+    file, *names = test.split("::")
+    path = ROOT / "tests" / file
+    text = path.read_text() if path.is_file() else ""
+    return bool(text) and all(re.search(rf"^ *(def|class) {name}\b", text, re.MULTILINE) for name in names)
+
+
+def test_the_tests_that_pages_name_exist() -> None:
+    """docs/behaviours.md and others name tests as evidence."""
+    named = {
+        (page.name, test.removeprefix("tests/"))
+        for page in PAGES
+        for test in re.findall(r"(?:\w+/)*\btest_\w+\.py(?:::\w+)*", page.read_text())
+    }
+    named.discard(("pytest.md", "test_shop.py"))  # of the page's own example
+    assert len(named) > 60
+    assert sorted(each for each in named if not is_there(each[1])) == []
 
 
 def test_a_heading_that_comes_twice_has_a_number(tmp_path: Path) -> None:

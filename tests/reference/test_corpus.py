@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,16 +44,6 @@ def test_the_shipped_text_is_long_enough_and_ascii() -> None:
     assert text.isascii()
     assert len(text) > 2000
     assert 25 < Corpus(text).ntoken < 64
-
-
-def test_an_installed_package_has_everything() -> None:
-    """Every file of the package that is no module is listed as package data."""
-    root = Path(__file__).parents[2]
-    named = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["reference"]
-    files = [path for path in (root / "reference").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
-    found = [str(path.relative_to(root / "reference")) for path in files]
-    assert sorted(named) == sorted(found)
-    assert "training/text.txt" in found
 
 
 def test_a_file_is_read_byte_by_byte(tmp_path: Path) -> None:

@@ -170,6 +170,17 @@ def test_roles_that_all_hang_are_all_overdue() -> None:
         assert {type(outcome) for outcome in world.wait().values()} == {Overdue}
 
 
+@pytest.mark.long
+def test_an_idle_role_ends_at_its_worlds_deadline() -> None:
+    """Although nobody waits for it."""
+    with launch(["a"], deadline=1) as world:
+        pid = world.call("a", os.getpid)
+        assert left_after({pid}, 20) == set()
+        with pytest.raises(RoleFailed) as caught:
+            world.call("a", roles_plain.name)
+        assert isinstance(caught.value.outcome, Overdue)
+
+
 def test_a_value_that_cannot_be_sent_is_an_exception_of_its_role() -> None:
     raised = outcomes_with(roles_plain.unsendable)["a"]
     assert without_traceback(raised) == Raised("TypeError", "cannot pickle '_thread.lock' object")
@@ -539,6 +550,12 @@ class TestDoors:
 
 
 class TestProcesses:
+    def test_no_other_user_sees_the_rendezvous(self) -> None:
+        with launch(["a"]) as world:
+            world.call("a", roles_plain.name)  # RPC is up, so that the rendezvous is there
+            assert (world.folder / "rendezvous").exists()
+            assert world.folder.stat().st_mode & 0o077 == 0
+
     def test_nothing_listens_beyond_loopback(self) -> None:
         with launch(["a", "b"]) as world:
             world.call("a", roles_plain.name_of, "b")

@@ -1,0 +1,38 @@
+"""What is installed, and with which versions: every room, every file, and bounds of which the lowest are tested."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_rooms_are_all_packaged() -> None:
+    """A room that the build left out would be missed only where the package is installed."""
+    program = "import setuptools, sys; print(*setuptools.find_packages(include=['reference*', 'faults*']))"
+    found = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = {file.parent for room in ("reference", "faults") for file in (ROOT / room).rglob("*.py")}
+    wanted = {".".join(folder.relative_to(ROOT).parts) for folder in folders} - {"faults.startup"}
+    assert set(found.split()) == wanted
+
+
+def test_every_file_that_is_no_module_is_package_data() -> None:
+    named = PROJECT["tool"]["setuptools"]["package-data"]["reference"]
+    files = [path for path in (ROOT / "reference").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    found = [str(path.relative_to(ROOT / "reference")) for path in files]
+    assert sorted(named) == sorted(found)
+    assert "training/text.txt" in found
+
+
+def test_the_lowest_versions_that_are_tested_are_the_lowest_that_are_allowed() -> None:
+    """A bound of `2.6` is met by the first release that begins with that."""
+    allowed = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["test"]]
+    lowest = dict(line.split("==") for line in (ROOT / "lowest.txt").read_text().splitlines() if "==" in line)
+    assert lowest.keys() == {each.partition(">=")[0] for each in allowed}
+    for each in allowed:
+        name, _, bound = each.partition(">=")
+        assert f"{lowest[name]}.".startswith(f"{bound}."), each

@@ -1,0 +1,229 @@
+"""Commands, plans and programs that README and the manuals show: each is accepted, and does what its page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import faults.cli.main
+import reference.cli.main
+from faults.inject.message.transports import small_files_only
+from faults.plan import Plan
+from faults.plan.fields import KINDS
+from reference import load
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+
+
+def blocks(page: str, after: str = "", before: str = "\0") -> list[str]:
+    """Return the fenced blocks of a page, or of the part between two texts of it."""
+    _, _, text = (ROOT / page).read_text().partition(after) if after else ("", "", (ROOT / page).read_text())
+    return re.findall(r"^```\w*\n(.*?)^```$", text.partition(before)[0], re.MULTILINE | re.DOTALL)
+
+
+# Commands: each runs up to its first process.
+
+
+class Started(BaseException):
+    """Raised in place of starting something."""
+
+
+def started(*arguments: object, **options: object) -> None:
+    raise Started
+
+
+def commands(page: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (package, arguments) of every command line of this project."""
+    for line in "".join(blocks(page)).replace("\\\n", " ").splitlines():
+        if "$" not in line and re.match(r"(python -m|torchrun .* -m) (faults|reference)\b", line):
+            words = shlex.split(line, comments=True)
+            place = words.index("-m") + 1
+            yield words[place], words[place + 1 :]
+
+
+COMMAND_LINES = [(page, *command) for page in PAGES for command in commands(page)]
+
+
+def test_command_lines_are_found() -> None:
+    assert len(COMMAND_LINES) >= 20
+    assert {command for _, _, (command, *_) in COMMAND_LINES} >= {
+        *("list", "run", "sweep", "shrink", "replay", "prepare", "check", "verify", "compare", "conform")
+    }
+
+
+def prepare_a_run(place: str) -> None:
+    """Make the folder of a run in which one fault has fired."""
+    site = "__main__:pay"
+    faults.cli.main.main(["prepare", place, "--plan", f"Delay site={site} side=reply seconds=0.1"])
+    call = {"fault": 0, "kind": "Delay", "site": site, "caller": "till1", "nth": 1}
+    lines = [{"event": "start", "time": 1.0, "wall": 1.0, "pid": 1}, {"event": "fired", "time": 2.0, **call}]
+    Path(place, "shop.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("page", "package", "arguments"),
+    COMMAND_LINES,
+    ids=[f"{page}-{' '.join(arguments)[:60]}" for page, _, arguments in COMMAND_LINES],
+)
+def test_a_command_line_is_accepted(
+    page: str,
+    package: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("my.py", "shop.py", "greet.py", "gradients.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "plan.txt").write_text("Drop site=__main__:pay role=till nth=1 side=reply")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
+        monkeypatch.setattr(f"reference.cli.{place}", started)
+    for place in ("run_suite", "judge_suite"):
+        monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
+    for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
+        monkeypatch.setattr(f"faults.cli.{place}", started)
+    for place in ("list_tutorial_command.record", "list_script_command.run_script", "checked_script.run_script"):
+        monkeypatch.setattr(f"faults.cli.{place}", started)
+    monkeypatch.setattr("faults.cli.replay_script_command.run_script", started)
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    if arguments[0] == "replay":
+        prepare_a_run(arguments[1])
+    if arguments[0] == "check":
+        faults.cli.main.main(["prepare", arguments[1], "--healthy"])
+    if arguments[0] == "compare":
+        trace = load("dist_autograd").train_locally(load("dist_autograd").Case())
+        for name in arguments[1:]:
+            trace.save(name)
+    if arguments[0] == "conform" and arguments[1] != "export":
+        reference.cli.main.main(["conform", "export", arguments[2], "--cases", "rpc*"])
+    try:
+        status = {"faults": faults.cli.main.main, "reference": reference.cli.main.main}[package](arguments)
+        assert status == (3 if arguments[0] == "check" else 0), capsys.readouterr().err
+        prints = ("list", "prepare", "check", "compare", "replay")
+        assert arguments[0] in prints or arguments[:2] == ["conform", "export"]
+    except Started:
+        assert arguments[0] not in ("prepare", "check")
+    except SystemExit:
+        assert arguments[-1] == "--help"
+
+
+def test_plans_can_be_pasted() -> None:
+    """One fault per line."""
+    found = [
+        (page, line.strip())
+        for page in PAGES
+        for line in (ROOT / page).read_text().splitlines()
+        if re.match(rf" *(seed=\d+; )?({'|'.join(KINDS)}) \w+=", line)
+    ]
+    assert len(found) >= 14
+    for page, line in found:
+        if not line.endswith("\\"):
+            assert Plan.parse(line).faults, (page, line)
+
+
+# Programs: each runs, and prints what its page quotes.
+
+
+def command_says(folder: Path, command: str, quoted: str, status: int) -> None:
+    """Run a command of `faults`: it prints every line that is quoted, but for numbers."""
+    with small_files_only():  # no transport that spins
+        done = subprocess.run(
+            [sys.executable, *shlex.split(command)[1:]],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TP_SOCKET_IFNAME": "lo"},
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+    quoted = re.sub("^python (shop|examples)", rf"{sys.executable} \1", quoted.replace("…\n", ""), flags=re.MULTILINE)
+    said, wanted = ({re.sub(r"[\d.]+", "N", line) for line in text.splitlines()} for text in (done.stdout, quoted))
+    assert (wanted - said, done.returncode) == (set(), status), done.stdout + done.stderr
+    for line in done.stderr.splitlines():
+        if line.startswith("stored in "):
+            shutil.rmtree(line.removeprefix("stored in "))
+
+
+@pytest.mark.long
+def test_the_python_of_the_readme(tmp_path: Path) -> None:
+    program = next(block for block in blocks("README.md") if 'if __name__ == "__main__":' in block)
+    (said,) = re.findall(r"print\(.*\)  # (.*)", program)
+    (tmp_path / "mine.py").write_text(f"{program}    print(outcomes)\n")
+    done = subprocess.run(
+        [sys.executable, "mine.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    first, outcomes = done.stdout.split("\n", 1)
+    assert first == said == "bits equal in 103 tensors"
+    assert re.match(r"{'ps': Returned\(.*'worker1': Returned\(", outcomes, re.DOTALL)
+
+
+@pytest.mark.long
+def test_the_quick_start_of_faults(tmp_path: Path) -> None:
+    shown = blocks("docs/faults.md", before="\n## Read a verdict")
+    program, repair = (text for text in shown if "def pay" in text)
+    passing, failing = (text for text in shown if "verdict: " in text)
+    (lost,) = (text for text in shown if text.startswith("python -m faults run --plan"))
+    (calls,) = (text for text in shown if text.startswith("python -m faults list"))
+    (plans,) = (text for text in shown if text.startswith("plans, of which"))
+    (tmp_path / "shop.py").write_text(program)
+    command_says(tmp_path, calls, plans, 0)
+    command_says(tmp_path, lost, passing, 0)
+    command_says(tmp_path, lost.replace("side=request", "side=reply"), failing, 1)
+    repaired = program.replace(re.findall(r"paid = .*?(?=\n\n\ndef play)", program, re.DOTALL)[0], repair.rstrip())
+    repaired = repaired.replace("for amount in", "for number, amount in enumerate(").replace("100):", "100)):")
+    (tmp_path / "shop.py").write_text(repaired.replace("args=(amount,)", "args=(number, amount)"))
+    command_says(tmp_path, lost.replace("side=request", "side=reply"), "verdict: returned\n", 0)
+
+
+@pytest.mark.long
+def test_the_example_of_corrupt(tmp_path: Path) -> None:
+    """The program as it is, and repaired."""
+    program, command, unseen, repair, seen = blocks("docs/calls.md", after="\n## Corrupt\n")[:5]
+    (tmp_path / "gradients.py").write_text(program)
+    command_says(tmp_path, command, unseen, 3)
+    whole = re.findall(r"def add.*?(?=\n\n\ndef play)", program, re.DOTALL)[0]
+    (tmp_path / "gradients.py").write_text(program.replace(whole, repair.rstrip()))
+    command_says(tmp_path, command, seen, 0)
+
+
+@pytest.mark.long
+def test_the_example_of_shrink(tmp_path: Path) -> None:
+    command, said = blocks("docs/shrink.md")[:2]
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command_says(tmp_path, command.replace("\\\n", ""), said, 1)
+
+
+@pytest.mark.long
+def test_the_example_of_pairs(tmp_path: Path) -> None:
+    """And which runs there are, with the plan that is wrong."""
+    command, counts, plan = blocks("docs/pairs.md")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    command_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
+    runs = json.loads((tmp_path / "report.json").read_text())["runs"]
+    assert {run["plan"]: run["verdict"] for run in runs}[plan.rstrip()] == "wrong"
+    found = [([each["occurrence"] for each in run.get("pair", [run.get("cell")])], run["verdict"]) for run in runs]
+    assert found == [
+        (["first"], "equal"),
+        (["last"], "equal"),
+        (["first", "retry"], "wrong"),
+        (["last", "retry"], "wrong"),
+        (["first", "last"], "equal"),
+    ]
