@@ -16,7 +16,7 @@ from hypothesis.errors import NoSuchExample
 from faults.plan import Fault, Plan
 from faults.plan.fields import KINDS, SHAPES
 from faults.plan.moment import PlanError
-from faults.strategies import GENTLE, PLACES, SECONDS, faults, plans
+from faults.strategies import GENTLE, SECONDS, faults, plans
 
 ROOT = Path(__file__).parents[2]
 unhurried = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
@@ -127,7 +127,6 @@ def test_the_order_of_gentleness_has_every_shape_once() -> None:
     assert set(GENTLE) == set(SHAPES)
     assert len(GENTLE) == len(SHAPES)
     assert GENTLE[0][0] == "Delay"
-    assert PLACES == ("call", "message", "process", "network")
 
 
 # Return the smallest fault of a shape: the first site, role and call, the shortest time.

@@ -25,8 +25,7 @@ def _standing(tutorial: str) -> tuple[str, ...]:
 
 
 def _default(tutorial: str) -> tuple[str, ...]:
-    test = "test_every_field_of_a_case_has_the_default_of_the_table"
-    return (f"tests/reference/test_published_defaults.py::{test}[{tutorial}]",)
+    return (f"tests/reference/test_published_defaults.py::test_defaults_are_the_published_values[{tutorial}]",)
 
 
 _AGENTS = (

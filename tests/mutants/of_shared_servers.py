@@ -29,9 +29,9 @@ def _shared(
 
 def _default(tutorial: str, field: str, old: str, new: str) -> Mutant:
     """A default that is no longer the published one."""
-    test = "tests/reference/test_published_defaults.py::test_every_field_of_a_case_has_the_default_of_the_table"
+    test = "tests/reference/test_published_defaults.py::test_defaults_are_the_published_values"
     name, file = f"another-{field}-of-{tutorial.replace('_', '-')}", f"reference/{tutorial}.py"
-    models = f"{field} is {new} unless it is given, and {old} is what the table says"
+    models = f"{field} is {new} unless it is given, and {old} is what the text says"
     places = (f"{field}: {{}} = number({number}," for number in (old, new))
     kind = "float" if "." in old else "int"
     return Mutant(name, file, *(place.format(kind) for place in places), (f"{test}[{tutorial}]",), models)
@@ -359,11 +359,6 @@ _HYBRID = (
 _DEFAULTS = (
     _default("rpc_basics", "size", "3", "4"),
     _default("parameter_server", "lr", "0.01", "0.1"),
-    _default("parameter_server", "staleness", "1", "0"),
-    _default("sharded_parameter_server", "servers", "2", "3"),
-    _default("hybrid_ddp", "lr", "0.05", "0.5"),
-    _default("pipeline", "width", "8", "16"),
-    _default("pipeline", "num_split", "4", "2"),
 )
 
 # Right as long as roles, steps, sizes and numbers are small.

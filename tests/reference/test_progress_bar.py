@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reference.cli.progress_bar
-from reference.cli.progress_bar import SECONDS_BETWEEN_LINES, watch
+from reference.cli.progress_bar import watch
 from reference.trace import progress
 
 
@@ -54,10 +54,6 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     captured = capsys.readouterr()
     assert captured.out == ""
     return captured.err.splitlines()
-
-
-def test_lines_are_at_least_two_seconds_apart() -> None:
-    assert SECONDS_BETWEEN_LINES == 2.0
 
 
 def test_a_short_run_says_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,7 +101,6 @@ def test_an_episode_ends_when_the_environment_does() -> None:
 
 def test_ten_steps_teach_nothing() -> None:
     """Erratum S0.13: every episode's reward is 10, the first as the last. So 500 is the default here."""
-    assert Case().n_steps == 500
     trace = twin(Case(steps=20, n_steps=10))
     rewards = [trace.tensors[f"{episode:04d}/reward/episode"].item() for episode in range(20)]
     assert max(rewards) == 10.0
