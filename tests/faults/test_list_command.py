@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,36 +10,13 @@ from faults.cli.calls_table import print_calls
 from faults.cli.main import main
 from faults.ledger import Event, Timeline
 from faults.plan import Plan
-from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
+from tests.faults.test_script import _plain  # noqa: F401 (the fixture)
 
 
 def listed(out: str) -> list[str]:
     """The plans that the command has printed."""
     lines = out.partition("plans, of which")[2].splitlines()
     return [line.strip() for line in lines if line.startswith("  ") and not line.strip().startswith("up to")]
-
-
-@pytest.mark.long
-def test_a_script_is_listed_with_plans_that_fire(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    script = [sys.executable, own("stall.py", tmp_path), "tolerant"]
-    assert main(["list", "--script", *script]) == 0
-    out = capfd.readouterr().out
-    assert "__main__:pay" in out
-    assert "till 3" in out
-    assert "  up to at=call:__main__:pay#3@till" in out
-    assert "no step is announced" in out
-    plans = listed(out)
-    assert plans == [
-        "Drop site=__main__:pay role=till nth=1 side=request",
-        "Crash role=shop at=up@shop",
-        "Crash role=shop at=shutdown@shop",
-        "Crash role=till at=up@till",
-        "Crash role=till at='call:__main__:pay#1@till'",
-        "Crash role=till at=shutdown@till",
-    ]
-    assert all(Plan.parse(plan).faults for plan in plans)
-    assert main(["run", "--plan", plans[0], "--script", *script]) == 0
-    assert "pass     fired: 1 of 1 faults" in capfd.readouterr().out
 
 
 def test_a_call_without_a_name_leaves_the_other_plans(capsys: pytest.CaptureFixture[str]) -> None:
