@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -98,6 +99,8 @@ def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms
 
 def norms(tensor: torch.Tensor) -> Norms:
     """The 2-norm and the largest element of a tensor."""
-    if tensor.numel() == 0:
-        return 0.0, 0.0
-    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())
+    largest = float(tensor.abs().amax()) if tensor.numel() else 0.0
+    if not 0 < largest < math.inf:
+        return largest, largest
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)  # so that no square overflows, or is 0
+    return float(torch.linalg.vector_norm(tensor / unit)) * unit, largest

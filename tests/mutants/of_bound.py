@@ -25,8 +25,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "largest-element-unseen",
         _TWIN_ERRORS,
-        "    return float(torch.linalg.vector_norm(tensor)), float(tensor.abs().amax())",
-        "    return (float(torch.linalg.vector_norm(tensor)),) * 2",
+        "    return float(torch.linalg.vector_norm(tensor / unit)) * unit, largest",
+        "    return (float(torch.linalg.vector_norm(tensor / unit)) * unit,) * 2",
         (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
         "one wrong element of a million passes a 2-norm",
     ),
@@ -37,6 +37,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "float(tensor.abs().mean())",
         (f"{_OF_NATURAL}::test_one_wrong_element_that_a_2_norm_does_not_see_is_found",),
         "one wrong element among many is averaged away",
+    ),
+    Mutant(
+        "rounding-of-the-whole-tensor",
+        _TWIN_ERRORS,
+        "max(largest, rounding * size[1])",
+        "max(largest, rounding * size[0])",
+        (f"{_OF_NATURAL}::test_one_wrong_element_is_found_where_all_twins_are_exact[0-dtype0]",),
+        "where all twins are exact, one element of a million may be a thousand roundings off",
+    ),
+    Mutant(
+        "squares-out-of-range",
+        _TWIN_ERRORS,
+        "    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)",
+        "    unit = 1.0",
+        (f"{_OF_NATURAL}::test_a_ratio_does_not_depend_on_the_unit",),
+        "a right run is wrong in a tensor whose numbers are so small or so large that their squares are not floats",
     ),
     Mutant(
         "one-twins-luck",
@@ -125,6 +141,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "    tensor.view(_INTEGERS[tensor.element_size()]).add_(0 * steps)",
         (f"{_OF_REORDERING}::test_a_program_without_sums_still_rounds_otherwise",),
         "twins without sums agree in every bit, and allow no other formula's rounding",
+    ),
+    Mutant(
+        "case-compared-with-itself",
+        "reference/verify/verify.py",
+        "    if not run.case.same_result_as(case):",
+        "    if not run.case.same_result_as(run.case):",
+        ("tests/reference/test_verify.py::test_a_run_of_another_case_is_wrong",),
+        "a run of other numbers than those that were asked for passes, since its twin replays the run's own case",
     ),
     Mutant(
         "errors-of-another-order",

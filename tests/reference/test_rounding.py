@@ -25,7 +25,7 @@ from reference.verify import judge
 from reference.verify.verify import KnownErrors
 
 CASE = Case()
-EPS32 = 2.0**-23
+EPS32, EPS64 = 2.0**-23, 2.0**-52
 
 
 def trace(values: Any, dtype: torch.dtype = torch.float32, name: str = "x") -> Trace:
@@ -101,6 +101,18 @@ def test_one_wrong_element_that_a_2_norm_does_not_see_is_found() -> None:
     assert ratio == pytest.approx(17, rel=0.01)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("place", [0, 2**21, -1])
+def test_one_wrong_element_is_found_where_all_twins_are_exact(place: int, dtype: torch.dtype) -> None:
+    """Of three million zeros one is the smallest number; of as many ones, one is two roundings off."""
+    eps = torch.finfo(dtype).eps
+    for right, wrong, ratio in ((0.0, torch.finfo(dtype).smallest_normal * eps, float("inf")), (1.0, 1 + 2 * eps, 2.0)):
+        exact = torch.full((3_000_000,), right, dtype=dtype)
+        run = exact.clone()
+        run[place] = wrong
+        assert bound(run, [exact], exact, dtype) == (ratio, False)
+
+
 @pytest.mark.parametrize(
     ("run", "twins", "exact", "ratio"),
     [
@@ -130,6 +142,24 @@ def test_ratios_are_those_computed_by_hand(run: Any, twins: list[Any], exact: An
     got, holds = bound(run, twins, exact)
     assert got == ratio
     assert holds is (got <= 1)
+
+
+@pytest.mark.parametrize("unit", [1.0, 2.0**-900, 2.0**900])
+@pytest.mark.parametrize(
+    ("run", "twin", "exact", "ratio"),
+    [
+        ([3.0, 3.0, 3.0, 4.0], [3.0, 4.0, 0.0, 0.0], [0.0] * 4, pytest.approx(43**0.5 / 5)),
+        ([0.0, 0.0, 4.5, 0.0], [3.0, 4.0, 0.0, 0.0], [0.0] * 4, 1.125),
+        ([1.0, 1.0, 1.0, 1.0 + 2 * EPS64], [1.0] * 4, [1.0] * 4, 2.0),
+        ([3.0, 4.0, 0.0, 0.0], [-3.0, 4.0, 0.0, 0.0], [0.0] * 4, 1.0),
+    ],
+)
+def test_a_ratio_does_not_depend_on_the_unit(
+    run: list[float], twin: list[float], exact: list[float], ratio: Any, unit: float
+) -> None:
+    """The squares of such large or small numbers are infinite or 0 in float64."""
+    scaled = [unit * torch.tensor(each, dtype=torch.float64) for each in (run, twin, exact)]
+    assert bound(scaled[0], [scaled[1]], scaled[2], torch.float64)[0] == ratio
 
 
 def test_the_rounding_is_that_of_the_runs_dtype() -> None:
@@ -437,6 +467,19 @@ def test_a_run_whose_twin_overflows_is_unknown(steps: int) -> None:
     difference, verdict = judge(run, parameter_server.train_locally)
     assert verdict == "unknown"
     assert "the twin itself has NaN or infinity in " in difference
+
+
+def test_one_infinity_of_the_twin_leaves_a_run_unknown() -> None:
+    def overflowing(*given: Any) -> Trace:
+        return off(
+            parameter_server.train_locally(*given),
+            LAST,
+            lambda weight: weight.index_fill(1, torch.tensor(1), torch.inf),
+        )
+
+    difference, verdict = judge(parameter_server.train_locally(SERVER), overflowing)
+    assert verdict == "unknown"
+    assert f"the twin itself has NaN or infinity in {LAST}" in difference
 
 
 def test_nan_is_wrong() -> None:
