@@ -349,6 +349,14 @@ _OF_VERDICTS = (
 # What README and the manuals say.
 _OF_PAGES = (
     Mutant(
+        "last-step-unshown",
+        "reference/cli/progress_bar.py",
+        '        if record["step"] > self.step:',
+        '        if self.step < record["step"] < record["steps"]:',
+        ("tests/reference/test_progress_bar.py::test_a_bar_is_full_after_the_last_step[1]",),
+        "a run of one step shows no progress at all, and every bar ends before its end",
+    ),
+    Mutant(
         "timeout-of-minutes",
         "faults/cli/tutorial_options.py",
         "TIMEOUT = 3.0",

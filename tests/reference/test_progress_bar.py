@@ -77,6 +77,14 @@ def test_a_long_run_prints_a_line_every_two_seconds(clock: Clock, capsys: pytest
         assert lines(capsys) == ["basics: step 3 of 9, loss 0.25"]
 
 
+@pytest.mark.parametrize("last", [1, 9])
+def test_the_last_step_is_shown(last: int, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with watch("t") as report:
+        clock.now += 2
+        report("ps", step(last, steps=last))
+    assert lines(capsys) == [f"t: step {last} of {last}, loss 0.5"]
+
+
 def test_a_step_is_shown_once_whoever_reports_it(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     """The first role's report counts; a role that lags behind does not turn the display back."""
     with watch("t") as report:
@@ -94,11 +102,11 @@ def test_a_step_is_shown_once_whoever_reports_it(clock: Clock, capsys: pytest.Ca
 def test_logged_steps_are_shown(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with watch("rank 0", logged=True):
         clock.now += 2
-        progress.log_step(4, 5, 0.125)
+        progress.log_step(5, 5, 0.125)
         clock.now += 2
         progress.logger.info("not a step")
         progress.logger.warning("nor this")
-    assert [line for line in lines(capsys) if line.startswith("rank 0")] == ["rank 0: step 4 of 5, loss 0.125"]
+    assert [line for line in lines(capsys) if line.startswith("rank 0")] == ["rank 0: step 5 of 5, loss 0.125"]
 
 
 def test_steps_of_this_process_are_not_shown_unless_asked_for(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,6 +162,13 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "99" not in plain(output)
     assert output.endswith("\x1b[1A\x1b[2K")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("last", [1, 9])
+def test_a_bar_is_full_after_the_last_step(last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only then is no time left."""
+    output = plain(shown(monkeypatch, *(("ps", step(number, steps=last)) for number in range(1, last + 1))))
+    assert f" {last}/{last} 0:00:00 loss 0.5" in output, output
 
 
 def test_a_bar_before_the_first_step_has_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:

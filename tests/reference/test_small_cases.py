@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reference import TUTORIALS, load
@@ -13,9 +15,16 @@ from tests.support.runs import run
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_it_runs_equal_to_its_twin(name: str) -> None:
-    case = quick(name)
-    trace = run(case)
+    """The launcher hears of each step, the last one included."""
+    case, reported = quick(name), set[tuple[int, int]]()
+
+    def report(_: str, record: dict[str, Any]) -> None:
+        reported.add((record["step"], record["steps"]))
+
+    trace = run(case, on_progress=report)
     assert trace.case == case
+    total = len(trace.losses())
+    assert reported == {(step, total) for step in range(1, total + 1)}
     difference, verdict = judge(trace, load(name).train_locally)
     assert verdict in ("equal", "within bound"), difference
 

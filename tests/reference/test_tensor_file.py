@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reference.conform.tensor_file import DTYPES, HEADER, Malformed, read, write
+from reference.conform.tensor_file import DIMENSIONS, DTYPES, HEADER, Malformed, read, write
 
 LONGEST = 2**20
 
@@ -74,6 +74,17 @@ def test_a_file_without_room_for_a_header_is_refused(tmp_path: Path, content: by
         read(tmp_path / "x", LONGEST)
 
 
+def test_a_tensor_of_the_most_dimensions_is_read(tmp_path: Path) -> None:
+    shape = [2] + [1] * (DIMENSIONS - 1)
+    found = read(file_of(tmp_path / "x", {"a": entry(shape=shape)}, bytes(8)), LONGEST)
+    assert found.arrays["a"].shape == tuple(shape)
+
+
+def test_a_file_without_bytes_after_its_header_is_read(tmp_path: Path) -> None:
+    found = read(file_of(tmp_path / "x", {"a": entry(shape=[0], offsets=[0, 0])}), LONGEST)
+    assert found.arrays["a"].shape == (0,)
+
+
 def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
     with (tmp_path / "x").open("wb") as file:
         file.truncate(2**33)
@@ -88,7 +99,7 @@ def test_a_file_that_is_too_long_is_refused_unread(tmp_path: Path) -> None:
         (entry(shape=[-1]), "shape"),
         (entry(shape=[True]), "shape"),
         (entry(shape=[2**62]), "shape"),
-        (entry(shape=[1] * 40), "at most 32"),
+        (entry(shape=[2] + [1] * DIMENSIONS), "at most 32"),
         (entry(offsets=[0, 16]), "16 bytes, wanted 8"),
         (entry(offsets=[8, 0]), "data_offsets"),
         (entry(offsets=[0, 10**9]), "data_offsets"),

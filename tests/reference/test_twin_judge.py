@@ -1,0 +1,49 @@
+"""The judge's own inputs: a suite whose inputs are not those of this machine's twin judges no answer."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reference.conform.answer import Answer
+from reference.conform.judge import judge_answer
+from reference.conform.suite import Suite, SuiteBroken, SuiteCase
+from reference.conform.tensor_file import Array, Tensors, write
+from reference.conform.twin_judge import prepared
+
+CASE = "parameter_server-001"
+
+
+def judged_with(suite: Suite, inputs: dict[str, Array], folder: Path) -> str:
+    """Judge the right answer to the case, which an older suite would have with these inputs."""
+    given = folder / CASE
+    shutil.copytree(suite.cases[CASE].folder, given)
+    write(given / "input.safetensors", inputs)
+    case = SuiteCase(given, suite.cases[CASE].described)
+    return judge_answer(case, Answer(tensors=Tensors(prepared(CASE).outputs)), None)[0]
+
+
+def test_a_suite_of_the_twins_inputs_judges(suite: Suite, tmp_path: Path) -> None:
+    assert judged_with(suite, suite.cases[CASE].inputs, tmp_path) == "equal"
+
+
+def test_one_bit_of_any_input_that_the_twin_has_otherwise_is_named(suite: Suite, tmp_path: Path) -> None:
+    inputs = suite.cases[CASE].inputs
+    for number, (name, array) in enumerate(inputs.items()):
+        content = bytearray(array.tobytes())
+        content[number % len(content)] ^= 1
+        other = np.frombuffer(bytes(content), array.dtype).reshape(array.shape)
+        with pytest.raises(SuiteBroken, match=f"{CASE}: this torch draws another {name} than the one that exported"):
+            judged_with(suite, {**inputs, name: other}, tmp_path / str(number))
+
+
+@pytest.mark.parametrize("change", [{"data/more": np.zeros(1)}, {}], ids=["one more", "one less"])
+def test_another_set_of_inputs_judges_nothing(change: dict[str, Array], suite: Suite, tmp_path: Path) -> None:
+    inputs = dict(suite.cases[CASE].inputs)
+    if not change:
+        inputs.popitem()
+    with pytest.raises(SuiteBroken, match=f"{CASE}: the suite has other inputs than this version"):
+        judged_with(suite, inputs | change, tmp_path)
