@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class Implementation:
             ended = run_command([*self.command, str(asked.folder), str(out)], out, self.seconds, largest(asked))
             said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             return ended_badly(Ran(ended.status, ended.seconds, too_much(asked, ended)), said)
-        found = self.function(asked.described, dict(read(asked.folder / "input.safetensors", 2**30).arrays))
+        found = self.function(deepcopy(asked.described), dict(read(asked.folder / "input.safetensors", 2**30).arrays))
         if found is None:
             return "skipped", "the function returned None", ()
         if why := _not_arrays(found):

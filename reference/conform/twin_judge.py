@@ -33,13 +33,14 @@ def judge_with_twin(
 ) -> tuple[str, str, Sequence[str]]:
     """Return verdict, reason and details for tensors that have the wanted names, shapes and dtypes.
 
-    ``reference``: the twin's; without it, that of the catalogue's case.
+    ``reference``: that of which the inputs were made; without it, that of the catalogue's case.
 
     Raises:
         SuiteBroken: this machine draws other inputs than the suite has, so its twin says nothing.
     """
-    reference = reference or prepared(case.id)
-    check_inputs(case, reference)
+    if reference is None:
+        reference = prepared(case.id)
+        check_inputs(case, reference)
     given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
     run = Trace(reference.case, dict(sorted({**given, **tensors}.items())))

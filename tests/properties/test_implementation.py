@@ -113,6 +113,24 @@ def test_a_function_that_returns_no_arrays_is_malformed(found: Any, text: str, t
     assert (verdict, reason[: len(text)]) == ("malformed", text)
 
 
+def test_a_function_that_changes_its_description_is_judged_by_what_was_asked(tmp_path: Path) -> None:
+    def answers_nothing(described: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+        described["outputs"].clear()
+        return {}
+
+    verdict, text, _ = Implementation(function=answers_nothing).judged(Case(steps=1), tmp_path)
+    assert (verdict, text.startswith("yours lacks ")) == ("malformed", True)
+
+
+def test_a_command_that_changes_its_inputs_is_judged_by_those_that_it_got(tmp_path: Path) -> None:
+    program = (
+        f"import sys, pathlib; sys.path.insert(0, {str(NUMPY)!r}); import tensors, dist_autograd\n"
+        "tensors.main(dist_autograd.train); pathlib.Path(sys.argv[1], 'input.safetensors').write_bytes(b'')"
+    )
+    verdict, text, _ = Implementation((sys.executable, "-c", program)).judged(Case(steps=2), tmp_path)
+    assert verdict in ("equal", "within bound"), text
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "text"),
