@@ -34,9 +34,12 @@ settings.register_profile("seeded", _calm, max_examples=100, derandomize=False, 
 settings.register_profile("soak", _calm, max_examples=10_000, derandomize=False)
 settings.load_profile("default")
 
-# A shell starts background commands with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it handled.
+# A shell starts background commands with Ctrl-C ignored, `nohup` any command with SIGHUP ignored, and children inherit
+# that; tests of these signals need them handled. SIGHUP still does not end this process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
