@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
-from torch_rpc_reference_startup import hiding, say
+
+def _leave(number: int, frame: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
 
 if __name__ == "__main__":
+    # As `interrupts.leave_at_once` does; but until `hiding` has answered, that module may be another project's.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _leave)
+    from torch_rpc_reference_startup import hiding, say
+
     if hidden := hiding():
         say(hidden)
         sys.exit(2)

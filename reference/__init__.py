@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 # Each tutorial's name (the stem of its module) and what it shows, in the order in which to read them.
 TUTORIALS: dict[str, str] = {
@@ -22,7 +22,7 @@ TUTORIALS: dict[str, str] = {
 }
 
 
-def load(name: str) -> Any:
+def load(name: str) -> ModuleType:
     """Import a tutorial's module, which has `Case`, `roles` and `train_locally`. Raises KeyError: no such tutorial."""
     if name not in TUTORIALS:
         raise KeyError(name)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from reference.cli.command import status_of
-from reference.cli.commands import modules_of
 from reference.system import interrupts
 
 if __name__ == "__main__":
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
+    interrupts.leave_at_once()  # before more is imported
+    from reference.cli.command import status_of
+    from reference.cli.commands import modules_of
+
     sys.exit(status_of(*modules_of(sys.argv[1:]), failed=1))

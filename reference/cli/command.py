@@ -14,10 +14,9 @@ from reference.system import interrupts
 def status_of(module: str, *others: str, failed: int) -> int:
     """Run ``main`` of ``module`` and return the command's exit status: what ``main`` returns, or 130 if interrupted.
 
-    ``others``: modules that ``main`` will import; here a signal in the middle of it ends the command at once.
+    ``others``: modules that ``main`` will import; here a signal in the middle of it still ends the command at once.
     ``failed``: the status after an error of the system, such as a pipe that nobody reads any more.
     """
-    interrupts.leave_at_once()
     _open_streams()
     try:
         main = _imported(module, *others).main

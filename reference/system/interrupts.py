@@ -1,6 +1,6 @@
 """Let Ctrl-C, SIGTERM and SIGHUP end a command once, with its cleanup, and never while it starts a process.
 
-A command calls `leave_at_once`, imports what it needs, calls `listen`, works, and calls `over` when it has its status.
+A command calls `leave_at_once` before it imports more, then `listen`, works, and calls `over` when it has its status.
 """
 
 from __future__ import annotations

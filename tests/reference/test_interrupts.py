@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,53 @@ def test_a_command_without_standard_streams_writes_to_no_file_of_its_own(tmp_pat
 
 
 # Commands that are interrupted before they have begun.
+
+# At the first import of a command, wait for a signal; go on if standard input is closed.
+WAITS = """
+import os, sys
+class Waits:
+    def find_spec(self, name, *_):
+        if name in ("torch_rpc_reference_startup", "reference.cli.command"):
+            sys.meta_path.remove(self)
+            os.write(1, b"waits\\n")
+            os.read(0, 1)
+sys.meta_path.insert(0, Waits())
+"""
+
+
+@contextmanager
+def first_import(package: str, place: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start ``python -m package list --help``, and yield its process while it waits in its first import."""
+    (place / "sitecustomize.py").write_text(WAITS)
+    command, root = [sys.executable, "-m", package, "list", "--help"], str(Path(__file__).parents[2])
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    variables = {**os.environ, "PYTHONPATH": str(place)}
+    with subprocess.Popen(command, cwd=root, env=variables, **streams, **how) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"waits\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", ALL)
+@pytest.mark.parametrize("package", ["reference", "faults"])
+def test_a_command_is_interrupted_before_its_first_import(package: str, number: signal.Signals, tmp_path: Path) -> None:
+    with first_import(package, tmp_path) as process:
+        process.send_signal(number)
+        assert process.communicate(timeout=60) == (b"", b"interrupted\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("package", ["reference", "faults"])
+def test_a_command_that_is_to_ignore_a_signal_does_so_before_its_first_import(package: str, tmp_path: Path) -> None:
+    with first_import(package, tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
+        process.send_signal(signal.SIGHUP)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert out.startswith(b"usage: ")
+
 
 COMMANDS = {
     "reference": ["run", "parameter_server", "--steps", "1000000"],
