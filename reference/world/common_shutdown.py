@@ -79,8 +79,7 @@ def _give_up(limit: TimeLimit, otherwise: str) -> str:
     silent = "; ".join(str(each) for each in states if each.error)
     why = f"timed out after {limit.seconds:g} s" if limit.over() else "failed"
     why = f"shutdown {why}: {silent or _open_calls(states) or otherwise}"
-    if barrier.news is None:
-        shutdown_barrier.inform(f"{own.name}'s {why}", limit.left() / 2)
+    shutdown_barrier.inform(barrier.news or f"{own.name}'s {why}", limit.left() / 2)
     return f"the {why}"
 
 

@@ -182,25 +182,26 @@ def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
     states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
     absent = [each for each in states if not each.entered]
     missing = "; ".join(map(str, absent))
-    if barrier.news and (not missing or any(each.gone for each in states)):
-        return barrier.news  # others that have given up tell why before they are gone
     why = f"shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
-    if barrier.news is None:
-        barrier.close(f"{own}'s {why}")
-        inform(f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])
-    return f"the {why}"
+    others_why = barrier.news if not missing or any(each.gone for each in states) else None  # told before they left
+    barrier.close(f"{own}'s {why}")
+    inform(barrier.news or f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])
+    return others_why or f"the {why}"
 
 
 def inform(text: str, seconds: float, last: Collection[str] = ()) -> None:
     """Tell all other ranks of a failure, before this process leaves, so that none of them takes it for the cause.
 
-    A rank of ``last`` hears it when the others have, because it may leave at once: they would take that for the cause.
-    Each half takes up to half of ``seconds``.
+    Who was told passes it on before it leaves: the rank that told it may not have told all. A rank of ``last`` hears it
+    when the others have, because it may leave at once: they would take that for the cause. The others take up to half
+    of ``seconds``, and those of ``last`` what is left.
     """
+    limit = TimeLimit(seconds)
     own = rpc.get_worker_info().name
     others = [name for name in here().names if name != own]
-    for names in ([name for name in others if name not in last], [name for name in others if name in last]):
-        peer_states.call_all(names, lose, (text,), min(seconds / (2 if last else 1), NEWS_SECONDS))
+    early, late = [name for name in others if name not in last], [name for name in others if name in last]
+    for names, share in ((early, 2 if late else 1), (late, 1)):
+        peer_states.call_all(names, lose, (text,), min(limit.left() / share, NEWS_SECONDS))
 
 
 def _blame(error: RuntimeError) -> None:

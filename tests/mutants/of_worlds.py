@@ -42,10 +42,19 @@ MUTANTS = (
     Mutant(
         "giving-up-is-not-told",
         _BARRIER,
-        """        inform(f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])""",
-        "        pass",
+        """    inform(barrier.news or f"{own}'s {why}", limit.left() / 2, last=[each.name for each in absent])""",
+        "    pass",
         (f"{_OF_ENDS}::TestMissing::test_a_role_that_never_comes_is_named_with_its_place[b]",),
         "a role that comes later waits for roles that have given it up",
+        waits=True,
+    ),
+    Mutant(
+        "who-was-told-leaves-silently",
+        _BARRIER,
+        "    inform(barrier.news or f",
+        "    barrier.news or inform(f",
+        (f"{_OF_ENDS}::TestMissing::test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves",),
+        "a role that was given up hears only that another one, which knew why, is gone",
         waits=True,
     ),
     Mutant(
@@ -293,8 +302,8 @@ MUTANTS = (
     Mutant(
         "given-up-hear-it-with-the-others",
         "reference/world/shutdown_barrier.py",
-        "    for names in ([name for name in others if name not in last], [name for name in others if name in last]):",
-        "    for names in [others]:",
+        "    for names, share in ((early, 2 if late else 1), (late, 1)):",
+        "    for names, share in [(others, 1)]:",
         (
             "tests/reference/test_bounded_shutdown.py::TestMissing::"
             "test_a_role_that_was_given_up_leaves_when_all_others_know_why",

@@ -201,6 +201,14 @@ class TestMissing:
             ended = world.run({"a": late, "b": roles.end_after_news, "c": partial(roles.end, 8 * LIMIT)})
         assert "c's shutdown timed out after 8 s: b has not called it" in lost(ended, "a")
 
+    def test_a_role_that_was_told_of_another_one_passes_it_on_before_it_leaves(self) -> None:
+        """`b` has told `c` that it gives up `a`, but not yet `a` itself, which sees `c` leave."""
+        with idle() as world:
+            slow = partial(roles.end_while_the_given_up_wait, "a", "c", LIMIT)
+            ended = world.run({"a": roles.end_after_news, "b": slow, "c": partial(roles.end, 2 * LIMIT)})
+        assert lost(ended, "a").startswith("b's shutdown timed out after 1 s: a has not called it (")
+        assert lost(ended, "c").startswith("the shutdown timed out after 2 s: a has not called it (")
+
     @pytest.mark.long
     @pytest.mark.parametrize("die", [roles.die_before_the_last_count, roles.die_in_the_last_count])
     def test_a_role_that_dies_when_all_have_come_is_named_soon(self, die: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch.distributed.rpc as rpc
 
 from reference.system.time_limit import TimeLimit
 from reference.system.work_thread import WorkThread
-from reference.world import common_shutdown, shutdown, shutdown_barrier
+from reference.world import common_shutdown, peer_states, shutdown, shutdown_barrier
 from reference.world.last_count import READY, LastCount
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
@@ -82,6 +83,26 @@ def _lose_late(text: str) -> None:
     """Take in what another process tells when a loss is known here, or after 0.3 s."""
     shutdown_barrier.here().known.wait(0.3)
     _lose(text)
+
+
+def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
+    """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left."""
+    original = peer_states.call_all
+
+    def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
+        if shutdown_barrier.lose in rest and given_up in names:
+            _await(lambda: rpc_fails(other), f"{other} has not left")
+        return original(names, *rest)
+
+    peer_states.call_all = call_all  # type: ignore[assignment]
+    try:
+        return end(timeout)
+    finally:
+        peer_states.call_all = original
+
+
+def rpc_fails(peer: str) -> bool:
+    return seen(lambda: rpc.rpc_sync(peer, is_up)).error != ""
 
 
 def go_on() -> None:
