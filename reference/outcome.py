@@ -76,12 +76,25 @@ Outcome = Returned | Raised | Killed | Exited | Overdue
 
 
 class RoleFailed(RuntimeError):
-    """Work given to one role failed. ``outcome`` says how."""
+    """Work given to one role failed. ``outcome`` says how; ``log`` is the end of what the role has written.
 
-    def __init__(self, role: str, outcome: Outcome) -> None:
+    The text has that, too, if nothing else tells why the role ended: it was killed, or exited.
+    """
+
+    def __init__(self, role: str, outcome: Outcome, log: str = "") -> None:
         self.role = role
         self.outcome = outcome
-        super().__init__(f"{role} {outcome}")
+        self.log = end_of(log)
+        shown = self.log if isinstance(outcome, Killed | Exited) else ""
+        super().__init__(f"{role} {outcome}" + (shown and f"\n{shown}"))
+
+
+def end_of(log: str) -> str:
+    """Return the last 50 lines of a log, at most 5,000 characters.
+
+    A crash report has some 25 lines with 2,000, and what C++ has said of its cause stands before it.
+    """
+    return "\n".join(log.splitlines()[-50:])[-5000:].rstrip()
 
 
 class WorldError(RuntimeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from reference.outcome import Outcome, Overdue, Raised
+from reference.outcome import Outcome, Overdue, Raised, end_of
 
 
 def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
@@ -15,6 +15,6 @@ def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, 
         print(f"  {role} {outcome}", file=sys.stderr)
     for role, outcome in failed.items():
         detail = {Raised: "traceback", Overdue: "stacks"}.get(type(outcome))
-        text = getattr(outcome, detail) if detail else "\n".join(logs[role].splitlines()[-20:])
+        text = getattr(outcome, detail) if detail else end_of(logs[role])
         if text.strip():
             print(f"--- {role}\n{text.rstrip()}", file=sys.stderr)

@@ -100,7 +100,7 @@ class World:
         """
         outcome = result_of(self._submit(role, function, args, deadline))
         if not isinstance(outcome, Returned):
-            raise RoleFailed(role, outcome)
+            raise RoleFailed(role, outcome, self.log(role, LOG_TAIL))
         return outcome.value
 
     def run(self, roles: Mapping[str, Function], *, deadline: float = 60) -> dict[str, Outcome]:

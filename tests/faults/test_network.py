@@ -101,7 +101,7 @@ class TestHealthy:
         with faulty_world(tmp_path, "seed=0") as world:
             assert answered(ask(world, "a", "b"), "b")
             os.kill(world.pids["b"], signal.SIGKILL)
-            with pytest.raises(RoleFailed, match=r"^b was killed by SIGKILL$"):
+            with pytest.raises(RoleFailed, match=r"(?m)^b was killed by SIGKILL$"):
                 world.call("b", plays.name)
             assert re.match(r"EOF: end of file|ECONNRESET: |EPIPE: ", ask(world, "a", "b").text)
             assert answered(ask(world, "a", "c"), "c")

@@ -82,7 +82,7 @@ def test_a_crash_kills_a_role_when_rpc_is_up(tmp_path: Path) -> None:
 
 def test_a_role_that_kills_itself_has_said_so_before(tmp_path: Path) -> None:
     with world(tmp_path, "Crash role=a at=step:1@a") as started:
-        with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+        with pytest.raises(RoleFailed, match=r"(?m)^a was killed by SIGKILL$"):
             started.call("a", plays.step)
         assert started.wait()["a"] == Killed(signal.SIGKILL)
     assert story(tmp_path) == [("a", "planned"), ("a", "fired")]
@@ -153,7 +153,7 @@ def test_leaving_continues_a_role_even_if_the_guardian_was_killed(tmp_path: Path
 
 def test_a_paused_role_goes_on_when_the_role_that_fired_is_killed(tmp_path: Path) -> None:
     with world(tmp_path, "Pause role=b at=step:1@a seconds=600") as started:
-        with pytest.raises(RoleFailed, match=r"^a was killed by SIGKILL$"):
+        with pytest.raises(RoleFailed, match=r"(?m)^a was killed by SIGKILL$"):
             started.call("a", plays.call_and_kill_oneself)
         assert left_after({guardian_of(tmp_path)}, 10) == set()
         assert not guardian.is_stopped(started.pids["b"])

@@ -418,7 +418,7 @@ def test_an_explicit_record_is_kept(
 
 
 def test_a_failed_run_says_who_failed_and_how(world: FakeWorld, capsys: pytest.CaptureFixture[str]) -> None:
-    """Roles that only miss a peer are not blamed; of the others: traceback, stacks, or the log's last 20 lines."""
+    """Roles that only miss a peer are not blamed; of the others: traceback, stacks, or the log's last 50 lines."""
     world.outcomes = {
         "ps": Raised("reference.outcome.PeerLost", "worker1 is gone", "not shown"),
         "worker1": Killed(9),
@@ -426,7 +426,7 @@ def test_a_failed_run_says_who_failed_and_how(world: FakeWorld, capsys: pytest.C
         "worker3": Overdue("stacks of worker3"),
         "worker4": Returned(),
     }
-    world.logs = {"worker1": "".join(f"line {number}\n" for number in range(30)), "ps": "not shown"}
+    world.logs = {"worker1": "".join(f"line {number}\n" for number in range(60)), "ps": "not shown"}
     assert main(["run", "parameter_server", "--workers", "4"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -436,7 +436,7 @@ def test_a_failed_run_says_who_failed_and_how(world: FakeWorld, capsys: pytest.C
         "  worker2 raised ValueError: bad",
         "  worker3 was overdue",
         "--- worker1",
-        *(f"line {number}" for number in range(10, 30)),
+        *(f"line {number}" for number in range(10, 60)),
         "--- worker2",
         "Traceback of worker2",
         "ValueError: bad",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
+from reference.outcome import Exited, Killed, Outcome, Overdue, Raised, Returned, RoleFailed
 
 THERE = "On WorkerInfo(id=2, name=worker2):"
 
@@ -22,6 +22,16 @@ THERE = "On WorkerInfo(id=2, name=worker2):"
 def test_an_error_says_its_cause_even_if_it_came_over_rpc(message: str, said: str) -> None:
     assert str(Raised("ValueError", message, "not said")) == said
     assert str(RoleFailed("ps", Raised("ValueError", message))) == f"ps {said}"
+
+
+@pytest.mark.parametrize("outcome", [Killed(6), Exited(3)], ids=str)
+def test_a_failure_shows_the_end_of_the_log_of_a_role_that_nothing_else_explains(outcome: Outcome) -> None:
+    lines = [f"line {number}" for number in range(100)]
+    failed = RoleFailed("ps", outcome, "\n".join([*lines, ""]))
+    assert str(failed).splitlines() == [f"ps {outcome}", *lines[-50:]]
+    assert str(RoleFailed("ps", outcome, "x" * 10_000)) == f"ps {outcome}\n{'x' * 5000}"
+    told = RoleFailed("ps", Raised("ValueError", "bad"), "said")
+    assert (str(told), told.log) == ("ps raised ValueError: bad", "said")
 
 
 def test_every_other_outcome_says_how_the_role_ended() -> None:

@@ -289,6 +289,14 @@ class TestCalls:
                 with pytest.raises(RoleFailed, match=r"^a exited with status 4$"):
                     world.call("a", roles_plain.leave_4)
 
+    def test_a_call_that_kills_its_role_tells_what_the_role_has_written(self) -> None:
+        with launch(["a"]) as world:
+            world.call("a", print, "what C++ has said")
+            with pytest.raises(
+                RoleFailed, match=r"^a was killed by SIGABRT\nwhat C\+\+ has said\nFatal Python error: "
+            ):
+                world.call("a", os.abort)
+
     def test_after_the_shutdown_no_call_is_taken(self) -> None:
         with launch(["a"]) as world:
             world.wait()
