@@ -13,6 +13,7 @@ from faults.cli.script_options import only_theirs, startable
 from faults.cli.shrink_options import OF_SHRINKS, failing_plan
 from faults.cli.shrink_runs import shrink_plan
 from faults.cli.stored_runs import stored
+from faults.ledger.run_files import reserved
 from faults.plan.plan import PlanError
 from faults.run.sweep import healthy
 
@@ -32,6 +33,6 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     command = startable(only_theirs(command, _OPTIONS))
     if plan.at("network"):
         raise PlanError("faults of a network need roles that are started by reference.world.launch, got a script")
-    with stored(options.dir) as (place, passed):
+    with stored(options.dir) as (place, passed), reserved(place):
         _, run = checked(command, options, place, healthy, trace=options.leaks == "trace")
         return shrink_plan(run, shlex.join(command), plan, place, options, passed)

@@ -13,6 +13,7 @@ from faults.cli.shrink_options import OF_SHRINKS, failing_plan
 from faults.cli.shrink_runs import shrink_plan
 from faults.cli.stored_runs import stored
 from faults.cli.tutorial_options import tutorial_of
+from faults.ledger.run_files import reserved
 from faults.plan.plan import Plan
 from faults.run.launch_scope import check_roles
 from faults.run.runs import run
@@ -36,7 +37,7 @@ def shrink_of(subject: Subject, plan: Plan, options: Any) -> int:
     """Shrink the plan for any subject, and return the exit status. ``options``: those of `OF_SHRINKS`, `deadline`."""
     check_roles(plan, list(subject.roles))
     trace = options.leaks == "trace"
-    with stored(options.dir) as (place, passed):
+    with stored(options.dir) as (place, passed), reserved(place):
         found = healthy(partial(run, subject, recorded=True, trace=trace), subject.name, place / "healthy")
         each = repeated(subject, found, deadline=options.deadline, trace=trace)
         return shrink_plan(each, subject.name, plan, place, options, passed)

@@ -12,6 +12,7 @@ from faults.cli.script_options import only_theirs, startable
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
+from faults.ledger.run_files import reserved
 from faults.run.sweep import all_passed, record
 from faults.verdict.checks import exit_status
 from faults.verdict.time_bounds import turn_of
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     results_of(options)  # refused before anything runs
     check_reports(options)
     command = startable(only_theirs(command, _OPTIONS))
-    with stored(options.dir) as (place, passed):
+    with stored(options.dir) as (place, passed), reserved(place):
         healthy, run = checked(command, options, place, record)
         run_cells(run, healthy, place, options, turn_of(healthy.timeline), passed)
     return exit_status(all_passed(passed))

@@ -12,6 +12,7 @@ from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
 from faults.cli.tutorial_options import tutorial_of
+from faults.ledger.run_files import reserved
 from faults.run.runs import run
 from faults.run.subject import Subject
 from faults.run.sweep import all_passed, record
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def sweep_of(subject: Subject, options: Any) -> int:
     """Sweep any subject, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
-    with stored(options.dir) as (place, passed):
+    with stored(options.dir) as (place, passed), reserved(place):
         healthy = record(partial(run, subject, recorded=True), subject.name, place / "healthy")
         run_cells(repeated(subject, healthy), healthy, place, options, subject.timeout, passed)
     return exit_status(all_passed(passed))

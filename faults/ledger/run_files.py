@@ -17,7 +17,6 @@ from faults.ledger.ledger import SUFFIX
 from faults.ledger.plan_file import ORDER, PLAN, TRACE
 from faults.ledger.record import RUN, RecordError, read
 from faults.plan.plan import Plan, PlanError
-from reference.system.private_folder import make_private
 from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 
 # Marks the folder of a run. A plan alone does not: it may be a user's own file.
@@ -42,7 +41,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
             is going on there.
         OSError: the folder cannot be made or written.
     """
-    with _made(_named(folder)) as place, occupied(place):
+    with reserved(folder) as place:
         if (place / EARLIER).is_dir():  # a launcher was killed before it removed this folder
             _end(place)
         if stranger := _stranger(place):
@@ -63,6 +62,18 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
         shutil.rmtree(place / EARLIER, ignore_errors=True)
 
 
+@contextmanager
+def reserved(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make a folder, and keep the runs of other commands out of it and of all below it, until the block ends.
+
+    Raises:
+        PlanError: the folder has no name or is a file; or a run is going on there.
+        OSError: the folder cannot be made.
+    """
+    with occupied(place := _named(folder)):
+        yield place
+
+
 def remove_numbered(folder: Path) -> None:
     """Remove the folders of an earlier sweep's or shrink's runs, ``0000`` and on, from a folder. Others stay."""
     for each in folder.glob("[0-9][0-9][0-9][0-9]"):
@@ -81,20 +92,6 @@ def _named(folder: str | os.PathLike[str]) -> Path:
     if place.exists() and not place.is_dir():
         raise PlanError(f"{place} is a file: wanted a folder for the run")
     return place
-
-
-@contextmanager
-def _made(place: Path) -> Iterator[Path]:
-    """Make the folder and its parents; after an error, remove those that were made."""
-    missing = [each for each in (place, *place.parents) if not each.exists()]
-    make_private(place)
-    try:
-        yield place
-    except BaseException:
-        for each in missing:
-            with suppress(OSError):  # something is in it
-                each.rmdir()
-        raise
 
 
 def _stranger(place: Path) -> Path | None:

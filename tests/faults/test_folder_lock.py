@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
+from argparse import Namespace
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from faults.cli.main import main
+from faults.cli.shrink_tutorial_command import shrink_of
+from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger import Ledger
-from faults.ledger.run_files import renewed
+from faults.ledger.run_files import renewed, reserved
 from faults.plan import Plan, PlanError
 from faults.run.launch_scope import prepared
 from faults.run.runs import run
 from faults.run.subject import Subject
 from faults.script.script import run_script
+from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
 
 PLAN = Plan.parse("seed=3; Duplicate site=shop:pay")
@@ -33,8 +44,24 @@ except PlanError:
 """
 
 
+# A script that tries to prepare its sweep's folder, and two folders below it.
+INTRUDER = """
+import os, sys
+from pathlib import Path
+from faults.cli.main import main
+sweep = Path(os.environ["FAULTS_RUN"]).parent
+found = [main(["prepare", str(place), "--healthy"]) for place in (sweep, sweep / "healthy", sweep / "new" / "run")]
+print(*found, file=open(sys.argv[1], "w"))
+"""
+
+
 def files(place: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in place.iterdir() if each.is_file()}
+    return {str(each): each.read_bytes() if each.is_file() else b"" for each in place.rglob("*")}
+
+
+def elsewhere(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do the work as another command would, for which the folders of this one are not its own."""
+    return Context().run(work, *arguments)
 
 
 def test_no_run_begins_where_one_goes_on(tmp_path: Path) -> None:
@@ -90,3 +117,95 @@ def test_a_world_has_its_folder_until_it_is_judged(tmp_path: Path) -> None:
 
     run(Subject(name="idle", roles={"a": name}, timeout=5, judge=judged), Plan(), tmp_path, recorded=True)
     assert asked
+
+
+COMMANDS = {
+    "run": ["run", "rpc_basics", "--healthy", "--dir", "DIR"],
+    "run-script": ["run", "--healthy", "--dir", "DIR", "--script", "true"],
+    "list": ["list", "rpc_basics", "--dir", "DIR"],
+    "list-script": ["list", "--dir", "DIR", "--script", "true"],
+    "sweep": ["sweep", "rpc_basics", "--dir", "DIR"],
+    "sweep-script": ["sweep", "--dir", "DIR", "--script", "true"],
+    "shrink": ["shrink", "rpc_basics", "--plan", "Crash role=caller at=up@caller", "--dir", "DIR"],
+    "shrink-script": ["shrink", "--plan", "Crash role=caller at=up@caller", "--dir", "DIR", "--script", "true"],
+    "prepare": ["prepare", "DIR", "--healthy"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_begins_in_a_sweeps_folder_or_below_it(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor above it, where another sweep would delete its runs. It changes nothing."""
+    sweep = tmp_path / "above" / "sweep"
+    with reserved(sweep), renewed(PLAN, sweep / "healthy"):
+        before = files(tmp_path)
+        for place in (sweep, sweep / "healthy", sweep / "new" / "run", sweep.parent):
+            words = [str(place) if word == "DIR" else word for word in COMMANDS[command]]
+            assert elsewhere(main, words) == 2
+            assert re.fullmatch(f"error: {BUSY}\n", capsys.readouterr().err)
+        assert files(tmp_path) == before
+
+
+def test_runs_side_by_side_do_not_exclude_each_other(tmp_path: Path) -> None:
+    with renewed(PLAN, tmp_path / "a"):
+        elsewhere(prepared, Plan(), tmp_path / "b")
+    assert {each.name for each in tmp_path.iterdir()} == {"a", "b"}
+
+
+@pytest.mark.parametrize("command", ["sweep", "shrink"])
+def test_a_command_of_many_runs_has_its_folder_from_the_first_run_on(command: str, tmp_path: Path) -> None:
+    found, place = tmp_path / "found", tmp_path / "sweep"
+    plan = ["--plan", "Crash role=a at=up@a"] * (command == "shrink")
+    words = [command, *plan, "--dir", str(place), "--script", sys.executable, "-c", INTRUDER, str(found)]
+    assert elsewhere(main, words) == 2  # the healthy run calls nothing
+    assert found.read_text() == "2 2 2\n"
+    assert [each.name for each in place.iterdir()] == ["healthy"]
+
+
+@pytest.mark.usefixtures("forkserver")
+@pytest.mark.parametrize("command", ["sweep", "shrink"])
+def test_a_command_of_many_runs_has_its_folder_until_the_last_run(command: str, tmp_path: Path) -> None:
+    """Runs of tutorials are judged by their own command, in which another one asks for its folder here."""
+    runs: list[set[str]] = []
+
+    def judged(outcomes: object) -> tuple[str, str]:
+        with pytest.raises(PlanError, match=BUSY):
+            elsewhere(prepared, Plan(), tmp_path / "0000")
+        runs.append({each.name for each in tmp_path.iterdir()})
+        return "wrong" if "0000" in runs[-1] else "equal", ""
+
+    subject = replace(plays.subject(plays.careful), judge=judged)
+    options = Namespace(
+        **dict.fromkeys(["budget", "part", "json", "junit", "deadline"]),
+        dir=str(tmp_path),
+        kinds=["Delay reply"],
+        sites=plays.TOTAL,
+        pairs=False,
+        leaks="count",
+    )
+    if command == "sweep":
+        assert sweep_of(subject, options) == 1
+    else:
+        assert shrink_of(subject, Plan.parse(f"Delay site={plays.TOTAL} seconds=0.01 side=reply"), options) == 1
+    assert runs[:2] == [{"healthy"}, {"healthy", "0000"}]
+    elsewhere(prepared, Plan(), tmp_path / "0000")
+
+
+def test_a_killed_command_keeps_no_folder(tmp_path: Path) -> None:
+    said, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with reserved(tmp_path):
+            os.write(told, b"1")
+            signal.pause()
+    try:
+        os.read(said, 1)
+        with pytest.raises(PlanError, match=BUSY):
+            prepared(Plan(), tmp_path / "run")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(said)
+        os.close(told)
+    prepared(Plan(), tmp_path / "run")

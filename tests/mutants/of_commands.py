@@ -435,8 +435,8 @@ _OF_FOLDERS = (
     Mutant(
         "two-runs-in-a-folder",
         "faults/ledger/folder_lock.py",
-        "        if not _lock(handle) or any(",
-        "        if any(",
+        "fcntl.LOCK_EX if alone else fcntl.LOCK_SH",
+        "fcntl.LOCK_SH",
         ("tests/faults/test_folder_lock.py::test_no_run_begins_where_one_goes_on",),
         "a run is judged by the plan of another one, and passes although it was never hurt",
     ),
@@ -471,6 +471,22 @@ _OF_FOLDERS = (
         "True:",
         (f"{_KEPT}::test_a_launcher_that_is_killed_before_it_sets_anything_aside_leaves_the_plan",),
         "a prepared plan is deleted where nothing was set aside",
+    ),
+    Mutant(
+        "sweep-shares-its-folder",
+        "faults/cli/sweep_tutorial_command.py",
+        ", reserved(place):",
+        ":",
+        ("tests/faults/test_folder_lock.py::test_a_command_of_many_runs_has_its_folder_until_the_last_run[sweep]",),
+        "a second sweep deletes the cells of the first",
+    ),
+    Mutant(
+        "folders-above-not-locked",
+        "faults/ledger/folder_lock.py",
+        "        for each in (*reversed(place.parents), place):",
+        "        for each in [place]:",
+        ("tests/faults/test_folder_lock.py::test_no_command_begins_in_a_sweeps_folder_or_below_it[prepare]",),
+        "`run --dir DIR/healthy` takes the folder that a sweep of DIR compares with",
     ),
     Mutant(
         "network-is-a-begun-run",
