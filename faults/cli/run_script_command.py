@@ -12,7 +12,8 @@ from faults.cli.result_options import CHECK, WRITES, checked_by
 from faults.cli.run_report import report
 from faults.cli.script_options import OF_SCRIPTS, only_theirs, startable
 from faults.cli.stored_runs import stored
-from faults.script.results import ERRORS, OUTPUT, RESULTS, Results
+from faults.ledger.run_files import RESULTS
+from faults.script.results import ERRORS, OUTPUT, Results
 from faults.script.script import run_script
 
 

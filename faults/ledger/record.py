@@ -22,6 +22,8 @@ from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, shown
 
 RUN = "run.json"
+# `RUN` until it is whole.
+SCRATCH = f".{RUN}"
 
 # The fields of `run.json`, and of each end in it.
 _FORMS = file_schema.by_name(
@@ -102,7 +104,7 @@ class Run:
 
 def write(folder: Path, **values: Any) -> None:
     """Write ``run.json``, whole or not at all: all fields of `Run` except plan and timeline."""
-    scratch = folder / f".{RUN}"
+    scratch = folder / SCRATCH
     scratch.write_text(json.dumps(values, indent=1, default=asdict) + "\n")
     scratch.replace(folder / RUN)
 

@@ -1,6 +1,8 @@
 """Tell which files of a folder belong to a run, and let a new run take the place of an earlier one.
 
-The files of an earlier run are set aside, and put back if the new run fails before one of its roles has begun a ledger.
+The files of an earlier run wait in a folder of their own, and are put back if the new run fails before one of its
+roles has begun a ledger, or if the new run's launcher is killed. A launcher may be killed at any time, so that each
+step is one renaming, and the name of a folder tells what is in it.
 """
 
 from __future__ import annotations
@@ -15,14 +17,20 @@ from pathlib import Path
 from faults.ledger.folder_lock import occupied
 from faults.ledger.ledger import SUFFIX
 from faults.ledger.plan_file import ORDER, PLAN, TRACE
-from faults.ledger.record import RUN, RecordError, read
+from faults.ledger.record import RUN, SCRATCH, RecordError, read
 from faults.plan.plan import Plan, PlanError
 from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
 
 # Marks the folder of a run. A plan alone does not: it may be a user's own file.
 MARK = ".faults-run"
-# The folder for the files of an earlier run until the new one has begun.
+# Some files of the run whose other files are in their places: they are on their way out or back.
+MOVING = ".faults-moving"
+# All files of an earlier run. Those in the run's folder are the new run's, which is not over.
 EARLIER = ".faults-earlier"
+# Files that nobody needs any more.
+REPLACED = ".faults-replaced"
+# The folder of a script's output and of the files that it wrote (`faults.script.results`).
+RESULTS = "faults-results"
 
 _BEGIN = b'{"event": "start"'
 # Files that a script's processes write about their ends (`exit_record`, `own_signals`): a name, and a process id.
@@ -34,7 +42,8 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
     """Yield the folder with ``plan`` and no files of an earlier run. Until the block ends, no other run begins there.
     ``trace``: the roles trace their RRefs and autograd contexts; ``order``: they record in which order calls execute.
 
-    An error within the block before any role has begun its ledger leaves the folder as it was.
+    An error within the block before any role has begun its ledger leaves the folder as it was. If this process is
+    killed within the block, the next run puts the earlier one back first, unless `record.write` has completed this one.
 
     Raises:
         PlanError: the folder has no name or is a file; or it holds a file with a run's name that no run wrote; or a run
@@ -42,8 +51,7 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
         OSError: the folder cannot be made or written.
     """
     with reserved(folder) as place:
-        if (place / EARLIER).is_dir():  # a launcher was killed before it removed this folder
-            _end(place)
+        _recover(place)
         if stranger := _stranger(place):
             raise PlanError(
                 f"{place} has {stranger.name}, which no run has written: wanted an empty folder, or one of a run"
@@ -57,9 +65,12 @@ def renewed(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, 
             (place / PLAN).write_bytes(f"{plan.to_json()}\n".encode())  # UTF-8 in every locale
             yield place
         except BaseException:
-            _end(place)
+            if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: the network's ledger, which is there before any role
+                _replace(place)
+            else:
+                _put_back(place)
             raise
-        shutil.rmtree(place / EARLIER, ignore_errors=True)
+        _replace(place)
 
 
 @contextmanager
@@ -124,8 +135,9 @@ def _is_run(place: Path) -> bool:
 def _files(place: Path) -> list[Path]:
     """Return the files of a run: those that it wrote, and those with its roles' output."""
     ledgers = sorted(place.glob(f"*{SUFFIX}"))
-    named = [place / name for name in (PLAN, RUN, TRACE, ORDER, "network.json")]
-    return [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
+    named = [place / name for name in (PLAN, RUN, SCRATCH, TRACE, ORDER, "network.json")]
+    files = [each for each in (*named, *ledgers, *_printed(place, ledgers), *_signs(place)) if each.is_file()]
+    return [*files, *filter(Path.is_dir, [place / RESULTS])]
 
 
 def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
@@ -141,30 +153,56 @@ def _signs(place: Path) -> list[Path]:
 
 
 def _set_aside(place: Path) -> None:
-    """Move the files of an earlier run aside. After an error all files are back in their places."""
-    files = _files(place)
-    if files:
-        (place / EARLIER).mkdir(exist_ok=True)
+    """Move the files of an earlier run to `EARLIER`. After an error all files are back in their places."""
     try:
-        for each in files:  # the plan first: without a new plan, `_end` puts all files back
-            each.rename(place / EARLIER / each.name)
+        _move(place, EARLIER)
     except BaseException:
-        _end(place)
+        _recover(place)
         raise
 
 
-def _end(place: Path) -> None:
-    """Put the earlier run's files back, unless a role of the new run has begun."""
-    plan, earlier = place / PLAN, place / EARLIER
-    aside = list(earlier.iterdir()) if earlier.is_dir() else []
-    if plan.exists() and (aside or not earlier.is_dir()):  # otherwise it is the earlier plan: nothing was set aside
-        if any(place.glob(f"[!+]*{SUFFIX}")):  # `+`: the network's ledger, which is there before any role
-            aside = []
-        else:
-            for each in _files(place):
-                each.unlink()
-    for each in aside:
+def _move(place: Path, name: str) -> None:
+    """Move all files of a run to the folder ``name``, which is there only when all are in it."""
+    files = _files(place)
+    if files:
+        (place / MOVING).mkdir()
+        for each in files:
+            each.rename(place / MOVING / each.name)
+        (place / MOVING).rename(place / name)
+
+
+def _move_back(place: Path) -> None:
+    for each in (place / MOVING).iterdir():
         each.rename(place / each.name)
-    if not plan.exists() and not aside:
+    (place / MOVING).rmdir()
+
+
+def _recover(place: Path) -> None:
+    """Put the earlier run's files back if a launcher was killed before its own run was over."""
+    if (place / REPLACED).is_dir():
+        shutil.rmtree(place / REPLACED)
+    if (place / MOVING).is_dir():
+        _move_back(place)
+    if (place / EARLIER).is_dir():
+        if _is_run(place):
+            _replace(place)
+        else:
+            _put_back(place)
+
+
+def _put_back(place: Path) -> None:
+    """Remove the new run's files, and put the earlier run's files back."""
+    _move(place, REPLACED)
+    shutil.rmtree(place / REPLACED, ignore_errors=True)
+    if (place / EARLIER).is_dir():
+        (place / EARLIER).rename(place / MOVING)
+        _move_back(place)
+    else:
         (place / MARK).unlink(missing_ok=True)
-    shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _replace(place: Path) -> None:
+    """Remove the earlier run's files."""
+    if (place / EARLIER).is_dir():
+        (place / EARLIER).rename(place / REPLACED)
+        shutil.rmtree(place / REPLACED, ignore_errors=True)

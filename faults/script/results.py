@@ -16,9 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from faults.ledger.run_files import RESULTS
 from faults.script import same_file, same_output
 
-RESULTS, OUTPUT, ERRORS, BEGUN = "faults-results", "stdout", "stderr", ".begun"
+OUTPUT, ERRORS, BEGUN = "stdout", "stderr", ".begun"
 
 # A check by a command that takes longer is unknown (seconds).
 CHECK_SECONDS = 300.0
@@ -62,7 +63,6 @@ class Results:
             if os.path.lexists(path):
                 raise StaleResult(f"{path} is there before the run that has to write it: wanted no such file")
         place = folder / RESULTS
-        shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         (place / BEGUN).touch()
         return place / OUTPUT, place / ERRORS

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from faults.ledger.run_files import RESULTS
 from faults.script import results
-from faults.script.results import ERRORS, OUTPUT, RESULTS, Results, StaleResult
+from faults.script.results import ERRORS, OUTPUT, Results, StaleResult
 
 
 def run(folder: Path, found: Results, output: str = "", returned: bool = True, **files: str) -> Any:
     """Do what a run does: begin, print, write files, end."""
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     printed, errors = found.begin(folder)
     printed.write_text(output)
     errors.write_text("")

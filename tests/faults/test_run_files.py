@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +20,7 @@ from faults.inject.network.controller import NAME as NETWORK
 from faults.inject.network.network import NetworkError
 from faults.ledger import Ledger, record
 from faults.ledger.record import End
-from faults.ledger.run_files import EARLIER, MARK, remove_numbered, renewed
+from faults.ledger.run_files import EARLIER, MARK, MOVING, RESULTS, remove_numbered, renewed
 from faults.plan import Plan, PlanError
 from faults.run.launch_scope import prepared, scope
 from faults.script.script import run_script
@@ -35,19 +40,23 @@ def stored(place: Path) -> dict[str, bytes]:
     (place / "till.stacks").touch()
     (place / "rendezvous").write_bytes(b"1")
     (place / "+.7.status").write_bytes(b"\1")
+    (place / RESULTS).mkdir()
+    (place / RESULTS / "0-model").write_text("weights")
     record.write(place, name="shop", ends={"till": End("Returned", "returned", 9.0)})
     return files(place)
 
 
 def files(place: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() if each.is_file() else b"" for each in place.iterdir()}
+    """Return what is in a folder and below; a run's folders are a part of the run."""
+    found = sorted(place.rglob("*"))
+    return {str(each.relative_to(place)): each.read_bytes() for each in found if each.is_file()}
 
 
 def test_a_new_run_replaces_what_the_earlier_one_has_written(tmp_path: Path) -> None:
     stored(tmp_path)
     (tmp_path / "notes.txt").write_text("mine")
     with renewed(Plan(), tmp_path) as place:
-        assert files(place).keys() == {"notes.txt", "plan.json", MARK, EARLIER}
+        assert {each.name for each in place.iterdir()} == {"notes.txt", "plan.json", MARK, EARLIER}
         Ledger(place, "shop").close()
     assert files(tmp_path).keys() == {"notes.txt", "plan.json", MARK, "shop.jsonl"}
 
@@ -68,31 +77,59 @@ def test_an_error_of_a_run_that_has_begun_leaves_that_run(tmp_path: Path) -> Non
     assert record.read(tmp_path).plan == Plan()
 
 
-@pytest.mark.parametrize("moved", ["all", "some"])
-def test_a_launcher_that_is_killed_before_its_run_begins_leaves_the_earlier_one(moved: str, tmp_path: Path) -> None:
-    """The next run finds the earlier files, even if not all were set aside."""
-    before = stored(tmp_path)
-    (tmp_path / EARLIER).mkdir()
-    for name in ["plan.json", *([] if moved == "some" else before.keys() - {MARK, "plan.json"})]:
-        (tmp_path / name).rename(tmp_path / EARLIER / name)
-    if moved == "all":
-        (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(WorldError), renewed(Plan(), tmp_path):
-        raise WorldError("no threads")
-    assert files(tmp_path) == before
+def test_a_launcher_that_is_killed_anywhere_loses_no_run(tmp_path: Path) -> None:
+    """The next one is killed, too, while it puts the earlier run back. The one after that cannot start."""
+    for number in itertools.count():
+        before = stored(place := tmp_path / str(number))
+        killed = is_killed_at(number, partial(new_run, place))
+        is_over = (place / "shop.jsonl").exists() and (place / "run.json").exists()
+        is_killed_at(2 * number, partial(no_run, place))
+        no_run(place)
+        found = files(place)
+        if is_over:
+            assert found.keys() == {"plan.json", MARK, "run.json", "shop.jsonl", "shop.log", "shop.stacks"}
+            assert record.read(place).name == "new"
+        else:
+            assert found == before
+        if not killed:
+            assert number > 20
+            assert is_over
+            return
 
 
-def test_a_launcher_that_is_killed_while_its_run_begins_leaves_that_run(tmp_path: Path) -> None:
-    stored(tmp_path)
-    with renewed(Plan(), tmp_path):
-        Ledger(tmp_path, "shop").close()
-        killed = files(tmp_path / EARLIER)
-    (tmp_path / EARLIER).mkdir()
-    for name, content in killed.items():
-        (tmp_path / EARLIER / name).write_bytes(content)
-    with pytest.raises(WorldError), renewed(PLAN, tmp_path):
+def new_run(place: Path) -> None:
+    with renewed(Plan(), place):
+        Ledger(place, "shop").close()
+        os.mknod(place / "shop.log")  # both at once: no audit event, so no kill between them
+        os.mknod(place / "shop.stacks")
+        record.write(place, name="new", ends={"shop": End("Returned", "returned", 9.0)})
+
+
+def no_run(place: Path) -> None:
+    with suppress(WorldError), renewed(Plan(), place):
         raise WorldError("no threads")
-    assert files(tmp_path).keys() == {"plan.json", MARK, "shop.jsonl"}
+
+
+def is_killed_at(number: int, work: Callable[[], object]) -> bool:
+    """Do the work in a process that is killed before this operation on files; False if it has fewer."""
+    child = os.fork()
+    if child == 0:
+        operations = itertools.count()
+
+        def kill(event: str, arguments: tuple[Any, ...]) -> None:
+            is_change = event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir")
+            if (is_change or (event == "open" and arguments[2] & os.O_CREAT)) and next(operations) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(kill)
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return status != 0
 
 
 def test_a_folder_that_was_not_there_is_not_there_again(tmp_path: Path) -> None:
@@ -194,19 +231,10 @@ def test_a_log_beside_which_no_world_has_left_stacks_is_the_users(tmp_path: Path
 def test_a_plan_stays_where_nothing_can_be_set_aside(tmp_path: Path) -> None:
     """Even a plan without any ledger stays. A full disk may cause this."""
     prepared(PLAN, tmp_path)
-    (tmp_path / EARLIER).touch()
+    (tmp_path / MOVING).touch()
     before = files(tmp_path)
     with pytest.raises(FileExistsError):
         prepared(Plan(), tmp_path)
-    assert files(tmp_path) == before
-
-
-def test_a_launcher_that_is_killed_before_it_sets_anything_aside_leaves_the_plan(tmp_path: Path) -> None:
-    prepared(PLAN, tmp_path)
-    before = files(tmp_path)
-    (tmp_path / EARLIER).mkdir()
-    with pytest.raises(WorldError), renewed(Plan(), tmp_path):
-        raise WorldError("no threads")
     assert files(tmp_path) == before
 
 

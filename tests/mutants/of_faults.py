@@ -534,7 +534,7 @@ MUTANTS = (
     Mutant(
         "half-a-record",
         "faults/ledger/record.py",
-        '    scratch = folder / f".{RUN}"',
+        "    scratch = folder / SCRATCH",
         "    scratch = folder / RUN",
         ("tests/faults/test_record.py::test_a_reader_during_a_rewrite_reads_the_old_record",),
         "a launcher that dies while it writes leaves half a record",
