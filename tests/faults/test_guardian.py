@@ -79,8 +79,8 @@ class Watched:
 
 
 @contextmanager
-def watching(target: int, firing: int, folder: Path, seconds: float) -> Iterator[Watched]:
-    watched = Watched(target, firing, folder / "a.jsonl", seconds)
+def watching(target: int, firing: int, folder: Path, seconds: float, role: str = "a") -> Iterator[Watched]:
+    watched = Watched(target, firing, folder / f"{role}.jsonl", seconds)
     try:
         assert watched.said() == "ready"
         yield watched
@@ -119,7 +119,11 @@ def test_the_guardian_continues_the_process_when_its_orders_end(tmp_path: Path) 
 
 
 def test_the_guardian_continues_the_process_when_the_firing_one_ends(tmp_path: Path) -> None:
-    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
+    with (
+        sleeper() as target,
+        sleeper() as firing,
+        watching(target.pid, firing.pid, tmp_path, 600) as watched,
+    ):
         stop(watched, target.pid)
         firing.kill()
         assert watched.events()[-1]["why"] == "left"
@@ -140,9 +144,36 @@ def test_the_guardian_reports_that_another_continued_the_process(tmp_path: Path)
         assert watched.events()[-1]["why"] == "another continued it"
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_pauses_at_once_the_last_one_continues_the_process(first: int, tmp_path: Path) -> None:
+    with (
+        sleeper() as target,
+        watching(target.pid, os.getpid(), tmp_path, 600) as one,
+        watching(target.pid, os.getpid(), tmp_path, 600, "b") as other,
+    ):
+        stop(one, target.pid)
+        other.order()
+        assert other.said() == "stopped"
+        for watched, why in zip(
+            (one, other) if first == 0 else (other, one), ("another pauses it", "left"), strict=True
+        ):
+            assert guardian.is_stopped(target.pid)
+            assert watched.process.stdin is not None
+            watched.process.stdin.close()
+            assert [(each["event"], each.get("why")) for each in watched.events()] == [
+                ("effective", None),
+                ("resumed", why),
+            ]
+        assert not guardian.is_stopped(target.pid)
+
+
 @pytest.mark.parametrize("who", ["orders", "firing", "target"])
 def test_the_guardian_ends_if_it_is_cancelled_before_its_order(tmp_path: Path, who: str) -> None:
-    with sleeper() as target, sleeper() as firing, watching(target.pid, firing.pid, tmp_path, 600) as watched:
+    with (
+        sleeper() as target,
+        sleeper() as firing,
+        watching(target.pid, firing.pid, tmp_path, 600) as watched,
+    ):
         assert watched.process.stdin is not None
         {"orders": watched.process.stdin.close, "firing": firing.kill, "target": target.kill}[who]()
         assert watched.events() == []

@@ -317,6 +317,14 @@ MUTANTS = (
         "a call that timed out is taken for one that never happened",
     ),
     Mutant(
+        "first-pause-ends-the-others",
+        "faults/inject/process/guardian.py",
+        "            return False\n        with contextlib",
+        "            pass\n        with contextlib",
+        ("tests/faults/test_guardian.py::test_of_two_pauses_at_once_the_last_one_continues_the_process",),
+        "a role goes on while a pause of it is said to last",
+    ),
+    Mutant(
         "never-continued",
         "faults/inject/process/guardian.py",
         "            signal.pidfd_send_signal(self.target, signal.SIGCONT)",

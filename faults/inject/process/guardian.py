@@ -7,6 +7,9 @@ process that fired ends. It ends after that, or when the stopped process ends. I
 that it starts in milliseconds. It leads a session of its own, so that a signal to the process group of the role that
 fired does not end it before it has sent SIGCONT.
 
+If several guardians stop one process at the same time, the last one continues it. Each shares the lock of the process's
+folder in /proc as long as its pause lasts.
+
 It prints ``ready`` when it waits for the byte, and then ``stopped``, or the failure. It writes ``effective`` to the
 ledger (every thread of the process is stopped, after so many seconds), and then either ``resumed`` (with the seconds
 since, and the reason) or ``died`` (while it was stopped).
@@ -15,6 +18,7 @@ since, and the reason) or ``died`` (while it was stopped).
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -57,6 +61,12 @@ class Guardian:
         ready = select.select([self.orders, self.firing, self.target], [], [])[0]
         if self.orders not in ready or not os.read(self.orders, 1):
             return  # the pause was cancelled, or one of the two processes has ended
+        try:
+            folder = os.open(f"/proc/{self.pid}", os.O_RDONLY)
+            fcntl.flock(folder, fcntl.LOCK_SH)
+        except OSError as error:  # the process has ended
+            self._say(str(error))
+            return
         begin = time.monotonic()
         try:
             signal.pidfd_send_signal(self.target, signal.SIGSTOP)
@@ -71,12 +81,13 @@ class Guardian:
             return
         finally:
             still = is_stopped(self.pid)
-            self._continue()
+            is_last = self._continue(folder)
         if failure is None:
             seconds = round(time.monotonic() - stopped, 6)
             if why == "died":
                 self._write("died", seconds=seconds)
             else:
+                why = why if is_last else "another pauses it"
                 self._write("resumed", seconds=seconds, why=why if still else "another continued it")
 
     def _await_stop(self, due: float) -> str | None:
@@ -97,9 +108,15 @@ class Guardian:
             return "died"
         return "left" if ready else "time"
 
-    def _continue(self) -> None:
+    def _continue(self, folder: int) -> bool:
+        """Continue the process, and return True, unless another guardian stops it."""
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a new pause waits until this guardian has ended
+        except BlockingIOError:
+            return False
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.target, signal.SIGCONT)
+        return True
 
     def _write(self, event: str, **measured: Any) -> None:
         """Append one line by one write, as `ledger.Ledger` does, so that lines of several processes do not mix."""
