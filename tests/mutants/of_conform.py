@@ -62,6 +62,17 @@ MUTANTS = (
         "where torch draws other inputs than the suite has, every right answer to it differs",
     ),
     Mutant(
+        "description-shared-with-the-judged",
+        "reference/conform/single_case.py",
+        "deepcopy(asked.described)",
+        "asked.described",
+        (
+            "tests/properties/test_implementation.py"
+            "::test_a_function_that_changes_its_description_is_judged_by_what_was_asked",
+        ),
+        "a function that uses up its list of outputs and returns nothing is equal",
+    ),
+    Mutant(
         "links-followed",
         _ANSWER,
         "        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):",

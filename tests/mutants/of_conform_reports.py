@@ -75,6 +75,14 @@ MUTANTS = (
         "--expect with --cases fails for each entry of another case",
     ),
     Mutant(
+        "stale-entries-pass",
+        "reference/cli/conform_judging.py",
+        "    return 0 if compared.holds else 1",
+        "    return 0 if not compared.unexpected else 1",
+        (f"{_OF_KIT}::test_a_stale_expectation_alone_fails_the_command",),
+        "a list of expectations grows stale, and CI stays green",
+    ),
+    Mutant(
         "junit-hides-an-unexpected-pass",
         "reference/conform/report.py",
         "    if not expected.holds:\n        message",

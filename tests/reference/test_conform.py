@@ -19,6 +19,7 @@ from reference.cli.main import main
 from reference.conform.answer import read_answer
 from reference.conform.catalogue import chosen
 from reference.conform.commitment import commitment
+from reference.conform.expectations import Expectation, as_toml
 from reference.conform.export import export
 from reference.conform.judge import judge_answer
 from reference.conform.suite import Suite, SuiteBroken, open_suite
@@ -205,6 +206,19 @@ def test_results_can_be_judged_again(suite: Suite, tmp_path: Path, capfd: pytest
     assert re.search(r"dist_autograd-002  within bound  \d+ of 40 tensors have other bits: sums in another", printed)
     assert main(["conform", "judge", str(suite.folder), out]) == 0
     assert capfd.readouterr().out == printed
+
+
+def test_a_stale_expectation_alone_fails_the_command(
+    suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "expected.toml"
+    arguments = ["--out", str(tmp_path / "out"), "--cases", "rpc*", "--expect", str(file), "--", "true"]
+    expected = [Expectation("rpc*", "malformed", "no program yet"), Expectation("gone*", "differs", "bug")]
+    file.write_text(as_toml(expected))
+    assert main(["conform", "run", str(suite.folder), *arguments]) == 1
+    assert capfd.readouterr().err == f"unexpected: {file}: gone*: no case matches\n"
+    file.write_text(as_toml(expected[:1]))
+    assert main(["conform", "judge", str(suite.folder), str(tmp_path / "out"), "--expect", str(file)]) == 0
 
 
 def test_exact_cases_are_run_and_judged_without_torch(suite: Suite, tmp_path: Path) -> None:

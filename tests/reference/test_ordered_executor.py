@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,6 +67,14 @@ def test_a_failure_is_the_callers_own_and_ends_the_later_ones() -> None:
         assert str(found[number]) == f"number {number} cannot run: number 1 failed: ZeroDivisionError: seven"
     with pytest.raises(PredecessorFailed, match=r"^number 4 cannot run: number 1 failed: ZeroDivisionError: seven$"):
         executor.run(4, int)
+
+
+def test_an_exit_is_a_failure_too() -> None:
+    executor = OrderedExecutor(10)
+    with pytest.raises(SystemExit):
+        executor.run(0, sys.exit)
+    with pytest.raises(PredecessorFailed, match=r"^number 1 cannot run: number 0 failed: SystemExit: "):
+        executor.run(1, int)
 
 
 def test_a_missing_number_ends_the_wait_of_all_others() -> None:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference import rref_dataflow
-from reference.outcome import Raised, Returned
+from reference.outcome import Raised, Returned, RoleFailed
 from reference.rpc.traffic import traffic
 from reference.rref_dataflow import Case, payload, roles, run_coordinator
 from reference.world import launch
@@ -71,6 +71,22 @@ def test_shared_memory_is_refused_and_not_taken_for_silence() -> None:
     assert isinstance(outcome, Raised)
     assert outcome.type == "reference.rref_dataflow.NotMeasured"
     assert "wanted about 2097152: is this TCP?" in outcome.message
+
+
+def keep_the_first_step_of_two() -> None:
+    """Runs on a role: what is kept for the first step comes twice."""
+    for _ in range(2):
+        rref_dataflow.keep(0, rpc.RRef(torch.ones(2)))
+    rref_dataflow.note(0, {})
+    rref_dataflow.run_keeper(Case(steps=2, timeout=0.05))
+
+
+def test_a_later_step_that_does_not_come_is_named() -> None:
+    with launch(["alone"]) as world, pytest.raises(RoleFailed) as caught:
+        world.call("alone", keep_the_first_step_of_two, deadline=20)
+    assert isinstance(caught.value.outcome, Raised)
+    assert caught.value.outcome.type == "reference.rref_dataflow.FlowStopped"
+    assert caught.value.outcome.message == "step 1: nothing for 0.05 s"
 
 
 def test_traffic_counts_bytes_of_tcp() -> None:
