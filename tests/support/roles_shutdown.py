@@ -37,21 +37,29 @@ def shutdown(**arguments: Any) -> Seen:
 
 
 def await_followers(*names: str) -> None:
-    """Wait until these wait for the leader in a shutdown, each at most 10 s. Executed on the leader."""
-    _await_each(names, waits_for_leader)
+    """Wait until these have come to the leader's shutdown, each at most 10 s. Executed on the leader.
+
+    Their limits may be short, so this looks for what stays so: that they have reported, and have their answers.
+    """
+    _await_each(names, lambda name: name in _reported() and rpc.rpc_sync(name, has_its_answer))
 
 
-def _await_each(names: tuple[str, ...], is_there: Callable[[], bool]) -> None:
+def _await_each(names: tuple[str, ...], is_there: Callable[[str], bool]) -> None:
     for name in names:
         due = time.monotonic() + 10
-        while not rpc.rpc_sync(name, is_there):
+        while not is_there(name):
             assert time.monotonic() < due, f"{name} is not in a shutdown"
 
 
-def waits_for_leader() -> bool:
-    """Return whether a follower's main thread knows that it is counted, and waits for the rest. Executed there."""
-    names = [each.name for each in _main_stack()]
-    return "_all_gather" in names and names[-1] == "wait" and "rpc_sync" not in names
+def _reported() -> set[str]:
+    """Return who has reported to this leader for a shutdown that it has not begun."""
+    with api._all_gather_dict_lock:
+        return {name for states in api._all_gather_sequence_id_to_states.values() for name in states.gathered_objects}
+
+
+def has_its_answer() -> bool:
+    """Return whether a follower that has reported knows that it is counted. Executed there."""
+    return all(each.name != "rpc_sync" for each in _main_stack())
 
 
 def _main_stack() -> traceback.StackSummary:
@@ -65,7 +73,7 @@ def die_when_they_wait(*names: str) -> None:
 
 def shutdown_when_they_have_begun(*names: str, **arguments: Any) -> Seen:
     """Begin the leader's shutdown right after the others', whose waits have limits."""
-    _await_each(names, has_begun_a_shutdown)
+    _await_each(names, lambda name: rpc.rpc_sync(name, has_begun_a_shutdown))
     return shutdown(**arguments)
 
 

@@ -151,6 +151,7 @@ class TestDeadLeader:
         """Their errors do not say that the leader is gone, and they wait for a store in addition."""
         with idle(options={"rpc_timeout": RPC_LIMIT}) as world:
             outcomes = world.run({"a": partial(plays.die_when_they_wait, "b", "c"), "b": within, "c": within})
+        assert outcomes["a"] == Killed(signal.SIGKILL)
         for role in "bc":
             assert (of(outcomes, role).error, of(outcomes, role).text) == ("RuntimeError", "Wait timeout")
             assert LIMIT + RPC_LIMIT - 2 * EARLY <= of(outcomes, role).seconds < LIMIT + 2 * RPC_LIMIT + AT_ONCE
