@@ -66,6 +66,11 @@ def test_each_kind_hits_its_fetch_and_no_other(world: World, tmp_path: Path) -> 
     assert [each.details["fault"] for each in timeline.of("fired")] == [*range(len(EFFECTS))]
     effective = {each.details["fault"] for each in timeline.of("effective")}
     assert effective == {n for n, (fault, _, _) in enumerate(EFFECTS) if fault.startswith(("Delay", "Dup", "Corr"))}
+    ended = [each for each in timeline.of("ok", "fail", "info") if each.details["site"] == TO_HERE][1:-1]
+    for begun, end_, answer, (_, wanted, least) in zip(calls[1:-1], ended, seen, EFFECTS, strict=True):
+        assert begun.details["timeout"] == (TIMEOUT if wanted == LATE else 10.0)  # not the role's 60 s
+        assert least * 0.98 <= end_.details["seconds"] <= answer.seconds
+        assert end_.time - begun.time >= least * 0.98
     ends = [each.event for each in timeline.of("ok", "fail", "info") if each.details["site"] == TO_HERE]
     assert ends == ["ok", "ok", "ok", "fail", "fail", "ok", "ok", "info", "info", "ok"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from faults.ledger import ledger
 from faults.ledger.plan_file import PLAN as PLAN_FILE
 from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
+from faults.plan.moment import Moment
 from faults.run.launch_scope import prepared, scope
 from reference.outcome import Returned
 from reference.world import launch
@@ -95,6 +97,21 @@ def test_an_active_plan_replaces_known_names_and_puts_them_back(tmp_path: Path) 
     hook.deactivate()
     assert changed(before) == set()
     assert CalleeState.open is None
+
+
+def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> None:
+    """The ledger has the first 10,000 steps. A fault may be planned for a later one."""
+    reached: list[int] = []
+    try:
+        announcer = hook.activate(prepared(PLAN, tmp_path), "a")
+        for number in (hook.RECORDED, hook.RECORDED + 1):
+            announcer.subscribe(Moment("step", "a", number), partial(reached.append, number))
+        for number in (1, hook.RECORDED, hook.RECORDED + 1):
+            logging.getLogger("shop").warning("step %d", number, extra={"step": number})
+    finally:
+        hook.deactivate()
+    assert reached == [10_000, 10_001]
+    assert [each.details["number"] for each in ledger.read(tmp_path).of("step")] == [1, 10_000]
 
 
 def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,11 @@ import jsonschema
 import pytest
 
 from faults.cli.sweep_options import in_part, wanted
+from faults.cli.sweep_runs import run_cells
 from faults.cli.sweep_tutorial_command import sweep_of
+from faults.ledger import Event, Timeline
 from faults.ledger.census import Calls
+from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.run.cells import Call, Cell, Pair, every_way
 from faults.run.pairs import FAILS, NOT_MADE, SAME_CALL, UNKNOWN, Pairs, combine
@@ -189,6 +192,28 @@ def test_each_pair_is_in_one_part_whichever_of_the_two_comes_first(count: int) -
 def test_a_pair_is_harmless_only_if_both_are(kinds: tuple[str, str], verdict: str, passed: bool | None) -> None:
     both = Pair(cell(F, kinds[0]), cell(F, kinds[1], "last"))
     assert Result(both, Judgement((), verdict), "", 1.0, Path("r")).passed is passed
+
+
+def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run takes a second of the clock that the test sets, and answers every call, as the healthy run did."""
+    now = [100.0]
+    monkeypatch.setattr("faults.run.sweep.time.monotonic", lambda: now[0])
+    events = [
+        Event(caller, event, 0.0, {"site": site, "nth": nth, "to": "ps", "via": "rpc"})
+        for caller, site, nth in HEALTHY
+        for event in ("invoke", "ok")
+    ]
+    healthy = Run("shop", Plan(), Timeline(tuple(events), {}, ("a", "b")))
+
+    def run_at(plan: Plan, place: Path) -> tuple[Run, Judgement]:
+        now[0] += 1.0
+        return healthy, Judgement((), "equal")
+
+    for budget, faults in ((3.5, [1] * 4), (6.5, [1] * 4 + [2] * 3), (None, [1] * 4 + [2] * 4)):
+        options = Namespace(**{**OPTIONS, "budget": budget, "sites": F, "kinds": ["Drop"]})
+        results = run_cells(run_at, healthy, tmp_path, options, 3.0, [])
+        assert [len(each.cell.cells) for each in results] == faults
+        assert [each.folder.name for each in results] == [f"{number:04d}" for number in range(len(faults))]
 
 
 # Real runs.

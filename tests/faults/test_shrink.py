@@ -219,6 +219,22 @@ def test_no_run_begins_after_the_budget(
     assert shrinker.failures == ((2, 2) if minimal else (1, 1))
 
 
+def test_a_budget_may_end_in_the_last_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows that nothing smaller fails. Without its last run the plan is not known to be the smallest."""
+    now = [0.0]
+    monkeypatch.setattr("faults.run.shrink.time.monotonic", lambda: now[0])
+
+    def verdict(plan: Plan) -> str:
+        now[0] += 1.0
+        return "wrong" if any(fault.kind == "Drop" for fault in plan.faults) else "equal"
+
+    needed = len(shrunk(Program(verdict), THREE).trials) - 1  # the last run is the confirmation
+    for budget, minimal in ((needed - 1.5, False), (needed - 0.5, True)):
+        now[0] = 0.0
+        shrinker = shrunk(Program(verdict), THREE, budget=budget)
+        assert (shrinker.minimal, len(shrinker.trials)) == (minimal, needed - (0 if minimal else 1))
+
+
 def test_a_plan_that_fails_only_sometimes_is_told_so() -> None:
     program = Program(lambda plan: "wrong" if program.plans.count(plan) == 1 and plan == THREE else "equal")
     shrinker = shrunk(program, THREE)

@@ -14,6 +14,14 @@ _FILES, _JUDGE, _ANSWER = (
 
 MUTANTS = (
     Mutant(
+        "first-of-repeated-runs-judged",
+        "reference/conform/judge.py",
+        "for number, ran in enumerate(runs, start=1):",
+        "for number, ran in enumerate(runs[:1], start=1):",
+        ("tests/reference/test_conform.py::test_each_of_repeated_runs_is_judged[2]",),
+        "a program that is right only now and then is right",
+    ),
+    Mutant(
         "overlapping-tensors",
         _FILES,
         "    if size and place[0] < last:",

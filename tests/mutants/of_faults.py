@@ -317,6 +317,14 @@ MUTANTS = (
         "a call that timed out is taken for one that never happened",
     ),
     Mutant(
+        "no-moment-after-the-recorded-steps",
+        "faults/hook.py",
+        '    announcer.announce("step", number)',
+        '        announcer.announce("step", number)',
+        ("tests/faults/test_hook.py::test_a_step_that_is_no_longer_recorded_is_still_a_moment",),
+        "a fault at step 10,001 never fires",
+    ),
+    Mutant(
         "first-pause-ends-the-others",
         "faults/inject/process/guardian.py",
         "            return False\n        with contextlib",

@@ -102,6 +102,14 @@ MUTANTS = (
         "a sweep that somebody has interrupted has passed in the file that CI reads",
     ),
     Mutant(
+        "a-budget-for-each-round",
+        "faults/cli/sweep_runs.py",
+        '"spent": time.monotonic() - begun',
+        '"spent": 0.0',
+        ("tests/faults/test_pairs.py::test_a_budget_may_end_among_the_pairs",),
+        "a sweep of pairs takes twice its budget",
+    ),
+    Mutant(
         "runs-of-an-earlier-sweep",
         "faults/ledger/run_files.py",
         "        if (each / MARK).exists() and not each.is_symlink():\n            shutil",

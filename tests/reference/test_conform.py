@@ -261,6 +261,27 @@ def test_a_program_whose_runs_differ_is_unstable_before_it_is_wrong(
     assert "unstable      its 2 runs differ: run 1 differs, run 2 differs" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("wrong", [1, 2, 3])
+def test_each_of_repeated_runs_is_judged(
+    wrong: int, suite: Suite, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One of three runs is wrong, whichever it is."""
+    program = (
+        f"import sys, pathlib; sys.path.insert(0, {str(NUMPY)!r}); import tensors, dist_autograd\n"
+        f"runs = pathlib.Path({str(tmp_path)!r}) / 'runs'\n"
+        "runs.open('a').write('.')\n"
+        "def train(case, given):\n"
+        "    found = dist_autograd.train(case, given)\n"
+        f"    found['0000/loss/context0'] += len(runs.read_text()) == {wrong}\n"
+        "    return found\n"
+        "tensors.main(train)\n"
+    )
+    arguments = ["--cases", "dist_autograd-001", "--repeat", "3", "--", sys.executable, "-c", program]
+    assert main(["conform", "run", str(suite.folder), "--out", str(tmp_path / "out"), *arguments]) == 1
+    told = ", ".join(f"run {number} {'differs' if number == wrong else 'equal'}" for number in (1, 2, 3))
+    assert f"unstable      its 3 runs differ: {told}" in capfd.readouterr().out
+
+
 def test_bad_input_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, status, text in (
         (["conform", "export", str(tmp_path), "--cases", "x*"], 2, "no case matches 'x*'"),
