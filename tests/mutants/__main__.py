@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from faults.cli.progress_bar import seconds_left
+from reference.system import interrupts
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.checkout import NoCheckout
 from tests.mutants.gate import WORKERS, Result, Unhealthy, control, trials, unproven
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"{len(concerned)} of {len(chosen)} mutants may have another result than when all of them were killed")
         chosen = concerned
     results: list[Result] = []
+    interrupts.listen()  # a time limit or a closed terminal must leave no copy and no process either
     try:
         if not options.no_control:
             _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return interrupts.STATUS
     tried = [result.mutant for result in results]
     if len(tried) < len(chosen):
         _say(f"{len(chosen) - len(tried)} mutants were not tried within {options.seconds:.0f} s")

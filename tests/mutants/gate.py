@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from tests.mutants.checkout import copied, copied_again, folder_of_copies, written
@@ -47,9 +48,10 @@ def control(root: Path, killers: Sequence[str], workers: int = WORKERS) -> float
     # Dealt out in turn: killers of one file, which often take equally long, go to different workers.
     shares = [share for share in (tests[worker::workers] for worker in range(workers)) if share]
     with (
-        preforked(workers, PRELOADED) as made,
-        _threads(made) as (pool, idle),
-        _collected(idle, root, tests) as original,
+        _copy(root) as original,
+        _threads(workers) as pool,
+        _preforked(workers) as (idle,),
+        _collected(idle, original, tests),
     ):
         for trial in pool.map(partial(_on_copy, idle, original), shares):
             if trial.verdict != "survived":
@@ -70,10 +72,11 @@ def trials(
     due = time.monotonic() + seconds
     killers = dict.fromkeys(test for each in mutants for test in each.killers)
     with (
-        preforked(workers + WAITING, PRELOADED) as made,
-        _threads(made[:workers]) as (pool, idle),
-        _threads(made[workers:]) as (waiting_pool, waiting_idle),
-        _collected(idle, root, list(killers)) as original,
+        _copy(root) as original,
+        _threads(workers) as pool,
+        _threads(WAITING) as waiting_pool,
+        _preforked(workers, WAITING) as (idle, waiting_idle),
+        _collected(idle, original, list(killers)),
     ):
         running: dict[Future[Trial | None], Mutant] = {}
         for each in mutants:
@@ -93,37 +96,52 @@ PreforkedPytests = queue.SimpleQueue[PreforkedPytest]
 
 
 @contextmanager
-def _threads(made: Sequence[PreforkedPytest]) -> Iterator[tuple[ThreadPoolExecutor, PreforkedPytests]]:
-    """As many threads as preforked pytests, of which each thread takes one at a time."""
-    free: PreforkedPytests = queue.SimpleQueue()
-    for each in made:
-        free.put(each)
-    pool = ThreadPoolExecutor(len(made))
+def _copy(root: Path) -> Iterator[Path]:
+    """Copy the project, for the whole gate. An interrupt ends first the processes, then the threads, whose trials fail
+    by that and end what they have started, and then the folder of all copies."""
+    with folder_of_copies() as folder, copied(root, folder) as place:
+        yield place
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
+    pool = ThreadPoolExecutor(count)
     try:
-        yield pool, free
+        yield pool
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def _collected(idle: PreforkedPytests, root: Path, tests: Sequence[str]) -> Iterator[Path]:
-    """Make a copy in which pytest has found the tests: compiled once, instead of in every trial.
+def _preforked(*counts: int) -> Iterator[list[PreforkedPytests]]:
+    """As many preforked pytests as each pool has threads, of which each thread takes one at a time."""
+    with preforked(sum(counts), PRELOADED) as made:
+        left, free = iter(made), list[PreforkedPytests]()
+        for count in counts:
+            free.append(queue.SimpleQueue())
+            for each in islice(left, count):
+                free[-1].put(each)
+        yield free
+
+
+@contextmanager
+def _collected(idle: PreforkedPytests, place: Path, tests: Sequence[str]) -> Iterator[None]:
+    """Let pytest find the tests in the copy that all others share: compiled once, instead of in every trial.
 
     Raises:
         Unhealthy: pytest does not find them, or one of them has changed a file of the copy.
     """
-    with folder_of_copies() as folder, copied(root, folder) as place:
-        preforked = idle.get()
-        try:
-            found, said = collect(preforked, place, tests)
-        finally:
-            idle.put(preforked)
-        if not found:
-            raise Unhealthy(f"pytest does not find all the killers: {said[-3000:]}")
-        before = written(place)
-        yield place
-        if changed := sorted(file for file, _ in written(place).items() ^ before.items()):
-            raise Unhealthy(f"tests changed files that all copies share: {', '.join(dict.fromkeys(changed))}")
+    preforked = idle.get()
+    try:
+        found, said = collect(preforked, place, tests)
+    finally:
+        idle.put(preforked)
+    if not found:
+        raise Unhealthy(f"pytest does not find all the killers: {said[-3000:]}")
+    before = written(place)
+    yield
+    if changed := sorted(file for file, _ in written(place).items() ^ before.items()):
+        raise Unhealthy(f"tests changed files that all copies share: {', '.join(dict.fromkeys(changed))}")
 
 
 def _on_copy(idle: PreforkedPytests, original: Path, tests: Sequence[str], mutant: Mutant | None = None) -> Trial:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from tests.mutants.checkout import NoCheckout, copied, copied_again, files_of, f
 from tests.mutants.gate import Promise, Result, Unhealthy, control, trials, unproven
 from tests.mutants.mutant import Mutant, Stale
 from tests.mutants.trial import Trial
+from tests.support.processes import descendants_of, end, left_after
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,6 +205,7 @@ def test_with_made(made):
 
 def test_hangs():
     if add(1, 2) != 3:
+        Path("../hangs").touch()
         threading.Event().wait()
 
 
@@ -364,6 +368,47 @@ def _target(link: Path) -> str:
         return str(link.readlink())
     except OSError:
         return ""
+
+
+# The command, for a project with one bug, which is found by a test that does not end.
+ENDLESS = """
+import sys
+from pathlib import Path
+from tests.mutants import __main__ as command, checkout, gate
+from tests.mutants.mutant import Mutant
+checkout.MEMORY, checkout.ENOUGH = Path(sys.argv[2]), 0
+gate.PRELOADED = ("pytest",)
+command.ROOT = Path(sys.argv[1])
+command.MUTANTS = [Mutant("endless", "sums.py", "a + b", "a - b", ("test_sums.py::test_hangs",), "ends", hangs=True)]
+sys.exit(command.main(["--no-control"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGINT, signal.SIGHUP))],
+)
+def test_a_gate_that_is_ended_leaves_no_file_and_no_process(
+    number: signal.Signals, project: Path, tmp_path: Path
+) -> None:
+    variables = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    command = [sys.executable, "-c", ENDLESS, str(project), str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True) as gate_process:
+        started = set[int]()
+        try:
+            due = time.monotonic() + 60
+            while not list(tmp_path.glob("mutants_*/mutant-*/hangs")):
+                assert gate_process.poll() is None
+                assert time.monotonic() < due
+            started = descendants_of(gate_process.pid)
+            gate_process.send_signal(number)
+            _, said = gate_process.communicate(timeout=20)  # the test's own limit is 30 s
+        finally:
+            gate_process.kill()
+            end(started)
+    assert (gate_process.returncode, said) == (130, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+    assert left_after(started, 10) == set()
 
 
 @pytest.mark.long
