@@ -1,0 +1,1 @@
+"""Which tests reach which line, over all processes of the tests: ``python -m tests.coverage``."""

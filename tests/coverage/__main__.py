@@ -1,0 +1,103 @@
+"""Measure which tests reach which line, and ask what was measured.
+
+    python -m tests.coverage run [ARGUMENTS OF PYTEST]   run tests; adds to earlier runs of the same sources
+    python -m tests.coverage rooms                       each room's statements and branches, and the share reached
+    python -m tests.coverage missing [FOLDER OR FILE]    lines and branches that no test reaches
+    python -m tests.coverage contexts FILE:LINE          the tests that reach a line
+
+What is executed as a string, by TorchScript, or from an installed copy of the packages is not measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tests.coverage.probes import VARIABLE, Probes
+from tests.coverage.record import Record
+
+ROOT = Path(__file__).parents[2]
+MEASURED = ("reference", "faults", "torch_rpc_reference_plugin.py", "torch_rpc_reference_startup.py")
+
+
+def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str]) -> int:
+    """Run pytest, add what its tests reach to the record in ``file``, and return pytest's status."""
+    sources = [path for name in measured for path in sorted((root / name).rglob("*.py")) or [root / name]]
+    with tempfile.TemporaryDirectory() as folder:
+        probes = Probes(root, sources, Path(folder, "main"))
+        record = Record(probes.digest, probes.all, [], np.zeros((0, len(probes.all)), bool))
+        if file.exists() and (earlier := Record.load(file)).digest == record.digest:
+            record = earlier
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        try:
+            with probes.planted():
+                command = [sys.executable, "-m", "pytest", "-p", "tests.coverage.contexts", *arguments]
+                told = json.dumps([folder, probes.name, len(probes.all)])
+                return subprocess.run(command, env={**os.environ, VARIABLE: told}).returncode
+        finally:  # an interrupted run, too, counts as far as it came
+            record.add(Path(folder))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            record.save(file)
+
+
+def rooms(record: Record, root: Path, file: Path) -> None:
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 4)
+    for name, found in record.report(root, file.parent).items():
+        figures = ("num_statements", "covered_lines", "num_branches", "covered_branches")
+        for room in (str(Path(name).parent), "all"):
+            sums[room] = [old + found["summary"][each] for old, each in zip(sums[room], figures, strict=True)]
+    print(f"{'room':<32}{'statements':>11}{'branches':>10}{'reached':>10}")
+    for room, (statements, reached, branches, taken) in sorted(sums.items(), key=lambda item: (item[0] == "all", item)):
+        share = 100 * (reached + taken) / max(statements + branches, 1)
+        print(f"{room:<32}{statements:>11}{branches:>10}{share:>8.1f} %")
+
+
+def missing(record: Record, root: Path, file: Path, below: str) -> None:
+    for name, found in record.report(root, file.parent).items():
+        if not name.startswith(below):
+            continue
+        text = (root / name).read_text().splitlines()
+        lines = dict.fromkeys(found["missing_lines"], "")
+        for start, end in found["missing_branches"]:
+            if start not in lines:
+                lines[start] = f"   # never goes on {f'to line {end}' if end > 0 else 'to the end'}"
+        for line, note in sorted(lines.items()):
+            print(f"{name}:{line}: {text[line - 1].strip()}{note}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = ArgumentParser(
+        "python -m tests.coverage", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--record", type=Path, default=ROOT / ".coverage-data" / "record.npz")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the folder to which names are relative")
+    parser.add_argument("--measured", action="append", help="a file or folder below it; more may follow")
+    parser.add_argument("command", choices=("run", "rooms", "missing", "contexts"))
+    known, rest = parser.parse_known_args(arguments)
+    root = known.root.resolve()
+    if known.command == "run":
+        return run(rest, known.record, root, known.measured or MEASURED)
+    record = Record.load(known.record)
+    if known.command == "rooms":
+        rooms(record, root, known.record)
+    elif known.command == "missing":
+        missing(record, root, known.record, *rest or [""])
+    else:
+        name, _, line = rest[0].rpartition(":")
+        at, tests = record.covering(name, int(line))
+        print(f"{len(tests)} tests reach {name}:{at}", *tests, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

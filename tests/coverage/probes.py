@@ -1,0 +1,136 @@
+"""Compile source files with probes: before each statement, ``hits[number] = 1``, where ``hits`` is a file in memory.
+
+All processes of a test share this file, so a hit counts however its process ends, by a signal too, and in whatever
+thread it happens. coverage.py's own tracer does not see the threads in which torch executes calls, and the data of a
+process that is killed are lost with it.
+
+The compiled code lies where Python keeps compiled code, and is valid until its source changes. So every process that
+imports the file executes it, whatever starts that process. Without the shared file, the probes do nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import marshal
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from _pytest.assertion.rewrite import PYC_TAIL
+
+# A file below the root and a line: that of a statement, a decorator or an `except`, or minus that of an `if` or a loop
+# without `else`: hit when the condition is false, or the loop ends by itself.
+Probe = tuple[str, int]
+
+# Names the folder, the probes' variable and their number, for the processes of pytest that `run` starts.
+VARIABLE = "TESTS_COVERAGE"
+# Hits of imports, and of what ran before the first test, after the last one or between two.
+NO_TEST = "(no test)"
+
+# Runs once in a process. The name of `hits` is also that of the environment variable with the shared file's path.
+_OPEN = """
+import builtins, mmap, os
+try:
+    handle = os.open(os.environ.get({name!r}, {shared!r}), os.O_RDWR)
+    builtins.{name} = mmap.mmap(handle, {size})
+    os.close(handle)
+except (OSError, ValueError):
+    builtins.{name} = bytearray({size})
+"""
+# Some modules are started by their path, from which Python would compile the source itself.
+_SCRIPT = '__file__ = globals().get("__cached__") or __file__'
+_IS_SCRIPT = b'\nif __name__ == "__main__":'
+
+
+class Probes:
+    """The probes of source files below ``root``. ``shared``: the file for hits of processes that know no other."""
+
+    def __init__(self, root: Path, sources: Sequence[Path], shared: Path) -> None:
+        self.root, self.shared = root, shared
+        self.texts = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources}
+        self.digest = hashlib.sha256(repr(sorted(self.texts.items())).encode()).hexdigest()
+        self.name = f"__hits_{hashlib.sha256(f'{shared}{self.digest}'.encode()).hexdigest()[:8]}__"
+        self.all: list[Probe] = []
+        self._trees = {file: ast.parse(text) for file, text in self.texts.items()}
+        for file, tree in self._trees.items():
+            for node in ast.walk(tree):
+                self._add(file, node)
+        for file, tree in self._trees.items():
+            self._begin(file, tree)
+
+    def _add(self, file: str, node: ast.AST) -> None:
+        """Put probes into the blocks of one node."""
+        if isinstance(node, ast.If | ast.For | ast.While) and not node.orelse:
+            node.orelse = [self._probe(file, node, -node.lineno)]
+        elif isinstance(node, ast.ExceptHandler):
+            node.body.insert(0, self._probe(file, node, node.lineno))
+        for block in ("body", "orelse", "finalbody"):
+            found = getattr(node, block, None)
+            if isinstance(found, list):
+                first = _first(found)
+                new = [each for old in found[first:] for each in (*self._before(file, old), old)]
+                early = [self._probe(file, each, each.lineno) for each in found[:first]]
+                setattr(node, block, [*found[:first], *early, *new])
+
+    def _before(self, file: str, statement: ast.stmt) -> list[ast.stmt]:
+        if hasattr(statement, "probe"):
+            return []
+        lines = [each.lineno for each in getattr(statement, "decorator_list", ())]
+        return [self._probe(file, statement, line) for line in (*lines, statement.lineno)]
+
+    def _probe(self, file: str, at: ast.stmt | ast.ExceptHandler, line: int) -> ast.stmt:
+        """Make a probe at the place of a node, so that no traceback changes."""
+        hits, number = ast.Name(self.name, ast.Load()), ast.Constant(len(self.all))
+        new = ast.Assign([ast.Subscript(hits, number, ast.Store())], ast.Constant(1))
+        for each in ast.walk(new):
+            ast.copy_location(each, at)
+        new.probe = True  # type: ignore[attr-defined]
+        self.all.append((file, line))
+        return new
+
+    def _begin(self, file: str, tree: ast.Module) -> None:
+        """Let a file open the shared file, unless another one in this process has done so."""
+        opened = _OPEN.format(name=self.name, shared=str(self.shared), size=len(self.all))
+        text = f"hasattr(__import__('builtins'), {self.name!r}) or exec({opened!r}, {{}})\n"
+        if _IS_SCRIPT in self.texts[file] and not file.endswith("__main__.py"):
+            text += _SCRIPT
+        first = _first(tree.body)
+        tree.body[first:first] = ast.parse(text).body
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """Let every process execute the probes from now on, until the end of the block."""
+        plain = [Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts]
+        # pytest compiles plugins by itself, to rewrite assertions, and has another name for the result.
+        pytests = [path.with_name(path.name.removesuffix(".pyc") + PYC_TAIL) for path in plain]
+        try:
+            for file, *places in zip(self.texts, plain, pytests, strict=True):
+                code = self._compiled(file)
+                for place in places:
+                    place.parent.mkdir(exist_ok=True)
+                    place.write_bytes(code)
+            yield
+        finally:
+            for place in (*plain, *pytests):
+                place.unlink(missing_ok=True)
+
+    def _compiled(self, file: str) -> bytes:
+        """Compile a file into the form in which Python caches it."""
+        path = self.root / file
+        state = path.stat()
+        header = struct.pack("<III", 0, int(state.st_mtime) & 0xFFFFFFFF, state.st_size & 0xFFFFFFFF)
+        code = compile(self._trees[file], path, "exec", dont_inherit=True)
+        return importlib.util.MAGIC_NUMBER + header + marshal.dumps(code)
+
+
+def _first(block: Sequence[ast.stmt]) -> int:
+    """Return how many statements have to stay first: a docstring, and imports from ``__future__``."""
+    for number, each in enumerate(block):
+        value = each.value if isinstance(each, ast.Expr) else None
+        docstring = isinstance(value, ast.Constant) and isinstance(value.value, str)
+        if not docstring and not (isinstance(each, ast.ImportFrom) and each.module == "__future__"):
+            return number
+    return len(block)
