@@ -5,7 +5,8 @@
     python -m tests.coverage missing [FOLDER OR FILE]    lines and branches that no test reaches
     python -m tests.coverage contexts FILE:LINE          the tests that reach a line
 
-What is executed as a string, by TorchScript, or from an installed copy of the packages is not measured.
+Not measured: what TorchScript executes, an installed copy of the packages, and processes whose environment a test
+replaces altogether. Tests that other commands run in this checkout meanwhile are slower, and are not measured.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str
     """Run pytest, add what its tests reach to the record in ``file``, and return pytest's status."""
     sources = [path for name in measured for path in sorted((root / name).rglob("*.py")) or [root / name]]
     with tempfile.TemporaryDirectory() as folder:
-        probes = Probes(root, sources, Path(folder, "main"))
+        probes = Probes(root, sources)
         record = Record(probes.digest, probes.all, [], np.zeros((0, len(probes.all)), bool))
         if file.exists() and (earlier := Record.load(file)).digest == record.digest:
             record = earlier
@@ -86,7 +87,10 @@ def main(arguments: Sequence[str]) -> int:
     known, rest = parser.parse_known_args(arguments)
     root = known.root.resolve()
     if known.command == "run":
-        return run(rest, known.record, root, known.measured or MEASURED)
+        try:
+            return run(rest, known.record, root, known.measured or MEASURED)
+        except BlockingIOError:
+            parser.error("another run measures these files")
     record = Record.load(known.record)
     if known.command == "rooms":
         rooms(record, root, known.record)

@@ -11,9 +11,11 @@ imports the file executes it, whatever starts that process. Without the shared f
 from __future__ import annotations
 
 import ast
+import fcntl
 import hashlib
 import importlib.util
 import marshal
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,10 +36,10 @@ NO_TEST = "(no test)"
 _OPEN = """
 import builtins, mmap, os
 try:
-    handle = os.open(os.environ.get({name!r}, {shared!r}), os.O_RDWR)
+    handle = os.open(os.environ[{name!r}], os.O_RDWR)
     builtins.{name} = mmap.mmap(handle, {size})
     os.close(handle)
-except (OSError, ValueError):
+except (KeyError, OSError, ValueError):
     builtins.{name} = bytearray({size})
 """
 # Some modules are started by their path, from which Python would compile the source itself.
@@ -46,13 +48,13 @@ _IS_SCRIPT = b'\nif __name__ == "__main__":'
 
 
 class Probes:
-    """The probes of source files below ``root``. ``shared``: the file for hits of processes that know no other."""
+    """The probes of source files below ``root``."""
 
-    def __init__(self, root: Path, sources: Sequence[Path], shared: Path) -> None:
-        self.root, self.shared = root, shared
+    def __init__(self, root: Path, sources: Sequence[Path]) -> None:
+        self.root = root
         self.texts = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources}
         self.digest = hashlib.sha256(repr(sorted(self.texts.items())).encode()).hexdigest()
-        self.name = f"__hits_{hashlib.sha256(f'{shared}{self.digest}'.encode()).hexdigest()[:8]}__"
+        self.name = f"__hits_{self.digest[:8]}__"
         self.all: list[Probe] = []
         self._trees = {file: ast.parse(text) for file, text in self.texts.items()}
         for file, tree in self._trees.items():
@@ -93,7 +95,7 @@ class Probes:
 
     def _begin(self, file: str, tree: ast.Module) -> None:
         """Let a file open the shared file, unless another one in this process has done so."""
-        opened = _OPEN.format(name=self.name, shared=str(self.shared), size=len(self.all))
+        opened = _OPEN.format(name=self.name, size=len(self.all))
         text = f"hasattr(__import__('builtins'), {self.name!r}) or exec({opened!r}, {{}})\n"
         if _IS_SCRIPT in self.texts[file] and not file.endswith("__main__.py"):
             text += _SCRIPT
@@ -102,7 +104,21 @@ class Probes:
 
     @contextmanager
     def planted(self) -> Iterator[None]:
-        """Let every process execute the probes from now on, until the end of the block."""
+        """Let every process execute the probes from now on, until the end of the block.
+
+        Raises:
+            BlockingIOError: another process does so below the same ``root``.
+        """
+        folder = os.open(self.root, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with self._planted():
+                yield
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _planted(self) -> Iterator[None]:
         plain = [Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts]
         # pytest compiles plugins by itself, to rewrite assertions, and has another name for the result.
         pytests = [path.with_name(path.name.removesuffix(".pyc") + PYC_TAIL) for path in plain]
