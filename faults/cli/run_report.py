@@ -31,10 +31,11 @@ def headline(found: Run) -> str:
     return one_line(f"{head} under {number} {'fault' if number == 1 else 'faults'}: {found.plan}")
 
 
-def _timeline(found: Run, last: int = 40) -> str:
+def _timeline(found: Run) -> str:
     events = list(map(str, found.timeline.events))
-    head = f"the last {min(last, len(events))} of {len(events)} events:" if events else "no events"
-    return "\n".join([head, *events[-last:]])
+    last = events[-40:]
+    head = f"the last {len(last)} of {len(events)} events:" if events else "no events"
+    return "\n".join([head, *last])
 
 
 def console() -> Console:

@@ -31,6 +31,6 @@ def raised_there(error: str) -> str | None:
     return name if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
-def first_line(error: BaseException, limit: int = 200) -> str:
+def first_line(error: BaseException) -> str:
     """Write an error as one line for a ledger: its type and its message, without the traceback."""
-    return f"{type(error).__name__}: {telling_line(error)[:limit]}"
+    return f"{type(error).__name__}: {telling_line(error)[:200]}"

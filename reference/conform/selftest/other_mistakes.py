@@ -12,7 +12,7 @@ from reference import load
 from reference.conform.selftest.broken import Broken, Tensors, at, replaced
 
 WORKERS, ONE_WORKER, PULLING = "parameter_server-003", "parameter_server-004", "parameter_server-001"
-PIPELINE, PIPELINE_EXACT, HYBRID, HYBRID_EXACT = "pipeline-002", "pipeline-001", "hybrid_ddp-002", "hybrid_ddp-001"
+PIPELINE, PIPELINE_EXACT, HYBRID = "pipeline-002", "pipeline-001", "hybrid_ddp-002"
 PASSES, EXACT_PASSES = "dist_autograd-002", "dist_autograd-001"
 RNN, AGENT, BATCH_AGENT = "rnn-001", "reinforce-001", "batch_reinforce-001"
 
