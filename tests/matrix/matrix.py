@@ -31,6 +31,14 @@ class Cell:
     def name(self) -> str:
         return f"{self.tutorial}-{self.kind.replace(' ', '-')}"
 
+    @property
+    def needs_network(self) -> bool:
+        return self.place == "network" or "Partition" in self.plan
+
+    @property
+    def needs_netem(self) -> bool:
+        return "latency_ms" in self.plan
+
 
 def cells() -> Iterator[Cell]:
     """Return the cells that are run."""

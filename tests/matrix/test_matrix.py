@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.plan.fields import SHAPES
 from faults.run.runs import run
 from faults.run.subject import of_tutorial
-from faults.verdict.checks import Judgement
-from reference import TUTORIALS, load
+from reference import TUTORIALS
 from reference.verify import quick
 from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES, plan_of
+from tests.matrix.running import DEADLINE, mistakes, run_cell
 from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require, require_netem
 from tests.tiers.share import one_of
-
-# Imported now: a forkserver that another test's world starts first would not have them, and then roles need a second.
-for _name in TUTORIALS:
-    load(_name)
-
-# Seconds: far beyond what any cell takes, even on a busy machine.
-DEADLINE = 150.0
 
 
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
@@ -41,26 +32,12 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
 
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])
 def test_each_cell_has_its_expected_verdict(cell: Cell, tmp_path: Path) -> None:
-    if cell.place == "network" or "Partition" in cell.plan:
+    if cell.needs_network:
         require()
-    if "latency_ms" in cell.plan:
+    if cell.needs_netem:
         require_netem()
-    subject = of_tutorial(quick(cell.tutorial, timeout=cell.expected.timeout))
-    found, judgement = run(subject, Plan.parse(cell.plan), tmp_path, deadline=DEADLINE)
+    found, judgement = run_cell(cell, tmp_path)
     assert not mistakes(cell.expected, found, judgement), f"{cell.plan}\n{judgement}\n{found.timeline}"
-
-
-def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:
-    """Name what differs from the expected run."""
-    ends = {role: end.text.removeprefix("raised ") for role, end in found.ends.items()}
-    unsaid = [role for role, words in expected.ends.items() if not re.search(words, ends[role], re.DOTALL)]
-    wrong = [f"{role}: {ends[role]!r}, wanted {expected.ends[role]!r}" for role in unsaid]
-    told = next(check.text for check in judgement.checks if check.name == "trace")
-    if not re.search(expected.trace, told):
-        wrong.append(f"trace: {told!r}, wanted {expected.trace!r}")
-    if judgement.verdict != expected.verdict:
-        wrong.append(f"{judgement.verdict}, wanted {expected.verdict}")
-    return wrong
 
 
 class TestTheTable:

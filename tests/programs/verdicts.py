@@ -352,3 +352,4 @@ WORD_COUNT = _of(
 )
 
 TABLE = (*PARAMETER_SERVER, *BANDIT, *REMOTE_MODULE, *RING, *TWO_PHASES, *PRIMES, *WORD_COUNT)
+HEALTHY = tuple(Expected(program, "seed=0", "returned", "nothing is hurt") for program in COMMANDS)

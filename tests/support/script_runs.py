@@ -1,0 +1,18 @@
+"""The environment of programs that are run as a user runs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+
+@contextmanager
+def plain(place: Path) -> Iterator[None]:
+    """Let programs find this project only by `run_script`, meet on the loopback interface, and leave their files in
+    ``place``, where `mp.spawn` keeps one for every process that was killed."""
+    with patch.dict(os.environ, TMPDIR=str(place), TP_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1"):
+        os.environ.pop("PYTHONPATH", None)
+        yield
