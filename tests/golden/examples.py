@@ -1,0 +1,80 @@
+"""The runs of examples: programs that documents show, and those whose leaks are named. The verdicts are theirs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults.ledger.record import Run
+from faults.plan import Plan
+from faults.script.results import Results
+from faults.script.script import run_script
+from faults.verdict.checks import Judgement
+
+ROOT = Path(__file__).parents[2]
+RIVALS, SCRIPTS = "examples/replay/rivals.py", "tests/scripts"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One run. ``program``: a file, or a page whose first Python with ``block`` in it is the program; ``arguments``:
+    the program's; ``order``, ``trace``: the run records them besides; ``bound``: as in `run_script`."""
+
+    name: str
+    program: str
+    plan: str
+    verdict: str
+    arguments: tuple[str, ...] = ()
+    block: str = ""
+    order: bool = False
+    trace: bool = False
+    bound: float | None = None
+
+
+_PAY = "Drop site=__main__:pay role=till nth=2"
+_LATE = "Delay site=__main__:pay role=till1 nth=2 side=reply seconds=0.01"
+_DELAYS = "seed=2; Delay site=__main__:pay side=reply chance_percent=50.0 seconds=0.01"
+_NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
+
+EXAMPLES = (
+    Example("replay-in-order", RIVALS, _DELAYS, "returned", ("till1", "after"), order=True),
+    Example("replay-beside", RIVALS, _DELAYS, "returned", ("till2", "beside"), order=True),
+    Example("replay-late", RIVALS, _LATE, "returned", ("till1", "after")),
+    Example("shop-healthy", "docs/faults.md", "seed=0", "returned", block="def pay"),
+    Example("shop-lost-request", "docs/faults.md", f"{_PAY} side=request", "returned", block="def pay"),
+    Example("shop-lost-reply", "docs/faults.md", f"{_PAY} side=reply", "wrong", block="def pay"),
+    # The till is told of the loss after 2 s, and fails then.
+    Example("shop-late", "docs/faults.md", f"{_PAY} side=reply", "hung", block="def pay", bound=0.5),
+    Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
+    Example("gradients-corrupted", "docs/calls.md", _NAN, "unknown", block="def add"),
+    Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
+    Example("leaks-knot", f"{SCRIPTS}/knot.py", "seed=0", "leaked", trace=True),
+    Example("leaks-knot-untied", f"{SCRIPTS}/knot.py", "seed=0", "returned", ("untie",), trace=True),
+    Example("leaks-never-left", f"{SCRIPTS}/never_left.py", "seed=0", "leaked", trace=True),
+)
+
+
+def run_example(example: Example, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
+    """Run an example's program, copied into ``place``. The run's folder is ``place / "run"``."""
+    from faults.inject.message.transports import small_files_only  # imports torch, which who reads the table spares
+
+    source = (ROOT / example.program).read_text()
+    if example.block:
+        blocks = re.findall(r"^```python\n(.*?)^```$", source, re.MULTILINE | re.DOTALL)
+        source = next(each for each in blocks if example.block in each)
+    copy = place / f"{example.name}.py"
+    copy.write_text(source)
+    command = [sys.executable, str(copy), *example.arguments]
+    with small_files_only():  # no transport that spins
+        return run_script(
+            command,
+            Plan.parse(example.plan),
+            place / "run",
+            deadline=90,
+            bound=example.bound,
+            results=results,
+            trace=example.trace,
+            order=example.order,
+        )

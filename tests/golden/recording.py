@@ -1,0 +1,160 @@
+"""Record golden runs: make each run, check that it has the verdict that was written down, and keep what it left.
+
+A run that is recorded waits in `WAITING` until all are, so that a recording which was ended goes on where it was.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+from faults.inject.network import network
+from faults.ledger.record import Run, read
+from faults.script.results import Results
+from faults.verdict.checks import Judgement, judge
+from reference.system.world_files import RENDEZVOUS
+from tests.golden import store
+from tests.golden.examples import Example, run_example
+from tests.golden.judging import golden_json
+from tests.golden.rows import Row, rows
+from tests.matrix import running as of_matrix
+from tests.matrix.matrix import Cell
+from tests.programs import running as of_programs
+from tests.programs.verdicts import Expected
+from tests.support import retries
+from tests.support.script_runs import plain
+
+ROOT = Path(__file__).parents[2]
+WAITING = ROOT / "build" / "golden"
+
+# A file that is longer, such as a log, is refused: the archives are for ever in the repository's history.
+MOST_BYTES = 1 << 20
+
+
+class Refused(Exception):
+    """A run that is not recorded, because something else came of it than was written down. Says what."""
+
+
+def lacking(row: Row) -> str | None:
+    """Say why this machine cannot make a row's run; None if it can."""
+    cell = row.entry if isinstance(row.entry, Cell) else None
+    if cell is not None and cell.needs_network and (why := network.missing()):
+        return why
+    return network.missing_netem() if cell is not None and cell.needs_netem else None
+
+
+def recorded(row: Row, place: Path) -> dict[str, bytes]:
+    """Make a run below an empty folder, and return the files to keep. They name no path of this machine.
+
+    Raises:
+        Refused: its verdict, or how its roles ended, is not what was written down.
+    """
+    found, judgement, mistakes = _run(row, place)
+    files = dict(kept(place / "run", {str(place): "/recorded"}))
+    store.write(files, place / "kept")
+    again = judge(read(place / "kept"))
+    if again.verdict != judgement.verdict:
+        mistakes.append(f"{again.verdict} by what is kept, {judgement.verdict} by the run")
+    if mistakes or again.verdict != row.verdict:
+        raise Refused("\n".join([*mistakes, str(found.timeline), str(again), f"wanted: {row.verdict}"]))
+    return {**files, store.GOLDEN: golden_json(row, again)}
+
+
+def _run(row: Row, place: Path) -> tuple[Run, Judgement, list[str]]:
+    """Run it in ``place / "run"``; name also what differs from the table besides the verdict."""
+    entry, results = row.entry, Results()  # so that what a program prints is kept, too
+    if isinstance(entry, Cell):
+        found, judgement = of_matrix.run_cell(entry, place / "run")
+        return found, judgement, of_matrix.mistakes(entry.expected, found, judgement)
+    with plain(place):
+        if isinstance(entry, Expected):
+            found, judgement = of_programs.run_row(entry, place, results)
+            return found, judgement, of_programs.mistakes(entry, found, judgement)
+        if isinstance(entry, Example):
+            return (*run_example(entry, place, results), [])
+        return (*retries.run(*entry, place, results), [])
+
+
+def kept(folder: Path, places: dict[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a run's folder without paths of this machine. ``places``: paths, and what stands for them.
+
+    Where torch's roles met is left out: memory that torch did not initialize is in that file.
+
+    Raises:
+        Refused: a file is longer than `MOST_BYTES`.
+    """
+    names = {
+        **places,
+        sys.executable: "/python/bin/python",
+        sysconfig.get_path("stdlib"): "/python/lib",
+        str(ROOT): "/checkout",
+    }
+    # A name within a longer word is another one. A path may be the beginning of another one: the longest first.
+    longest = sorted(names, key=len, reverse=True)
+    pattern = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in longest).encode())
+    for path in sorted(each for each in folder.rglob("*") if each.is_file() and each.name != RENDEZVOUS):
+        content = re.sub(rb"/[\w./-]*/site-packages/", b"/python/site-packages/", path.read_bytes())
+        content = pattern.sub(lambda found: names[found[0].decode()].encode(), content)
+        if len(content) > MOST_BYTES:
+            raise Refused(f"{path.name} has {len(content)} bytes, wanted at most {MOST_BYTES}")
+        yield str(path.relative_to(folder)), content
+
+
+def _record(name: str, waiting: Path) -> str:
+    """Record a row into a folder, in this process; return what is wrong, in lines, empty if nothing is."""
+    row = rows()[name]
+    with tempfile.TemporaryDirectory(prefix="golden-") as place:
+        try:
+            files = recorded(row, Path(place))
+        except Refused as error:
+            return str(error)
+    scratch = waiting / row.source / f".{row.name}"
+    shutil.rmtree(scratch, ignore_errors=True)  # of a recording that was ended here
+    store.write(files, scratch)
+    scratch.rename(waiting / str(row))
+    return ""
+
+
+def record(wanted: Sequence[Row], workers: int) -> Iterator[tuple[Row, str]]:
+    """Record these rows, ``workers`` at a time; yield each with what is wrong. Rows that wait already are left out."""
+    names = [str(row) for row in wanted if not (WAITING / str(row)).exists()]
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        running = {pool.submit(_record, name, WAITING): name for name in names}
+        for done in as_completed(running):
+            yield rows()[running[done]], done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def waiting() -> dict[str, dict[str, dict[str, bytes]]]:
+    """Return the files of the runs that wait, by table and name."""
+    found: dict[str, dict[str, dict[str, bytes]]] = {}
+    for row in rows().values():
+        if (place := WAITING / str(row)).exists():
+            files = {str(each.relative_to(place)): each.read_bytes() for each in place.rglob("*") if each.is_file()}
+            found.setdefault(row.source, {})[row.name] = files
+    return found
+
+
+def finish(lacking: dict[str, str]) -> None:
+    """Move the runs that wait into the archives, and take out those that are in no table. ``lacking``: rows that this
+    machine cannot record. One that was recorded elsewhere stays as it is."""
+    stored, known = waiting(), rows()
+    names = set()
+    for source in {row.source for row in known.values()}:
+        before = store.unpacked(source)
+        runs = {n: f for n, f in {**before, **stored.get(source, {})}.items() if f"{source}/{n}" in known}
+        if runs != before:
+            store.pack(source, runs)
+        names |= {f"{source}/{name}" for name in runs}
+    reasons = {**store.missing(), **lacking}
+    store.write_missing({name: why for name, why in reasons.items() if name in known and name not in names})
+    shutil.rmtree(WAITING, ignore_errors=True)

@@ -1,0 +1,99 @@
+"""The golden runs have the verdicts that were written down, and are recorded as the tables are now."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from faults.plan import Plan
+from tests.golden import judging
+from tests.golden.__main__ import main
+from tests.golden.judging import Golden, judged, stale
+from tests.golden.rows import rows
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("golden")
+
+
+@pytest.fixture(scope="module")
+def found(place: Path) -> list[Golden]:
+    return list(judged(place, rows().values()))
+
+
+def test_every_golden_run_has_the_verdict_that_was_written_down(found: list[Golden]) -> None:
+    assert len(found) > 400
+    differing = [str(each) for each in found if each.differs]
+    assert not differing, "\n".join([*differing, "python -m tests.golden judge"])
+
+
+def test_every_row_of_the_tables_has_a_golden_run_of_its_plan(place: Path, found: list[Golden]) -> None:
+    assert stale(place, found) == [], "python -m tests.golden record NAME"
+
+
+def test_the_judge_reads_nothing_but_the_folder_and_needs_no_torch(place: Path, found: list[Golden]) -> None:
+    """Whatever it opens or starts would be another file, or another process, on another day."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WATCHED, *(str(place / each.row.source / each.row.name) for each in found[::10])],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+_WATCHED = """
+import sys
+from faults.ledger.record import read
+from faults.verdict.checks import judge
+
+def watch(event, arguments):
+    inside = event in ("open", "os.listdir", "os.scandir") and str(arguments[0]).startswith(folder)
+    if event.startswith(("open", "os.", "subprocess", "socket", "import")) and not inside:
+        print(event, arguments)
+
+judge(read(sys.argv[1]))  # what is imported late is imported now
+sys.addaudithook(watch)
+for folder in sys.argv[1:]:
+    judge(read(folder))
+assert "torch" not in sys.modules
+"""
+
+
+class TestATableThatChanged:
+    ROW = rows()["matrix/rpc_basics-Raise-reply"]
+
+    def test_another_verdict_is_named_with_the_check_that_moved(self, place: Path, found: list[Golden]) -> None:
+        golden = next(each for each in found if each.row == self.ROW)
+        assert (golden.differs, golden.changed, golden.moved) == (False, False, [])
+        other = replace(golden, row=replace(self.ROW, verdict="wrong"), held={**golden.held, "errors": False})
+        assert (other.differs, other.changed) == (True, True)
+        assert str(other).splitlines() == [
+            "matrix/rpc_basics-Raise-reply: clean error, wanted wrong",
+            "    pass     errors: all expected",
+        ]
+
+    def test_another_plan_a_new_row_and_one_less_are_named(
+        self, place: Path, found: list[Golden], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = [replace(each, row=replace(each.row, plan=Plan())) if each.row == self.ROW else each for each in found]
+        new, gone = replace(self.ROW, name="new"), "retries/naive Duplicate"
+        table = {**rows(), str(new): new}
+        del table[gone]
+        monkeypatch.setattr(judging, "rows", lambda: table)
+        assert stale(place, other) == [
+            f"{self.ROW} was recorded under another plan: record it",
+            "matrix/new has no golden run: record it",
+            f"{gone} is in no table: record removes it",
+        ]
+
+
+def test_names_that_no_row_has_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["judge", "nothing/*"])
+    assert "no row is named 'nothing/*'" in capsys.readouterr().err
