@@ -8,26 +8,19 @@ and the blocked signals that the new process would have had. It imports nothing 
 
 from __future__ import annotations
 
-import json
 import os
-import signal
 import socket
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from fcntl import F_DUPFD_CLOEXEC, fcntl
 from multiprocessing import util
 from types import ModuleType
 from typing import Any, NoReturn
 
-# One thread per operator when torch is loaded, as `preload_first` sets it for every forkserver.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+import inheritance
 
 _COMMAND = "from multiprocessing.forkserver import main; "
-_ROOM = 1 << 17  # for a command with its environment (bytes)
 _STREAMS = (0, 1, 2)
-_ABOVE = 500  # no descriptor of a command is as high
 
 
 def offer() -> None:
@@ -59,26 +52,20 @@ def _options() -> list[str]:
 
 def _send(spare: socket.socket, command: str, passed: Sequence[int]) -> None:
     """Send the spare process everything that a new process would inherit."""
-    ignored = [number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN]
-    order = {
-        "command": command,
-        "environment": dict(os.environ),
-        "folder": os.getcwd(),  # noqa: PTH109 (as text)
-        "blocked": [int(number) for number in signal.pthread_sigmask(signal.SIG_BLOCK, ())],
-        "ignored": [int(number) for number in ignored],
-        "numbers": [*_STREAMS, *passed],
-    }
-    socket.send_fds(spare, [json.dumps(order).encode()], [*_STREAMS, *passed])
+    descriptors = {number: number for number in (*_STREAMS, *passed)}
+    folder = os.getcwd()  # noqa: PTH109 (as text)
+    inheritance.send(spare, descriptors, environment=os.environ, folder=folder, command=command)
 
 
 def _wait(asked: socket.socket) -> NoReturn:
     """Wait for a command, or until no process can give one any more."""
     status = 1
     try:
-        order, handles, _, _ = socket.recv_fds(asked, _ROOM, 16)
+        order, handles = inheritance.received(asked)
         asked.close()
         if order:
-            _run(**json.loads(order), handles=handles)
+            inheritance.take_over(handles, **order["inherited"])
+            _run(order["command"])
         status = 0
     except SystemExit as end:
         status = int(end.code or 0)
@@ -88,34 +75,9 @@ def _wait(asked: socket.socket) -> NoReturn:
         os._exit(status)
 
 
-def _run(
-    command: str,
-    environment: dict[str, str],
-    folder: str,
-    blocked: list[int],
-    ignored: list[int],
-    numbers: list[int],
-    handles: list[int],
-) -> None:
-    for handle, number in zip([_moved(handle) for handle in handles], numbers, strict=True):
-        os.dup2(handle, number)
-        os.close(handle)
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    for each in ignored:
-        with suppress(OSError):
-            signal.signal(each, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+def _run(command: str) -> None:
     sys.argv = ["-c"]
-    sys.path[:1] = ["", *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    sys.path[:1] = ["", *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     main = sys.modules["__main__"] = ModuleType("__main__")
     run: Callable[..., None] = exec
     run(command, vars(main))
-
-
-def _moved(handle: int) -> int:
-    """Move a descriptor away from those that the command names."""
-    moved = fcntl(handle, F_DUPFD_CLOEXEC, _ABOVE)
-    os.close(handle)
-    return moved
