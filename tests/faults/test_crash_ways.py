@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_role_ends_in_the_way_that_the_crash_names(
 def test_a_role_of_a_script_ends_in_the_way_that_the_crash_names(
     plan: str, how: str, verdict: str, end: str, tmp_path: Path
 ) -> None:
-    found, judgement = run_script(["python", str(POLITE), how], Plan.parse(plan), tmp_path / "run", deadline=60)
+    found, judgement = run_script([sys.executable, str(POLITE), how], Plan.parse(plan), tmp_path / "run", deadline=60)
     assert (judgement.verdict, found.ends["shop"].text) == (verdict, end), str(judgement)
 
 
