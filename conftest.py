@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.support.without_collections import pytest_collection_finish  # noqa: 
 # isort: split
 from faults.testing.report_header import lines
 from reference.world import launch
+from tests.preforked.warm_start import ONE_THREAD, WarmPython
 from tests.support.roles_plain import name
 
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
@@ -63,6 +65,34 @@ def forkserver() -> None:
     """Start the forkserver, for tests with short deadlines: it takes seconds to import torch."""
     with launch(["first"], deadline=120) as world:
         world.call("first", name)
+
+
+def _is_warm(item: pytest.Item) -> bool:
+    """Whether a test's programs start with torch in them: those of tests that are ``long``, because others import no
+    torch, and are not ``cold``."""
+    wanted = "warm_start" in getattr(item, "fixturenames", ())
+    return wanted and item.get_closest_marker("long") is not None and item.get_closest_marker("cold") is None
+
+
+@pytest.fixture(scope="session")
+def warm_python(request: pytest.FixtureRequest) -> Iterator[WarmPython | None]:
+    """Start the process with torch before the first test that may need it, unless none of this session does."""
+    warm = WarmPython() if any(map(_is_warm, request.session.items)) else None
+    try:
+        yield warm
+    finally:
+        if warm is not None:
+            warm.end()
+
+
+@pytest.fixture
+def warm_start(warm_python: WarmPython | None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start this process's Python programs with torch in them, because the test shows what becomes of them, not how
+    they start."""
+    for variable, number in ONE_THREAD.items():
+        monkeypatch.setenv(variable, number)
+    if warm_python is not None and _is_warm(request.node):
+        monkeypatch.setattr(subprocess, "_fork_exec", warm_python.fork_exec)
 
 
 def pytest_report_header() -> list[str]:
