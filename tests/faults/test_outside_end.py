@@ -44,6 +44,7 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
     assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
 
 
+@pytest.mark.cold
 @pytest.mark.long
 def test_an_error_of_the_plan_is_clean(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nobody reads how this script's roles end, so the command's status is 0."""

@@ -73,6 +73,7 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_start")
 @pytest.mark.parametrize(
     ("kind", "ended", "said"),
     [
@@ -108,6 +109,7 @@ def test_a_plan_of_the_command_line_hits_every_test_with_a_world(run: Run, worke
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_start")
 @pytest.mark.parametrize(
     ("plan", "ran", "why"),
     [

@@ -12,7 +12,7 @@ from tests.programs.running import mistakes, run_row, run_under
 from tests.programs.verdicts import COMMANDS, TABLE, Expected
 from tests.support.script_runs import plain
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_start")]
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +21,21 @@ def _plain(tmp_path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("program", COMMANDS)
 def test_a_healthy_program_returns(program: str, tmp_path: Path) -> None:
     run, judgement = run_under(program, "seed=0", tmp_path, deadline=150)
     assert judgement.verdict == "returned", f"{judgement}\n{run.timeline}"
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.program}-{row.plan}")
+# Each program's first plan, with which it starts from nothing, as it does without a plan.
+COLD = {row.program: row for row in reversed(TABLE)}.values()
+ROWS = [
+    pytest.param(row, marks=pytest.mark.cold if row in COLD else (), id=f"{row.program}-{row.plan}") for row in TABLE
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
 def test_the_verdict_is_the_one_that_was_written_down(row: Expected, tmp_path: Path) -> None:
     run, judgement = run_row(row, tmp_path)
     assert not mistakes(row, run, judgement), f"{row.plan}\n{judgement}\n{run.timeline}"

@@ -14,7 +14,7 @@ from tests.support.script_runs import plain
 ANSWERS = ["paid 1, the balance is 1", "paid 10, the balance is 11", "paid 100, the balance is 111"]
 RIGHT = [*ANSWERS, "in the end the balance is 111"]
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_start")]
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,7 @@ def said(capfd: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in capfd.readouterr().out.splitlines() if "the balance is" in line]
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("program", ["naive", "once"])
 def test_both_are_right_without_a_fault(program: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _, judgement = run(program, HEALTHY, tmp_path)

@@ -30,13 +30,13 @@ DOUBLE = "Duplicate site=__main__:pay role=till nth=1"
 LOST = "Drop site=__main__:pay role=till nth=1 side=request"
 LATE = "Delay site=__main__:pay role=till nth=2 side=request seconds=0.1"
 TWELVE = "till raised AssertionError: 12"
+COLD = pytest.mark.cold
 
 
 @pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _plain(warm_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The program finds this project only by `run_script`, and uses TCP, because the default transport spins."""
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with small_files_only():
         yield
@@ -51,7 +51,7 @@ def own(name: str, place: Path) -> str:
 @pytest.mark.parametrize(
     ("plan", "said", "verdict"),
     [
-        ("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "returned"),
+        pytest.param("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "returned", marks=COLD),
         (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "returned"),
         (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "returned"),
         (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "clean error"),
@@ -119,11 +119,11 @@ REFUSED = "Drop message=PYTHON_CALL role=till times=1"
 @pytest.mark.parametrize(
     ("how", "plan", "verdict", "ends"),
     [
-        ("strict", "seed=0", "returned", ("Returned", "Returned")),
+        pytest.param("strict", "seed=0", "returned", ("Returned", "Returned"), marks=COLD),
         ("rude", "seed=0", "returned", ("Returned", "Returned")),
         ("open", "seed=0", "returned", ("Returned", "Returned")),
         ("served", "seed=0", "returned", ("Returned", "Returned")),
-        ("strict", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
+        pytest.param("strict", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised"), marks=COLD),
         ("tolerant", f"Drop {PAYS} side=request", "returned", ("Returned", "Returned")),
         ("strict", f"Duplicate {PAYS}", "wrong", ("Raised", "Raised")),
         ("strict", KILLED, "clean error", ("Killed", "Raised")),
@@ -150,6 +150,7 @@ def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
     assert found.bound in ((20.0,) if always else (12.0, 20.0))
 
 
+@pytest.mark.cold
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "verdict", "end"),
@@ -246,6 +247,7 @@ def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_pat
     assert python(text, tmp_path, deadline=2) == (verdict, end, [])
 
 
+@pytest.mark.cold
 @pytest.mark.long
 def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> None:
     text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"

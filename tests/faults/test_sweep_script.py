@@ -63,6 +63,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
     assert not Path("total.pt").exists()
 
 
+@pytest.mark.cold
 @pytest.mark.long
 def test_a_command_checks_every_run(capfd: pytest.CaptureFixture[str]) -> None:
     """It is told where the program's output is, and what each run has left is taken away."""

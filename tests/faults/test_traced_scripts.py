@@ -23,10 +23,9 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
 @pytest.fixture(autouse=True)
-def _plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _plain(warm_start: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with small_files_only():
         yield
 
