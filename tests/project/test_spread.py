@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import spread
-from tests.tiers.spread import PART, Part, in_order, listed, parts, recorded
+from tests.tiers.spread import PART, Part, listed, parts, recorded
 
 ROOT = Path(__file__).parents[2]
 TIMES = """2.0 tests/test_b.py::test_1
@@ -45,10 +45,6 @@ class TestParts:
         assert len({part.name for part in found}) == 3
         for test, number in (("test_1[x]", 0), ("test_2", 1), ("test_3", 1), ("test_1[y]", 2), ("test_new", 2)):
             assert [part.has(f"tests/test_long.py::{test}") for part in found] == [n == number for n in range(3)]
-
-    def test_what_takes_longest_comes_first(self) -> None:
-        found = in_order(["tests/test_b.py", "tests/test_new.py", "tests/test_long.py"])
-        assert [part.seconds for part in found] == [30.0, 24.0, 6.0, 5.0, 0.0]
 
 
 def test_what_is_recorded_goes_through_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +97,11 @@ class TestWorkers:
         assert [len(workers[name]) for name in ("a", "b")] == [1, 1]
         assert len(workers["a"] + workers["b"] + workers["long"]) == 2
 
+    def test_what_takes_longest_comes_first(self, project: pytest.Pytester) -> None:
+        result = project.runpytest_subprocess("-n1", "-rA", "-p", "no:cacheprovider", timeout=60)
+        said = [line.split()[1] for line in result.stdout.lines if line.startswith("in ")]
+        assert list(dict.fromkeys(said)) == ["b", "long", "a"]
+
     def test_a_worker_imports_only_the_files_of_its_parts(self, project: pytest.Pytester) -> None:
         for name in ("a", "b"):
             path = project.path / "tests" / f"test_{name}.py"
@@ -115,6 +116,26 @@ class TestWorkers:
         result = project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", timeout=60)
         result.assert_outcomes(passed=26, failed=1, errors=1)
         result.stdout.fnmatch_lines("*No module named 'no_such_module'")
+
+    def test_files_of_one_folder_share_its_conftest(self, project: pytest.Pytester) -> None:
+        for name in "cdef":
+            (project.path / "tests" / f"test_{name}.py").write_text("def test_it(shared):\n    assert shared == 3\n")
+        (project.path / "tests/conftest.py").write_text(
+            "import pytest\n\n@pytest.fixture\ndef shared():\n    return 3\n"
+        )
+        files = [f"tests/test_{name}.py" for name in "cdef"]
+        project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", *files, timeout=60).assert_outcomes(passed=4)
+
+    def test_marks_choose_among_the_tests(self, project: pytest.Pytester) -> None:
+        (project.path / "tests" / "test_marked.py").write_text(
+            "import pytest\n\n@pytest.mark.skipif(False, reason='')\ndef test_1():\n    pass\n\n"
+            "def test_2():\n    pass\n"
+        )
+        for chosen, passed in (("skipif", 1), ("not skipif", 1), ("", 2)):
+            result = project.runpytest_subprocess(
+                "-n2", "-p", "no:cacheprovider", "-m", chosen, "tests/test_marked.py", timeout=60
+            )
+            result.assert_outcomes(passed=passed)
 
     def test_a_choice_among_all_tests_is_made_by_pytest_itself(self, project: pytest.Pytester) -> None:
         result = project.runpytest_subprocess(

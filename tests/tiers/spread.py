@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 # "seconds test", for each test that takes a second or more, in the order of the file; then "seconds file", for all its
 # others together.
 SECONDS = Path(__file__).with_name("seconds.txt")
@@ -41,7 +40,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        return self.file if self.last and not self.tests else f"{self.file} (part {self.number})"
+        return f"(part {self.number})"
 
     def has(self, test: str) -> bool:
         return (test not in self.tests) if self.last else test in self.tests
@@ -80,92 +79,74 @@ def parts(file: str) -> list[Part]:
     return [*divided, Part(file, len(divided) + 1, frozenset().union(*shares), True, rest)]
 
 
-def in_order(files: Iterable[str]) -> list[Part]:
-    """Return all parts, those that take longest first, so that no worker waits long for others at the end."""
-    return sorted((part for file in files for part in parts(file)), key=lambda part: (-part.seconds, part.name))
-
-
-def files_of(config: pytest.Config) -> list[str] | None:
-    """Return the files that the command line names; None if it chooses in a way that needs all tests at once."""
+def by_parts(config: pytest.Config) -> bool:
+    """Whether this process is a worker that collects a file when it runs it. Some options need all tests at once."""
     random = any(not config.getoption(name, "default:").startswith("default:") for name in RANDOM)
-    if random or any(config.getoption(name, None) for name in WHOLE):
-        return None
-    found: dict[str, None] = {}
-    for argument in config.args:
-        path = Path(config.invocation_params.dir, argument)
-        if not path.exists() or not path.resolve().is_relative_to(config.rootpath):
-            return None
-        files = sorted(path.rglob("test_*.py")) if path.is_dir() else [path]
-        found.update(dict.fromkeys(str(file.resolve().relative_to(config.rootpath)) for file in files))
-    return list(found)
+    named = any("::" in argument for argument in config.args)
+    return hasattr(config, "workerinput") and not (named or random or any(config.getoption(n, None) for n in WHOLE))
+
+
+class _Divided(pytest.Module):
+    """A file of tests that is not imported yet: its items are the turns of its parts."""
+
+    def collect(self) -> Iterable[_Turn]:
+        for part in parts(self.nodeid):
+            turn = _Turn.from_parent(self, name=part.name)
+            turn.part = part
+            turn.add_marker(pytest.mark.timeout(0))  # each of its tests has its own
+            yield turn
+
+    @cached_property
+    def tests(self) -> list[pytest.Item]:
+        """Import the file and collect its tests. What it imports stays: garbage collections need not look at it."""
+        assert self.parent is not None
+        gc.disable()
+        try:
+            module = pytest.Module.from_parent(self.parent, path=self.path)
+            found = list(self.session.genitems(module))
+            self.config.hook.pytest_collection_modifyitems(session=self.session, config=self.config, items=found)
+        finally:
+            gc.freeze()
+            gc.enable()
+        return found
 
 
 class _Turn(pytest.Item):
     """A part as xdist sees it: one item of a worker. Where it stands in the session, its tests stand as they run."""
 
     part: Part
-    index: int
 
     def runtest(self) -> None:
         raise NotImplementedError  # `run` runs the tests of the part instead
 
     def run(self, nextitem: pytest.Item | None) -> None:
-        offered = self.session.items
-        tests = [test for test in _collected(self.session, self.part.file) if self.part.has(test.nodeid)]
+        offered, file = self.session.items, self.parent
+        assert isinstance(file, _Divided)
+        place, tests = offered.index(self), [test for test in file.tests if self.part.has(test.nodeid)]
         try:
             for number, test in enumerate(tests, 1):
                 following = tests[number] if number < len(tests) else nextitem
-                offered[self.index] = test  # xdist compares a report with the item that it has asked for
+                offered[place] = test  # xdist compares a report with the item that it has asked for
                 self.config.hook.pytest_runtest_protocol(item=test, nextitem=following)
                 if self.session.shouldfail or self.session.shouldstop:
                     break
         finally:
-            offered[self.index] = self
-
-
-_COLLECTED = pytest.StashKey[dict[str, Sequence[pytest.Item]]]()
-
-
-def _collected(session: pytest.Session, file: str) -> Sequence[pytest.Item]:
-    """Collect a file, once. What it imports stays, so that garbage collections need not look at it."""
-    known = session.stash.setdefault(_COLLECTED, {})
-    if file not in known:
-        offered = session.items
-        gc.disable()
-        try:
-            known[file] = session.perform_collect([str(session.config.rootpath / file)])
-        finally:
-            session.items = offered
-            gc.freeze()
-            gc.enable()
-    return known[file]
+            offered[place] = self
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let a worker of xdist offer parts instead of tests."""
-    files = files_of(session.config) if hasattr(session.config, "workerinput") else None
-    if files is None:
-        return
-    plugins = session.config.pluginmanager.get_plugins()
-    (worker,) = (each for each in plugins if type(each).__name__ == "WorkerInteractor")
-    collect, send = session.perform_collect, worker.sendevent
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    return _Divided.from_parent(parent, path=module_path) if by_parts(parent.config) else None
 
-    def offer() -> Sequence[pytest.Item]:
-        turns = []
-        for index, part in enumerate(in_order(files)):
-            turn = _Turn.from_parent(session, name=part.name, nodeid=part.name)
-            turn.part, turn.index = part, index
-            turn.add_marker(pytest.mark.timeout(0))  # each of its tests has its own
-            turns.append(turn)
-        session.items, session.testscollected = list(turns), len(turns)
-        session.perform_collect = collect  # type: ignore[method-assign]
-        session.config.hook.pytest_collection_finish(session=session)
-        # It is said once what this worker offers; what it collects later is its own matter.
-        worker.sendevent = lambda name, **more: None if name == "collectionfinish" else send(name, **more)
-        return session.items
 
-    session.perform_collect = offer  # type: ignore[method-assign, assignment]
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Sort the turns, those that take longest first, so that no worker waits long for others at the end. Options such
+    as ``-m`` choose among the tests, when these are collected."""
+    turns = [item for item in items if isinstance(item, _Turn)]
+    items[:] = [item for item in items if not isinstance(item, _Turn)]
+    yield
+    items[:0] = sorted(turns, key=lambda turn: (-turn.part.seconds, turn.nodeid))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -178,14 +159,14 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each part, or each file of tests, to one worker, in the order in which they are offered."""
+    """Give each part, or each file of tests, to one worker, in the order in which these are offered."""
     if config.getvalue("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling  # without xdist there need be no such module
 
     class Spreading(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid.partition("::")[0]
+            return nodeid if "::(part " in nodeid else nodeid.partition("::")[0]
 
     config.option.loadscopereorder = False
     return Spreading(config, log)
