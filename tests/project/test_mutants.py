@@ -251,6 +251,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
     (root / "sums.py").write_text(SUMS)
     (root / "test_sums.py").write_text(TESTS)
+    (root / "conftest.py").write_text(
+        "from hypothesis import settings\n\nsettings.register_profile('whole', max_examples=100)\n"
+    )
     (root / ".gitignore").write_text("ignored.py\n")
     (root / "ignored.py").write_text("")
     subprocess.run(["git", "init", "-q", str(root)], check=True, timeout=60)
@@ -258,7 +261,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_copy_has_all_tracked_files_and_is_removed(project: Path, tmp_path: Path) -> None:
-    assert sorted(files_of(project)) == [".gitignore", "sums.py", "test_sums.py"]
+    assert sorted(files_of(project)) == [".gitignore", "conftest.py", "sums.py", "test_sums.py"]
     with copied(project, tmp_path) as place:
         assert (place / "sums.py").read_text() == SUMS
         folder = place.parent
