@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import signal
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+import tests.tiers.__main__ as tiers
 from tests.support.processes import children_of, left_after
+from tests.tiers.changes import versions
 from tests.tiers.stages import NICER, End, Job, ended_well, report, run
 
 
@@ -76,6 +79,67 @@ def test_the_table_names_what_did_not_run(capsys: pytest.CaptureFixture[str]) ->
     assert "a title" in said
     assert "12 passed [1]" in said
     assert "not run" in said
+
+
+@pytest.fixture
+def nightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A nightly of two jobs, of which the second passes once ``mended`` is there. Return its folder."""
+    last = f"import os, sys; sys.exit(not os.path.exists({str(tmp_path / 'mended')!r}))"
+    first = f"open({str(tmp_path / 'ran')!r}, 'a').write('.')"
+    monkeypatch.setattr(tiers, "nightly", lambda seed, kept: [(python("first", first),), (python("last", last),)])
+    monkeypatch.setattr(tiers, "KEPT", tmp_path)
+    monkeypatch.setattr(tiers, "NIGHTLY", tmp_path / "nightly.json")
+    monkeypatch.setattr(tiers, "ROOT", tmp_path)
+    monkeypatch.setattr(tiers, "git", lambda *words: {"rev-parse": "c1", "status": ""}[words[0]])
+    return tmp_path
+
+
+class TestNightly:
+    def test_it_goes_on_where_it_failed_and_names_the_commit_that_passed(self, nightly: Path) -> None:
+        assert tiers.main(["nightly"]) == 1
+        assert not (nightly / "nightly.json").exists()
+        (nightly / "mended").touch()
+        assert tiers.main(["nightly", "--continue"]) == 0
+        assert (nightly / "ran").read_text() == ".", "what has passed ran again"
+        assert json.loads((nightly / "nightly.json").read_text()) == {"commit": "c1", **versions()}
+        assert tiers.main(["nightly"]) == 0
+        assert (nightly / "ran").read_text() == ".."
+
+    def test_another_commit_has_nothing_to_go_on_with(
+        self, nightly: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert tiers.main(["nightly", "--seed", "7"]) == 1
+        monkeypatch.setattr(tiers, "git", lambda *words: {"rev-parse": "c2", "status": ""}[words[0]])
+        with pytest.raises(SystemExit) as end:
+            tiers.main(["nightly", "--continue"])
+        assert end.value.code == 2
+        assert "nothing to continue on c2: the last run began on c1" in capsys.readouterr().err
+
+    def test_the_commit_that_passes_has_all_changes(
+        self, nightly: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(tiers, "git", lambda *words: {"rev-parse": "c1", "status": " M a.py"}[words[0]])
+        with pytest.raises(SystemExit):
+            tiers.main(["nightly"])
+        assert "there are uncommitted changes" in capsys.readouterr().err
+        assert not (nightly / "ran").exists()
+
+    @pytest.mark.parametrize(
+        ("differ", "small"),
+        [
+            (None, False),
+            (frozenset(), True),
+            (frozenset({"reference/pipeline.py"}), False),
+            (frozenset({"reference/cli/main.py"}), True),
+        ],
+        ids=["unknown", "nothing", "a-tutorial", "far-away"],
+    )
+    def test_ci_trains_resnet50_where_its_files_changed(
+        self, differ: frozenset[str] | None, small: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tiers, "changed", lambda: differ)
+        commands = {job.name: job.command for stage in tiers.ci() for job in stage}
+        assert commands["verify"].endswith(" --small") is small
 
 
 MAIN = """
