@@ -83,8 +83,6 @@ class Ledger:
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
         # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
-        if self._file is not None and self._known.st_size:
-            os.write(self._file, b"\n")  # an earlier process of this role may have been killed within a line
         self.write("start", pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
@@ -98,10 +96,10 @@ class Ledger:
                 return
             if not self._is_open():
                 self._open()
-            os.write(self._file, line.encode())
+            os.write(self._file, b"\n" * self._is_torn() + line.encode())
 
     def _open(self) -> None:
-        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o644)
+        self._file: int | None = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
         self._known = os.fstat(self._file)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_SH)  # `occupied` asks for it
@@ -116,6 +114,12 @@ class Ledger:
                 return True
         self._release.detach()
         return False
+
+    def _is_torn(self) -> bool:
+        """Whether the last line has no end: a process of this role was killed within it, or the disk was full."""
+        assert self._file is not None
+        size = os.fstat(self._file).st_size
+        return size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
 
     def close(self) -> None:
         """Close the ledger. Later events, of calls that are still in flight, are not written."""

@@ -195,11 +195,19 @@ MUTANTS = (
     Mutant(
         "last-line-lost",
         _LEDGER,
-        "            os.write(self._file, line.encode())",
+        '            os.write(self._file, b"\\n" * self._is_torn() + line.encode())',
         '            self._held, line = line, getattr(self, "_held", "")\n'
         "            os.write(self._file, line.encode())",
         (f"{_OF_LEDGER}::test_a_line_is_there_as_soon_as_it_is_written",),
         "a ledger that buffers a line",
+    ),
+    Mutant(
+        "glued-to-a-torn-line",
+        _LEDGER,
+        'b"\\n" * self._is_torn()',
+        'b"\\n" * (event == "start" and self._is_torn())',
+        ("tests/properties/test_ledger_machine.py::test_ledgers",),
+        "a process loses its line, because another one of its role was killed within the line before",
     ),
     Mutant(
         "lines-run-together",

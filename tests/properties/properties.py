@@ -43,6 +43,11 @@ def scale() -> float:
     return settings().max_examples / 100
 
 
+def limit() -> float:
+    """Return the seconds of a test, and of a world, in the chosen profile."""
+    return LIMIT * max(1.0, scale())
+
+
 def examples(
     count: int, *, soak: int | None = None, **strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -59,7 +64,7 @@ def examples(
         explored = settings(max_examples=wanted)(given(**strategies)(ran.counting(test)))
         name = f"{test.__module__}.{test.__qualname__}"
         PROMISED[name], SOAKED[name] = count, many
-        return pytest.mark.timeout(LIMIT * max(1.0, scale()))(ran.whole(explored))
+        return pytest.mark.timeout(limit())(ran.whole(explored))
 
     return decorate
 
@@ -113,9 +118,8 @@ ROLE_NAMES: Mapping[str, list[str]] = {
 @contextmanager
 def idle_world(name: str, before: Callable[[str], object] | None = None) -> Iterator[World]:
     """A world in which every case of this tutorial can be run, one after the other."""
-    deadline = LIMIT * max(1.0, scale())
     prologue = partial(roles_idle.prepare, then=before)
-    with launch(ROLE_NAMES[name], deadline=deadline, before=prologue) as world:
+    with launch(ROLE_NAMES[name], deadline=limit(), before=prologue) as world:
         yield world
 
 

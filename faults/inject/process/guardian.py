@@ -120,8 +120,8 @@ class Guardian:
 
     def _write(self, event: str, **measured: Any) -> None:
         """Append one line by one write, as `ledger.Ledger` does, so that lines of several processes do not mix."""
-        line = json.dumps({"event": event, "time": time.monotonic(), **self.details, **measured}) + "\n"
-        os.write(self.ledger, line.encode())
+        line = json.dumps({"event": event, "time": time.monotonic(), **self.details, **measured})
+        os.write(self.ledger, f"\n{line}\n".encode())  # the role may have been killed within its last line
 
     @staticmethod
     def _say(text: str) -> None:
