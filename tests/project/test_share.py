@@ -30,6 +30,10 @@ def test_long(n):
 @pytest.mark.long
 def test_long_alone():
     pass
+
+@pytest.mark.parametrize("n", range(4))
+def test_slow(n):
+    pass
 """
 
 
@@ -55,6 +59,7 @@ class TestShare:
     @pytest.fixture(autouse=True)
     def _nothing_has_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(share, "changed_since", lambda folder: folder != "tests/torch")
+        monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": {"test_it.py::test_slow[1]": 2.0}})
 
     def test_a_seed_chooses_one_of_those_that_are_alike_and_a_third_of_a_long_tests_rows(self, chosen: Chosen) -> None:
         found = {seed: chosen(f"--share={seed}") for seed in "abcdefgh"}
@@ -62,6 +67,7 @@ class TestShare:
             assert {"plain", "long_alone"} <= set(names)
             assert sorted(int(name[6:-1]) % 2 for name in names if name.startswith("alike")) == [0, 1]
             assert len([name for name in names if name.startswith("long[")]) == 3
+            assert len([name for name in names if name.startswith("slow[")]) == 2
         assert len({tuple(names) for names in found.values()}) > 4
         assert {f"long[{n}]" for n in range(7)} == {
             name for names in found.values() for name in names if "long[" in name
@@ -69,7 +75,7 @@ class TestShare:
         assert chosen("--share=a") == found["a"]
 
     def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: Chosen) -> None:
-        assert len(chosen()) == 20
+        assert len(chosen()) == 24
         assert chosen("--share=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
 
     def test_one_of_those_that_another_option_leaves_runs(self, chosen: Chosen) -> None:

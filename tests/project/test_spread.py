@@ -126,6 +126,20 @@ class TestWorkers:
         files = [f"tests/test_{name}.py" for name in "cdef"]
         project.runpytest_subprocess("-n2", "-p", "no:cacheprovider", *files, timeout=60).assert_outcomes(passed=4)
 
+    def test_a_part_without_tests_leaves_nothing_set_up(self, project: pytest.Pytester) -> None:
+        """The parts run in the order of their names: of the first folder, of the same one, of the second."""
+        for file, mark in (
+            ("one/test_1.py", "usefixtures()"),
+            ("one/test_2.py", "skip"),
+            ("two/test_3.py", "usefixtures()"),
+        ):
+            (project.path / file).parent.mkdir(exist_ok=True)
+            (project.path / file).write_text(f"import pytest\n\n@pytest.mark.{mark}\ndef test_it():\n    pass\n")
+        result = project.runpytest_subprocess(
+            "-n1", "-p", "no:cacheprovider", "-m", "usefixtures", "one", "two", timeout=60
+        )
+        result.assert_outcomes(passed=2)
+
     def test_marks_choose_among_the_tests(self, project: pytest.Pytester) -> None:
         (project.path / "tests" / "test_marked.py").write_text(
             "import pytest\n\n@pytest.mark.skipif(False, reason='')\ndef test_1():\n    pass\n\n"

@@ -3,7 +3,7 @@
 The commit's tree chooses, so one commit always runs the same tests, and the next one others.
 
 - Of the tests of a file that `one_of` gives the same key, one runs.
-- Of the parametrizations of a long test, a third runs.
+- Of the parametrizations of a test that is long, or of which one takes a second or more, a third runs.
 - Tests of what others have made, torch and the published listings, run where they may have another result than at the
   commit at which all passed: where Python, torch or these tests have changed.
 
@@ -19,6 +19,7 @@ from hashlib import sha256
 import pytest
 
 from tests.tiers.changes import changed_since, tree
+from tests.tiers.spread import recorded
 
 PINNING = ("tests/torch", "tests/errata")
 THIRD = 3
@@ -43,6 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_LEFT_OUT] = tuple(folder for folder in PINNING if not changed_since(folder))
 
 
+def takes_seconds(function: str) -> bool:
+    """Whether a parametrization of a test was recorded, because it takes a second or more."""
+    return any(test.startswith(f"{function}[") for test in recorded().get(function.partition("::")[0], {}))
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     if not config.option.share:
         return []
@@ -65,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         if mark:
             alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}", sys.maxsize].append(item)
-        elif parameters and item.get_closest_marker("long"):
+        elif parameters and (item.get_closest_marker("long") or takes_seconds(function)):
             alike[function, THIRD].append(item)
         else:
             chosen.add(item)

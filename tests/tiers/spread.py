@@ -123,6 +123,8 @@ class _Turn(pytest.Item):
         offered, file = self.session.items, self.parent
         assert isinstance(file, _Divided)
         place, tests = offered.index(self), [test for test in file.tests if self.part.has(test.nodeid)]
+        if not tests:  # what the last test has left set up for this part
+            self.session._setupstate.teardown_exact(nextitem)
         try:
             for number, test in enumerate(tests, 1):
                 following = tests[number] if number < len(tests) else nextitem
