@@ -67,7 +67,7 @@ class Watched:
         """Wait for its end, and return what it has written."""
         assert self.said() == ""  # the end of its output
         assert self.process.wait(10) == 0
-        return [json.loads(line) for line in self.ledger.read_text().splitlines()]
+        return [json.loads(line) for line in self.ledger.read_text().splitlines() if line]
 
     def close(self) -> None:
         assert self.process.stdin is not None

@@ -16,6 +16,7 @@ from reference.trace import Trace
 from reference.verify.verify import judge, twins_for
 from tests.support import numpy_agent, numpy_batch_server, numpy_parameter_server
 from tests.support.numpy_draws import Array, initial
+from tests.tiers.share import one_of
 
 SERVER = parameter_server.Case()
 _IMAGES: dict[str, Any] = {"image_w": 8, "image_h": 8, "batch_size": 4, "num_classes": 10}
@@ -75,6 +76,7 @@ def test_workers_that_take_turns_otherwise_are_within_the_bound() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
+@one_of("many")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_numpy_form_is_within_the_bound_for_many_seeds(kind: str) -> None:
     """Three here; all of the first hundred were (docs/benchmarks.md)."""
@@ -115,6 +117,8 @@ def test_a_variance_by_the_mean_of_squares_is_within_the_bound() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1500)  # 17 twins of fifteen episodes: half a minute of a core, minutes of a share of one
+@one_of("many")
 @pytest.mark.parametrize("seed", [2])
 def test_an_agents_numpy_form_of_many_episodes_is_within_the_bound(seed: int) -> None:
     """Without the rounding of the mean in the twins it was outside by a factor of 3.7."""
