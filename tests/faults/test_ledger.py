@@ -75,15 +75,6 @@ def test_the_clocks_belong_to_the_ledger(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_a_closed_ledger_takes_no_more(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path, "ps")
-    ledger.close()
-    ledger.close()
-    before = ledger.path.read_bytes()
-    ledger.write("fired", fault=1)
-    assert ledger.path.read_bytes() == before
-
-
 def test_a_program_may_close_what_it_has_not_opened(tmp_path: Path) -> None:
     """A daemon does so, by `os.closerange`. A file that it opens then has the ledger's number, but gets none of its
     lines."""
@@ -148,18 +139,6 @@ def test_a_line_torn_anywhere_is_counted_and_spoils_no_other(tmp_path: Path) -> 
     for length in (len(whole), len(content) - 1, len(content)):  # without its line end the last line is whole, too
         ledger.path.write_bytes(content[:length])
         assert read(tmp_path).torn == {}
-
-
-def test_a_role_that_starts_again_after_a_torn_line_loses_nothing_more(tmp_path: Path) -> None:
-    Ledger(tmp_path, "ps").close()
-    with (tmp_path / "ps.jsonl").open("ab") as file:
-        file.write(b'{"event": "fir')
-    again = Ledger(tmp_path, "ps")
-    again.write("up")
-    again.close()
-    timeline = read(tmp_path)
-    assert [event.event for event in timeline.events] == ["start", "start", "up"]
-    assert timeline.torn == {"ps": 1}
 
 
 @pytest.mark.parametrize(

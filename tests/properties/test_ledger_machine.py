@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -90,9 +90,11 @@ details_of = st.one_of(
 
 
 class Ledgers(RuleBasedStateMachine):
-    def __init__(self, processes: Lives) -> None:
+    processes: ClassVar[Lives]
+
+    def __init__(self) -> None:
         super().__init__()
-        self.processes, self.model = processes, Model()
+        self.model = Model()
         self.lives: list[Life] = []
         self.opened: set[str] = set()
         self.scratch = tempfile.TemporaryDirectory()
@@ -193,4 +195,5 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
 
 @pytest.mark.timeout(limit())
 def test_ledgers(processes: Lives) -> None:
-    run_state_machine_as_test(lambda: Ledgers(processes), settings=settings(stateful_step_count=20))
+    Ledgers.processes = processes
+    run_state_machine_as_test(Ledgers, settings=settings(stateful_step_count=20))

@@ -1,0 +1,164 @@
+"""Waiting for participants that call, are silent, end, fail and come back: `Liveness` and `gather` against a model.
+
+The wait runs in a simulated thread; the test plays the participants, and decides when time passes.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from reference.rpc import liveness
+from reference.rpc.liveness import Failure, Liveness, ParticipantFailed, gather
+from tests.properties.properties import limit
+from tests.support.simulated_threads import Simulation
+
+NAMES = "abc"
+TIMEOUT = 100.0
+# Seconds that pass at once: no sum of them is the time-out, or the time to stay.
+SECONDS = (60.0, 0.7)
+ELSEWHERE = "noticed elsewhere"
+
+
+class Model:
+    """What the texts promise of a wait for all participants' results.
+
+    It returns the results, in the order of the participants, when all have ended. The first failure ends it: a
+    participant fails, or is silent for `TIMEOUT`, or somebody else tells of a failure and within ``last_word`` seconds
+    no participant gives a better reason. Then the others are told, once; and the wait ends when they have ended, too,
+    those that are silent excepted, or ``stay`` seconds later. It names the failure first, then all others that failed,
+    and those that did not end.
+    """
+
+    def __init__(self, limited: bool, stay: float, last_word: float, now: float) -> None:
+        self.limited, self.stay, self.last_word = limited, stay, last_word
+        self.last = dict.fromkeys(NAMES, now)
+        self.ended: set[str] = set()
+        self.told: float | None = None  # when it stops waiting for a better reason than the one that it was told
+        self.silent: set[str] = set()
+        self.reasons: list[str] = []
+        self.until = 0.0
+        self.over = False
+
+    def end(self, name: str, error: str | None, now: float) -> None:
+        self.ended.add(name)
+        if error is not None and not (self.reasons and self.reasons[0] in error):  # some only pass the first reason on
+            self.fail(f"{name} failed: {error}", now)
+        self.look(now)
+
+    def tell(self, silent: set[str], now: float) -> None:
+        """Somebody has noticed a failure, and says from whom nothing more is to be expected."""
+        if self.told is None and not self.reasons:
+            self.silent, self.told = silent, now + self.last_word
+        self.look(now)
+
+    def fail(self, reason: str, now: float) -> None:
+        self.until = self.until if self.reasons else now + self.stay
+        self.reasons.append(reason)
+
+    def look(self, now: float) -> None:
+        running = [name for name in NAMES if name not in self.ended]
+        due = min((self.last[name] + TIMEOUT for name in running), default=now)
+        if self.limited and running and not self.reasons and due <= now:
+            silent = [name for name in running if self.last[name] + TIMEOUT == due]
+            self.silent = set(silent)
+            self.fail(f"nothing for {TIMEOUT} s from {', '.join(silent)}", due)
+        if self.told is not None and self.told <= now and not self.reasons:
+            self.fail(ELSEWHERE, self.told)
+        expected = [name for name in running if name not in self.silent]
+        if self.reasons and self.stay and expected and self.until <= now:
+            self.reasons.append(f"nothing for {self.stay} s from {', '.join(expected)}")
+        left = self.told is not None and not self.reasons
+        self.over = (not running and not left) or (bool(self.reasons) and (not expected or self.until <= now))
+
+
+class Waits(RuleBasedStateMachine):
+    @initialize(limited=st.booleans(), stay=st.sampled_from((2.0, 0.0)), last_word=st.sampled_from((0.0, 1.0)))
+    def begin(self, limited: bool, stay: float, last_word: float) -> None:
+        """``limited``: silence is limited."""
+        self.stack = ExitStack()
+        self.simulation = self.stack.enter_context(Simulation().of(liveness))
+        self.form = (limited, stay, last_word)
+        self.liveness = Liveness(NAMES, TIMEOUT)
+        self.simulation.pass_time(3 * TIMEOUT)  # who was silent before the wait may still be in time
+        self.wait()
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    def wait(self) -> None:
+        limited, stay, last_word = self.form
+        self.model = Model(*self.form, self.simulation.now)
+        self.calls: dict[str, torch.futures.Future[Any]] = {name: torch.futures.Future() for name in NAMES}
+        self.failed: torch.futures.Future[Failure] = torch.futures.Future()
+        self.results: dict[str, int] = {}
+        self.told: list[str] = []
+        calls, told, failed = self.calls, self.told.append, self.failed
+        if limited:
+            self.task = self.simulation.run(lambda: self.liveness.gather(calls, told, stay=stay), "server")
+        else:
+            self.task = self.simulation.run(
+                lambda: gather(calls, told, failed=failed, cause_seconds=last_word, stay=stay), "server"
+            )
+
+    @precondition(lambda self: self.model.over)
+    @rule()
+    def wait_again(self) -> None:
+        """For the next episode."""
+        self.wait()
+
+    @precondition(lambda self: not self.model.over)
+    @rule(name=st.sampled_from(NAMES), value=st.integers(1, 9))
+    def end(self, name: str, value: int) -> None:
+        if name not in self.model.ended:
+            self.results[name] = value
+            self.calls[name].set_result(value)
+            self.simulation.settle()
+            self.model.end(name, None, self.simulation.now)
+
+    @precondition(lambda self: not self.model.over)
+    @rule(name=st.sampled_from(NAMES), heard=st.booleans())
+    def fail(self, name: str, heard: bool) -> None:
+        """A participant fails: by itself, or of the failure that the server has told."""
+        if name not in self.model.ended:
+            text = f"not without the others: {self.told[0]}" if heard and self.told else f"{name} has lost its way"
+            self.calls[name].set_exception(ValueError(text))
+            self.simulation.settle()
+            self.model.end(name, text, self.simulation.now)
+
+    @precondition(lambda self: not self.model.limited and not self.model.over and not self.failed.done())
+    @rule(silent=st.sets(st.sampled_from(NAMES)))
+    def tell_of_a_failure(self, silent: set[str]) -> None:
+        self.failed.set_result(Failure(ELSEWHERE, silent))
+        self.simulation.settle()
+        self.model.tell(silent, self.simulation.now)
+
+    @precondition(lambda self: not self.model.over)
+    @rule(calling=st.sets(st.sampled_from(NAMES)), seconds=st.sampled_from(SECONDS))
+    def call_and_pass_time(self, calling: set[str], seconds: float) -> None:
+        for name in calling:
+            self.liveness.heartbeat(name)
+            self.model.last[name] = self.simulation.now
+        self.simulation.pass_time(seconds)
+        self.model.look(self.simulation.now)
+
+    @invariant()
+    def the_wait_ends_as_promised(self) -> None:
+        assert self.told == self.model.reasons[:1], self.model.reasons
+        assert self.task.done == self.model.over, self.task.error
+        if self.task.done and self.model.reasons:
+            assert isinstance(self.task.error, ParticipantFailed), self.task.value
+            assert list(self.task.error.reasons) == self.model.reasons
+        elif self.task.done:
+            assert list(self.task.value.items()) == [(name, self.results[name]) for name in NAMES]
+
+
+pytestmark = pytest.mark.timeout(limit())
+TestWaits = Waits.TestCase
+TestWaits.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=15)
