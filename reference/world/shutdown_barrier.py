@@ -210,7 +210,8 @@ def _blame(error: RuntimeError) -> None:
     first = barrier.names[0]
     if own != first:
         try:
-            lost = rpc.rpc_sync(first, who_is_lost, timeout=2 * NEWS_SECONDS)
+            # A rank that tells of a loss leaves then, and may be gone before it is asked.
+            lost = barrier.lost or rpc.rpc_sync(first, who_is_lost, timeout=2 * NEWS_SECONDS)
         except RuntimeError as failed:
             raise PeerLost(gone(first, failed)) from error
     else:

@@ -312,6 +312,17 @@ MUTANTS = (
         waits=True,
     ),
     Mutant(
+        "asks-who-has-told-and-left",
+        "reference/world/shutdown_barrier.py",
+        "            lost = barrier.lost or rpc.rpc_sync(first",
+        "            lost = rpc.rpc_sync(first",
+        (
+            "tests/properties/test_shutdown_machine.py::"
+            "test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it",
+        ),
+        "a rank whose call is cut off names the rank that told it of the loss, and has left since",
+    ),
+    Mutant(
         "late-loss-counts",
         "reference/world/shutdown_barrier.py",
         "            first = bool(self.missing) and self.lost is None",

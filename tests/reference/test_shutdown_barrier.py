@@ -95,20 +95,8 @@ class Ended(shutdown_barrier.ShutdownBarrier):
             self.finished(name)
 
 
-def test_only_the_first_loss_counts() -> None:
-    both = Ended()
-    both.lose("third is gone: eof")
-    both.lose("second is gone: eof")
-    both.finished("third")
-    assert both.ended.wait() == "third is gone: eof"
-
-
 def test_a_loss_after_the_last_rank_has_finished_does_not_count() -> None:
     done = Ended()
     done.finished("third")
     done.lose("third is gone: eof")
     assert done.ended.wait() is None
-
-
-def test_no_wait_ends_before_the_last_rank_has_finished() -> None:
-    assert not Ended().ended.done()
