@@ -124,6 +124,16 @@ def test_a_writer_that_buffers_would_lose_lines(tmp_path: Path) -> None:
     assert len(killed_writer(tmp_path, "buffered")) < ACKNOWLEDGED
 
 
+def test_a_process_that_goes_on_beside_a_torn_line_loses_nothing(tmp_path: Path) -> None:
+    killed, other = Ledger(tmp_path, "ps"), Ledger(tmp_path, "ps")
+    killed.write("step", number=1)
+    os.truncate(killed.path, killed.path.stat().st_size - 5)
+    other.write("up")
+    timeline = read(tmp_path)
+    assert [event.event for event in timeline.events] == ["start", "start", "up"]
+    assert timeline.torn == {"ps": 1}
+
+
 def test_a_line_torn_anywhere_is_counted_and_spoils_no_other(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, "ps")
     ledger.write("fired", fault=1)

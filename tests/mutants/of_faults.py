@@ -206,7 +206,7 @@ MUTANTS = (
         _LEDGER,
         'b"\\n" * self._is_torn()',
         'b"\\n" * (event == "start" and self._is_torn())',
-        ("tests/properties/test_ledger_machine.py::test_ledgers",),
+        (f"{_OF_LEDGER}::test_a_process_that_goes_on_beside_a_torn_line_loses_nothing",),
         "a process loses its line, because another one of its role was killed within the line before",
     ),
     Mutant(

@@ -48,6 +48,15 @@ def limit() -> float:
     return LIMIT * max(1.0, scale())
 
 
+def machine(steps: int, *, times: int = 1) -> settings:
+    """Return the chosen profile's settings for a state machine of so many steps, and so many times the examples.
+
+    What fails is shrunk, but not explained line by line: that takes minutes where threads are many.
+    """
+    phases = [phase for phase in settings().phases if phase is not Phase.explain]
+    return settings(max_examples=times * settings().max_examples, stateful_step_count=steps, phases=phases)
+
+
 def examples(
     count: int, *, soak: int | None = None, **strategies: st.SearchStrategy[Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

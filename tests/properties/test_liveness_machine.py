@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference.rpc import liveness
 from reference.rpc.liveness import Failure, Liveness, ParticipantFailed, gather
-from tests.properties.properties import limit
+from tests.properties.properties import limit, machine
 from tests.support.simulated_threads import Simulation
 
 NAMES = "abc"
@@ -161,4 +160,4 @@ class Waits(RuleBasedStateMachine):
 
 pytestmark = pytest.mark.timeout(limit())
 TestWaits = Waits.TestCase
-TestWaits.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=15)
+TestWaits.settings = machine(15, times=2)

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -23,7 +22,7 @@ from reference import batch_parameter_server as batch
 from reference.rpc import barrier, liveness
 from reference.trace import Trace
 from reference.training import gradients
-from tests.properties.properties import limit
+from tests.properties.properties import limit, machine
 from tests.support.simulated_threads import Simulation, Task
 
 TIMEOUT, LR = 100.0, 0.5
@@ -318,4 +317,4 @@ def named_in(text: str) -> set[str]:
 
 pytestmark = pytest.mark.timeout(limit())
 TestRounds = Rounds.TestCase
-TestRounds.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=15)
+TestRounds.settings = machine(15, times=2)

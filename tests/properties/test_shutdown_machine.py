@@ -11,14 +11,13 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference.outcome import PeerLost
 from reference.system import time_limit
 from reference.world import peer_states, shutdown_barrier
-from tests.properties.properties import limit
+from tests.properties.properties import limit, machine
 from tests.support.simulated_rpc import Message, Network
 from tests.support.simulated_threads import Simulation, Task
 
@@ -232,19 +231,19 @@ def nothing() -> None:
 
 def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() -> None:
     """The machine's first counterexample: the first rank gives up, tells the second, and leaves."""
-    machine = Shutdown()
-    machine.begin(ranks=2, one_never_comes=True, at_once=True)
+    world = Shutdown()
+    world.begin(ranks=2, one_never_comes=True, at_once=True)
     try:
-        machine.order("first", "come")
-        machine.deliver_all_and_pass_time(LIMIT, newest=False)
-        assert machine.network.ended == {"first"}
-        machine.order("second", "first")
-        machine.deliver_all(newest=False)
-        assert str(machine.roles["second"].error).startswith("first's shutdown timed out after 20 s: second has not")
+        world.order("first", "come")
+        world.deliver_all_and_pass_time(LIMIT, newest=False)
+        assert world.network.ended == {"first"}
+        world.order("second", "first")
+        world.deliver_all(newest=False)
+        assert str(world.roles["second"].error).startswith("first's shutdown timed out after 20 s: second has not")
     finally:
-        machine.teardown()
+        world.teardown()
 
 
 pytestmark = pytest.mark.timeout(limit())
 TestShutdown = Shutdown.TestCase
-TestShutdown.settings = settings(max_examples=2 * settings().max_examples, stateful_step_count=12)
+TestShutdown.settings = machine(12, times=2)
