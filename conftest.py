@@ -70,28 +70,26 @@ def forkserver() -> None:
 def _is_warm(item: pytest.Item) -> bool:
     """Whether a test's programs start with torch in them: those of tests that are ``long``, because others import no
     torch, and are not ``cold``."""
-    wanted = "warm_start" in getattr(item, "fixturenames", ())
-    return wanted and item.get_closest_marker("long") is not None and item.get_closest_marker("cold") is None
+    return item.get_closest_marker("long") is not None and item.get_closest_marker("cold") is None
 
 
 @pytest.fixture(scope="session")
-def warm_python(request: pytest.FixtureRequest) -> Iterator[WarmPython | None]:
-    """Start the process with torch before the first test that may need it, unless none of this session does."""
-    warm = WarmPython() if any(map(_is_warm, request.session.items)) else None
+def warm_python() -> Iterator[WarmPython]:
+    """Start the process with torch before the first test of a worker that may need it."""
+    warm = WarmPython()
     try:
         yield warm
     finally:
-        if warm is not None:
-            warm.end()
+        warm.end()
 
 
 @pytest.fixture
-def warm_start(warm_python: WarmPython | None, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def warm_start(warm_python: WarmPython, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Start this process's Python programs with torch in them, because the test shows what becomes of them, not how
     they start."""
     for variable, number in ONE_THREAD.items():
         monkeypatch.setenv(variable, number)
-    if warm_python is not None and _is_warm(request.node):
+    if _is_warm(request.node):
         monkeypatch.setattr(subprocess, "_fork_exec", warm_python.fork_exec)
 
 

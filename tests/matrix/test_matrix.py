@@ -20,6 +20,9 @@ from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require, require_netem
 from tests.tiers.share import one_of
 
+# Of other tutorials all cells are long.
+QUICK = ("parameter_server", "batch_parameter_server")
+
 
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     """Long cells are those of the network, whose packets are late or lost until a limit, and lost calls, which wait for
@@ -27,7 +30,8 @@ def marks(cell: Cell) -> list[pytest.MarkDecorator]:
     lost = cell.name.endswith(("-Drop-request", "-Drop-reply", "-Drop-to_here"))
     expected = cell.expected
     same = one_of(cell.tutorial, expected.verdict, sorted(expected.ends.items()), expected.trace)
-    return [same, pytest.mark.long] if cell.place == "network" or lost else [same]
+    waits = cell.place == "network" or lost
+    return [same, pytest.mark.long] if waits or cell.tutorial not in QUICK else [same]
 
 
 @pytest.mark.parametrize("cell", [pytest.param(cell, id=cell.name, marks=marks(cell)) for cell in cells()])

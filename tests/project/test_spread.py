@@ -48,14 +48,14 @@ class TestParts:
 
 
 def test_what_is_recorded_goes_through_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests of less than a second count together; of a file that takes less than one nothing is recorded."""
+    """Tests of less than half a second count together; of a file that takes less than that nothing is recorded."""
     taken = Counter(
-        {"b.py::test_1": 2.04, "b.py::test_2": 0.7, "b.py::test_3": 0.6, "a.py::test_1": 0.9, "c.py::t": 1.0}
+        {"b.py::test_1": 2.04, "b.py::test_2": 0.4, "b.py::test_3": 0.3, "a.py::test_1": 0.45, "c.py::t": 0.5}
     )
-    assert listed(taken) == "2.0 b.py::test_1\n1.3 b.py\n1.0 c.py::t\n"
+    assert listed(taken) == "2.0 b.py::test_1\n0.7 b.py\n0.5 c.py::t\n"
     monkeypatch.setattr(spread, "SECONDS", tmp_path / "seconds.txt")
     spread.SECONDS.write_text(listed(taken))
-    assert recorded.__wrapped__() == {"b.py": {"b.py::test_1": 2.0, "b.py": 1.3}, "c.py": {"c.py::t": 1.0}}
+    assert recorded.__wrapped__() == {"b.py": {"b.py::test_1": 2.0, "b.py": 0.7}, "c.py": {"c.py::t": 0.5}}
 
 
 SUITE = """

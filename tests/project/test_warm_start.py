@@ -76,8 +76,7 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def warm(warm_start: None, warm_python: WarmPython | None) -> WarmPython:
-    assert warm_python is not None
+def warm(warm_start: None, warm_python: WarmPython) -> WarmPython:
     return warm_python
 
 

@@ -19,6 +19,7 @@ from reference.trace import Case, Trace
 from reference.verify import judge, quick
 from reference.world.network_interface import VARIABLES
 from tests.support.hosts import Host, NoHosts, two_hosts
+from tests.tiers.share import one_of
 
 SECONDS = 150
 
@@ -94,7 +95,9 @@ def ends(started: list[subprocess.Popen[str]], seconds: float) -> tuple[list[int
     return [process.wait() for process in started], "\n".join(said)
 
 
-@pytest.mark.parametrize("name", TUTORIALS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=one_of("hosts", number % 3)) for number, name in enumerate(TUTORIALS)]
+)
 def test_tutorials_run_on_two_hosts(name: str, hosts: tuple[Host, Host], tmp_path: Path) -> None:
     """No interface is named, and the trace has the twin's bits."""
     case, save = quick(name), tmp_path / "trace"

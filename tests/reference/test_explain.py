@@ -21,16 +21,9 @@ from reference.explain.scenes import scene_of
 from reference.explain.structure import structure
 from reference.explain.view import View
 
-# Their cases take many steps, each hypothesis of which the explainer computes.
-SLOW = (
-    *("another loss", "gradients times tokens", "averaged over observers twice", "agent with rewards"),
-    *("unbiased batch norm", "hybrid summed", "last micro-batch dropped"),
-)
 
-
-@pytest.mark.parametrize(
-    "mistake", [pytest.param(each, marks=[pytest.mark.long] * (each.name in SLOW), id=each.name) for each in MISTAKES]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("mistake", [pytest.param(each, id=each.name) for each in MISTAKES])
 def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) -> None:
     """By the explainer, and by the judge of the kit, as the self-test has it."""
     healthy = prepared(mistake.case)
@@ -41,6 +34,7 @@ def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) ->
     assert tested.holds, tested
 
 
+@pytest.mark.long
 def test_each_hypothesis_has_a_broken_implementation_that_it_names() -> None:
     tried = set()
     for entry in (each for each in CATALOGUE if each.core):

@@ -3,7 +3,8 @@
 The commit's tree chooses, so one commit always runs the same tests, and the next one others.
 
 - Of the tests of a file that `one_of` gives the same key, one runs.
-- Of the parametrizations of a test that is long, or of which one takes a second or more, a third runs.
+- A test that takes half a second or more, by seconds.txt, runs in one of four commits, or of three times as many
+  as its seconds.
 - Tests of what others have made, torch and the published listings, run where they may have another result than at the
   commit at which all passed: where Python, torch or these tests have changed.
 
@@ -12,7 +13,6 @@ A test that the command line names by its node id runs in any case.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from hashlib import sha256
 
@@ -22,7 +22,6 @@ from tests.tiers.changes import changed_since, tree
 from tests.tiers.spread import recorded
 
 PINNING = ("tests/torch", "tests/errata")
-THIRD = 3
 _LEFT_OUT = pytest.StashKey[tuple[str, ...]]()
 
 
@@ -44,9 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_LEFT_OUT] = tuple(folder for folder in PINNING if not changed_since(folder))
 
 
-def takes_seconds(function: str) -> bool:
-    """Whether a parametrization of a test was recorded, because it takes a second or more."""
-    return any(test.startswith(f"{function}[") for test in recorded().get(function.partition("::")[0], {}))
+def drawn(seed: str, test: str) -> bool:
+    """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit half a second."""
+    seconds = recorded().get(test.partition("::")[0], {}).get(test, 0.0)
+    return not seconds or _number(f"{seed} {test}") % max(4, round(3 * seconds)) == 0
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(sha256(text.encode()).digest()[:8])
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -62,21 +66,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not seed or any("::" in argument for argument in config.args):
         return
     left_out = tuple(f"{folder}/" for folder in config.stash[_LEFT_OUT])
-    alike = defaultdict[tuple[str, int], list[pytest.Item]](list)
+    alike = defaultdict[str, list[pytest.Item]](list)
     chosen = set()
     for item in items:
-        mark = item.get_closest_marker("one_of")
-        function, _, parameters = item.nodeid.partition("[")
         if item.nodeid.startswith(left_out):
             continue
-        if mark:
-            alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}", sys.maxsize].append(item)
-        elif parameters and (item.get_closest_marker("long") or takes_seconds(function)):
-            alike[function, THIRD].append(item)
-        else:
+        if mark := item.get_closest_marker("one_of"):
+            alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}"].append(item)
+        elif drawn(seed, item.nodeid):
             chosen.add(item)
-    for (key, step), group in alike.items():
-        first = int.from_bytes(sha256(f"{seed} {key}".encode()).digest()[:8]) % len(group)
-        chosen.update([*group[first:], *group[:first]][::step])
+    chosen |= {group[_number(f"{seed} {key}") % len(group)] for key, group in alike.items()}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]

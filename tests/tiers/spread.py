@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-# "seconds test", for each test that takes a second or more, in the order of the file; then "seconds file", for all its
-# others together.
+# "seconds test", for each test that takes `SLOW` seconds or more, in the order of the file; then "seconds file", for
+# its others together.
 SECONDS = Path(__file__).with_name("seconds.txt")
+SLOW = 0.5
 # A file whose tests take longer is divided into parts of about as many seconds.
 PART = 25.0
 # Options that choose or order tests by looking at all of them; a random order is asked for by another default.
@@ -203,11 +204,11 @@ def listed(taken: Counter[str]) -> str:
     lines: dict[str, list[str]] = defaultdict(list)
     for test, seconds in taken.items():
         file = test.partition("::")[0]
-        if seconds >= 1:
+        if seconds >= SLOW:
             lines[file].append(f"{seconds:.1f} {test}\n")
         else:
             rest[file] += seconds
     for file, seconds in rest.items():
-        if seconds >= 1:
+        if seconds >= SLOW:
             lines[file].append(f"{seconds:.1f} {file}\n")
     return "".join(line for file in sorted(lines) for line in lines[file])
