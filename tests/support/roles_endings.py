@@ -47,7 +47,8 @@ def shop(handler: str) -> bool:
     """
     signal.signal(signal.SIGTERM, HANDLERS[handler])
     _open.set()
-    return _asked.wait(20) if handler in ("ask", "leave", "fail") else False
+    # In short waits: one that begins just after a signal has come does not end by it.
+    return handler in ("ask", "leave", "fail") and any(_asked.wait(0.1) for _ in range(200))
 
 
 def await_open() -> bool:
