@@ -3,7 +3,7 @@
 The commit's tree chooses, so one commit always runs the same tests, and the next one others.
 
 - Of the tests of a file that `one_of` gives the same key, one runs.
-- A test that takes half a second or more, by seconds.txt, runs in one of four commits, or of three times as many
+- A test that takes half a second or more, by seconds.txt, runs in one of five commits, or of four times as many
   as its seconds.
 - Tests of what others have made, torch and the published listings, run where they may have another result than at the
   commit at which all passed: where Python, torch or these tests have changed.
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def drawn(seed: str, test: str) -> bool:
     """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit half a second."""
     seconds = recorded().get(test.partition("::")[0], {}).get(test, 0.0)
-    return not seconds or _number(f"{seed} {test}") % max(4, round(3 * seconds)) == 0
+    return not seconds or _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
 
 
 def _number(text: str) -> int:
