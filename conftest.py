@@ -67,12 +67,6 @@ def forkserver() -> None:
         world.call("first", name)
 
 
-def _is_warm(item: pytest.Item) -> bool:
-    """Whether a test's programs start with torch in them: those of tests that are ``long``, because others import no
-    torch, and are not ``cold``."""
-    return item.get_closest_marker("long") is not None and item.get_closest_marker("cold") is None
-
-
 @pytest.fixture(scope="session")
 def warm_python() -> Iterator[WarmPython]:
     """Start the process with torch before the first test of a worker that may need it."""
@@ -86,10 +80,10 @@ def warm_python() -> Iterator[WarmPython]:
 @pytest.fixture
 def warm_start(warm_python: WarmPython, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Start this process's Python programs with torch in them, because the test shows what becomes of them, not how
-    they start."""
+    they start. Those of tests that are not ``long`` import no torch, and those of ``cold`` ones start from nothing."""
     for variable, number in ONE_THREAD.items():
         monkeypatch.setenv(variable, number)
-    if _is_warm(request.node):
+    if request.node.get_closest_marker("long") and not request.node.get_closest_marker("cold"):
         monkeypatch.setattr(subprocess, "_fork_exec", warm_python.fork_exec)
 
 

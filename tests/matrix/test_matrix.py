@@ -20,13 +20,13 @@ from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
 from tests.support.networks import require, require_netem
 from tests.tiers.share import one_of
 
-# Of other tutorials all cells are long.
+# The tutorials of which not all cells are long.
 QUICK = ("parameter_server", "batch_parameter_server")
 
 
 def marks(cell: Cell) -> list[pytest.MarkDecorator]:
-    """Long cells are those of the network, whose packets are late or lost until a limit, and lost calls, which wait for
-    it."""
+    """Of every tutorial those cells are long whose packets are late or lost until a limit, or whose calls are lost and
+    wait for it."""
     lost = cell.name.endswith(("-Drop-request", "-Drop-reply", "-Drop-to_here"))
     expected = cell.expected
     same = one_of(cell.tutorial, expected.verdict, sorted(expected.ends.items()), expected.trace)

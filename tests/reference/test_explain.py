@@ -23,7 +23,7 @@ from reference.explain.view import View
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mistake", [pytest.param(each, id=each.name) for each in MISTAKES])
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: each.name)
 def test_each_mistake_is_named(mistake: Broken, suite: Suite, tmp_path: Path) -> None:
     """By the explainer, and by the judge of the kit, as the self-test has it."""
     healthy = prepared(mistake.case)
