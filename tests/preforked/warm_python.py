@@ -50,18 +50,23 @@ def main() -> Program:
         order, handles = inheritance.received(connection)
         if not order:
             os._exit(0)  # nobody can send one any more
-        reader, writer = os.pipe()
+        (reader, writer), (adopted, orphan) = os.pipe(), os.pipe()
         between = os.fork()
         if between == 0:
             if pid := os.fork():
                 os.write(writer, str(pid).encode())
                 os._exit(0)
-            for each in (reader, writer, connection.detach()):
+            os.close(orphan)
+            os.read(adopted, 1)
+            for each in (reader, writer, adopted, connection.detach()):
                 os.close(each)
             return _become(handles, **order)
-        for each in (writer, *handles):
+        for each in (writer, adopted, *handles):
             os.close(each)
         os.waitpid(between, 0)  # from now on the program is a child of the process that has sent the order
+        # Only now it may enter that one's group: as long as its parent is of another group, the end of its parent would
+        # leave the group an orphan, to which the kernel sends SIGHUP if a process of it is stopped.
+        os.close(orphan)
         connection.send(os.read(reader, 16))
         os.close(reader)
 

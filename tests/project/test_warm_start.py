@@ -16,7 +16,7 @@ import pytest
 
 from faults.ledger.run_files import renewed
 from faults.plan import Plan
-from tests.preforked.warm_start import WarmPython
+from tests.preforked.warm_start import ONE_THREAD, WarmPython
 
 ROOT = Path(__file__).parents[2]
 fork_exec = subprocess._fork_exec
@@ -242,3 +242,31 @@ def test_programs_go_on_when_the_process_that_has_started_them_ends(warm: WarmPy
 @pytest.mark.cold
 def test_a_cold_test_starts_from_nothing(warm_start: None) -> None:
     assert subprocess._fork_exec is fork_exec
+
+
+STOPPED = """
+import signal, subprocess, sys
+from tests.preforked.warm_start import WarmPython
+
+heard = []
+signal.signal(signal.SIGHUP, lambda *_: heard.append("SIGHUP"))
+warm = WarmPython()
+try:
+    stopped = subprocess.Popen(["sleep", "1000"])
+    stopped.send_signal(signal.SIGSTOP)
+    subprocess._fork_exec = warm.fork_exec
+    for _ in range(40):
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+    stopped.kill()
+    print(warm.started, heard, stopped.wait())
+finally:
+    warm.end()
+"""
+
+
+def test_a_stopped_process_of_their_group_is_not_hung_up_when_programs_start() -> None:
+    """The kernel hangs up a group with a stopped process when it becomes an orphan, as it would for a moment."""
+    command = [sys.executable, "-c", STOPPED]
+    variables = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, start_new_session=True)
+    assert (done.stdout, done.stderr) == ("40 [] -9\n", "")
