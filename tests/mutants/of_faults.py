@@ -210,14 +210,6 @@ MUTANTS = (
         "a process loses its line, because another one of its role was killed within the line before",
     ),
     Mutant(
-        "lines-run-together",
-        _LEDGER,
-        '**details}, default=str) + "\\n"',
-        '**details}, default=str) + ("\\n" if event != "executed" else "")',
-        (_DELAYED,),
-        "two lines become one, which nobody can read",
-    ),
-    Mutant(
         "torn-lines-not-counted",
         _LEDGER,
         "            torn += 1",

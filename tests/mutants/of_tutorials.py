@@ -129,8 +129,8 @@ MUTANTS = (
         '{"arrivals": torch.tensor(order)}',
         '{"arrivals": torch.tensor(sorted(order))}',
         (
-            "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
             f"{_OF_BATCH}::TestOrders::test_arrival_gives_the_bits_of_its_replay",
+            "tests/reference/test_arrivals.py::test_the_order_of_each_round_comes_out_of_the_trace",
         ),
         "the trace always says rank order",
     ),
