@@ -86,12 +86,14 @@ def _lose_late(text: str) -> None:
 
 
 def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
-    """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left."""
+    """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left, and before ``given_up`` has
+    heard of a loss: if only of that one."""
     original = peer_states.call_all
 
     def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
         if shutdown_barrier.lose in rest and given_up in names:
             _await(lambda: rpc_fails(other), f"{other} has not left")
+            seen(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
         return original(names, *rest)
 
     peer_states.call_all = call_all  # type: ignore[assignment]
@@ -99,6 +101,10 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Se
         return end(timeout)
     finally:
         peer_states.call_all = original
+
+
+def knows_of_a_loss() -> bool:
+    return shutdown_barrier.here().known.wait(5)
 
 
 def rpc_fails(peer: str) -> bool:
