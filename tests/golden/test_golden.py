@@ -15,6 +15,8 @@ from tests.golden.__main__ import main
 from tests.golden.judging import Golden, judged, stale
 from tests.golden.rows import rows
 
+pytestmark = pytest.mark.always
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -57,6 +57,9 @@ def main(arguments: Sequence[str]) -> int:
         print("interrupted", file=sys.stderr)
         return interrupts.STATUS
     tried = [result.mutant for result in results]
+    if chosen and not tried:
+        print(f"error: no trial began within {options.seconds:.0f} s", file=sys.stderr)
+        return 1
     if len(tried) < len(chosen):
         _say(f"{len(chosen) - len(tried)} mutants were not tried within {options.seconds:.0f} s")
     return _report([each for each in chosen if each in tried], results, whole=len(tried) == len(MUTANTS))

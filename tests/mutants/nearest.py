@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
+import tarfile
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.mutants.mutant import Mutant
-from tests.tiers.changes import changed, distance, git, passed, tree
+from tests.tiers.changes import OF_ALL, changed, distance, git, passed, tree
 
 
 def nearest(mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Return the mutants whose file, killers, or what these import have changed since all of them were killed.
+    """Return the mutants whose file, killers, or what these import or name have changed since all of them were killed.
 
-    All of them where that cannot be told. Those that are equally near stand in an order that the commit's tree decides.
+    All of them where that cannot be told, or where something has changed on which every test depends. Those that are
+    equally near stand in an order that the commit's tree decides.
     """
     seed, differ = tree(), changed()
-    steps = {each.name: 0 if differ is None else _steps(each, differ) for each in mutants}
-    concerned = [each for each in mutants if steps[each.name] is not None]
+    steps = {each.name: 0.0 if differ is None else _steps(each, differ) for each in mutants}
+    concerned = [each for each in mutants if steps[each.name] < math.inf or (differ and differ & OF_ALL)]
     return sorted(concerned, key=lambda each: (steps[each.name], sha256(f"{seed} {each.name}".encode()).digest()))
 
 
-def _steps(mutant: Mutant, differ: frozenset[str]) -> int | None:
-    """Count the steps from a mutant to the nearest change: 0 for its own file, or if it is new; 1 for its killers'."""
-    if any(file in differ for file, _, _ in mutant.places) or _is_new(mutant):
+def _steps(mutant: Mutant, differ: frozenset[str]) -> float:
+    """Count the steps from a mutant to the nearest change: 0 for its own file, or if the mutant itself is another one;
+    1 for its killers'; infinite if none leads there."""
+    if any(file in differ for file, _, _ in mutant.places):
+        return 0
+    if any(file.startswith("tests/mutants/") for file in differ) and repr(mutant) not in _before():
         return 0
     steps = distance([killer.partition("::")[0] for killer in mutant.killers], differ)
-    return None if steps is None else steps + 1
+    return math.inf if steps is None else steps + 1
 
 
-def _is_new(mutant: Mutant) -> bool:
-    return f'+        "{mutant.name}",' in _new_lines()
+_TELL = "from tests.mutants.catalog import MUTANTS; print(*map(repr, MUTANTS), sep='\\n')"
 
 
 @cache
-def _new_lines() -> str:
-    return git("diff", "--unified=0", passed()["commit"], "--", "tests/mutants") or ""
+def _before() -> frozenset[str]:
+    """Return the mutants of the commit at which all were killed, as texts; none where they cannot be had."""
+    with TemporaryDirectory() as folder:
+        archive = Path(folder, "mutants.tar")
+        if git("archive", "-o", str(archive), passed()["commit"], "tests/__init__.py", "tests/mutants") is None:
+            return frozenset()
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        told = subprocess.run([sys.executable, "-c", _TELL], cwd=folder, capture_output=True, text=True, timeout=60)
+    return frozenset(told.stdout.splitlines())

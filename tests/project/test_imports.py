@@ -11,6 +11,8 @@ import pytest
 
 from reference import TUTORIALS
 
+pytestmark = pytest.mark.always
+
 ROOT = Path(__file__).parents[2]
 MODULES = {f"reference.{name}" for name in TUTORIALS}
 # Functions that turn a tutorial's name into its module, and the rooms that may have tutorials by name.

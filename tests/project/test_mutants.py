@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import tests.mutants.__main__ as main_of_gate
 from faults.verdict.checks import CHECKS
 from tests.mutants import checkout, gate, nearest, promises, trial
 from tests.mutants.catalog import MUTANTS
@@ -29,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 # A test for each file, not for each of the mutants or killers: each of xdist's workers collects every test.
+@pytest.mark.always
 @pytest.mark.parametrize("file", sorted({mutant.places[0][0] for mutant in MUTANTS}))
 def test_every_mutant_can_be_planted(file: str) -> None:
     of_file = [mutant for mutant in MUTANTS if mutant.places[0][0] == file]
@@ -439,6 +441,15 @@ def test_no_trial_begins_after_the_time_is_up(project: Path) -> None:
     assert list(trials(project, [mutant], workers=1, seconds=0.0)) == []
 
 
+def test_a_gate_in_which_no_trial_began_has_not_passed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main_of_gate, "trials", lambda *_: iter(()))
+    monkeypatch.setattr(main_of_gate.interrupts, "listen", lambda: None)
+    assert main_of_gate.main([MUTANTS[0].name, "--no-control", "--seconds", "1"]) == 1
+    assert "error: no trial began within 1 s" in capsys.readouterr().err
+
+
 def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The file itself, then a killer's file, then what that imports; nothing of it: it is left out."""
 
@@ -450,9 +461,12 @@ def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPa
     own = of("own", "tests/mutants/nearest.py", "tests/project/test_links.py")
     other = of("other", "faults/hook.py", "tests/project/test_links.py")
     monkeypatch.setattr(nearest, "changed", lambda: frozenset(["tests/mutants/nearest.py", "tests/tiers/share.py"]))
-    monkeypatch.setattr(nearest, "_new_lines", lambda: '+        "new",\n')
+    monkeypatch.setattr(nearest, "_before", lambda: frozenset(map(repr, [far, other, near, own])))
     assert [each.name for each in nearest.nearest([far, other, near, own])] == ["own", "near", "far"]
-    assert [each.name for each in nearest.nearest([other, replace(other, name="new")])] == ["new"]
+    edited = replace(other, name="edited", killers=("tests/project/test_options.py::test_it",))
+    assert [each.name for each in nearest.nearest([other, edited])] == ["edited"]
+    monkeypatch.setattr(nearest, "changed", lambda: frozenset(["conftest.py", "tests/mutants/nearest.py"]))
+    assert [each.name for each in nearest.nearest([other, near, own])] == ["own", "near", "other"], "all depend on it"
     monkeypatch.setattr(nearest, "changed", lambda: None)
     found = nearest.nearest([far, other, near, own])
     assert {each.name for each in found} == {"far", "near", "own", "other"}, "it cannot be told what has changed"
@@ -462,3 +476,10 @@ def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(nearest, "tree", lambda tree=tree: tree)
         orders.add(tuple(each.name for each in nearest.nearest([far, other, near, own])))
     assert len(orders) > 1
+
+
+def test_the_mutants_of_the_commit_that_passed_are_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "passed", lambda: {"commit": "HEAD"})
+    assert len(nearest._before.__wrapped__() & set(map(repr, MUTANTS))) > len(MUTANTS) // 2
+    monkeypatch.setattr(nearest, "passed", lambda: {"commit": "0" * 40})
+    assert nearest._before.__wrapped__() == frozenset(), "the commit is not there"

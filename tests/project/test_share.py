@@ -25,6 +25,17 @@ def test_plain():
 @pytest.mark.parametrize("n", range(60))
 def test_slow(n):
     pass
+
+@pytest.mark.always
+def test_precious():
+    pass
+"""
+OF_TORCH = """
+def test_torch():
+    pass
+
+def test_slow_torch():
+    pass
 """
 
 
@@ -34,7 +45,7 @@ def chosen(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Chosen
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pytester.makeconftest("pytest_plugins = ['tests.tiers.share']")
     (pytester.path / "tests" / "torch").mkdir(parents=True)
-    (pytester.path / "tests" / "torch" / "test_torch.py").write_text("def test_torch():\n    pass\n")
+    (pytester.path / "tests" / "torch" / "test_torch.py").write_text(OF_TORCH)
     (pytester.path / "test_it.py").write_text(SUITE)
 
     def run(*arguments: str) -> list[str]:
@@ -50,38 +61,48 @@ class TestShare:
     @pytest.fixture(autouse=True)
     def _nothing_has_changed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(share, "changed_since", lambda folder: folder != "tests/torch")
+        monkeypatch.setattr(share, "changed", lambda: frozenset[str]())
         slow = {f"test_it.py::test_slow[{n}]": 0.5 if n < 30 else 5.0 for n in range(60)}
-        monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": slow})
+        times = {**slow, "test_it.py::test_precious": 1000.0, "test_it.py": 200.0}
+        torch = {"tests/torch/test_torch.py::test_slow_torch": 1.0}
+        monkeypatch.setattr(share, "recorded", lambda: {"test_it.py": times, "tests/torch/test_torch.py": torch})
 
     def test_a_seed_chooses_one_of_those_that_are_alike_and_a_slow_test_more_rarely_the_longer_it_takes(
         self, chosen: Chosen
     ) -> None:
-        found = {seed: chosen(f"--share={seed}") for seed in "abcdefgh"}
+        found = {seed: chosen("--share", f"--share-seed={seed}") for seed in "abcdefgh"}
         for names in found.values():
-            assert "plain" in names
+            assert {"plain", "precious", "torch"} <= set(names)
             assert sorted(int(name[6:-1]) % 2 for name in names if name.startswith("alike")) == [0, 1]
         assert len({tuple(names) for names in found.values()}) > 4
         slow = [int(name[5:-1]) for names in found.values() for name in names if name.startswith("slow")]
         assert 30 < len([n for n in slow if n < 30]) < 70  # a fifth of 240
         assert 3 < len([n for n in slow if n >= 30]) < 24  # a twentieth of 240
-        assert chosen("--share=a") == found["a"]
+        assert chosen("--share", "--share-seed=a") == found["a"]
 
     def test_all_run_without_it_and_those_that_are_named_in_any_case(self, chosen: Chosen) -> None:
-        assert len(chosen()) == 72
-        assert chosen("--share=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
+        assert len(chosen()) == 74
+        assert chosen("--share", "--share-seed=a", "test_it.py::test_alike") == [f"alike[{n}]" for n in range(10)]
 
     def test_one_of_those_that_another_option_leaves_runs(self, chosen: Chosen) -> None:
-        assert chosen("--share=a", "-k", "alike and 7") == ["alike[7]"]
+        assert chosen("--share", "--share-seed=a", "-k", "alike and 7") == ["alike[7]"]
 
     def test_the_seed_is_the_commits_tree(self, chosen: Chosen) -> None:
-        assert chosen("--share") == chosen(f"--share={tree() or 'no-tree'}")
+        assert chosen("--share") == chosen("--share", f"--share-seed={tree() or 'no-tree'}")
 
-    def test_what_pins_torch_runs_only_if_it_may_have_changed(
+    def test_what_pins_torch_and_is_slow_runs_only_if_it_may_have_changed(
         self, chosen: Chosen, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "torch" not in chosen("--share=a")
+        seeds = [str(n) for n in range(20)]
+        assert not any("slow_torch" in chosen("--share", "--share-seed", seed, "tests") for seed in seeds)
         monkeypatch.setattr(share, "changed_since", lambda folder: True)
-        assert "torch" in chosen("--share=a")
+        assert any("slow_torch" in chosen("--share", "--share-seed", seed, "tests") for seed in seeds)
+
+    def test_of_a_changed_file_the_shortest_run_besides(self, chosen: Chosen, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(share, "changed", lambda: frozenset({"test_it.py", "README.md"}))
+        monkeypatch.setattr(share, "EDITED", 31.0)
+        assert share.edited() == {f"test_it.py::test_slow[{n}]" for n in (*range(30), 30, 31, 32)}
+        assert {f"slow[{n}]" for n in range(30)} <= set(chosen("--share", "--share-seed=a"))
 
 
 class TestChanges:
@@ -90,6 +111,13 @@ class TestChanges:
             *imported("tests/mutants/__main__.py"),
             *imported("tests/mutants/nearest.py"),
         }
+
+    def test_what_a_file_names(self) -> None:
+        """By its own name, beside it, as a module, and as a program."""
+        assert "tests/scripts/polite.py" in imported("tests/faults/test_crash_ways.py")
+        assert "reference/pipeline.py" in imported("reference/__init__.py")
+        assert "faults/pytest_plugin.py" in imported("conftest.py")
+        assert "faults/__main__.py" in imported("tests/faults/test_cli.py")
 
     def test_the_distance_is_the_number_of_imports_to_the_nearest_change(self) -> None:
         start = ["tests/mutants/__main__.py"]
@@ -107,9 +135,20 @@ class TestChanges:
             (frozenset(), "2.0.0", True),
             (frozenset({"tests/torch/test_futures.py"}), "", True),
             (frozenset({"tests/support/roles_futures.py"}), "", True),
+            (frozenset({"tests/torch/slow_engine.c"}), "", True),
+            (frozenset({"conftest.py"}), "", True),
             (frozenset({"faults/hook.py", "README.md"}), "", False),
         ],
-        ids=["unknown", "nothing", "another-torch", "a-test", "its-roles", "other-files"],
+        ids=[
+            "unknown",
+            "nothing",
+            "another-torch",
+            "a-test",
+            "its-roles",
+            "its-program",
+            "what-all-use",
+            "other-files",
+        ],
     )
     def test_a_folder_of_tests_has_changed_with_what_they_consist_of(
         self, differ: frozenset[str] | None, version: str, may: bool, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,15 +125,27 @@ class TestNightly:
         assert "there are uncommitted changes" in capsys.readouterr().err
         assert not (nightly / "ran").exists()
 
+    def test_a_checkout_that_changes_meanwhile_has_not_passed(
+        self, nightly: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (nightly / "mended").touch()
+        commits = iter(("c1", "c2"))
+        monkeypatch.setattr(tiers, "git", lambda *words: next(commits) if words[0] == "rev-parse" else "")
+        assert tiers.main(["nightly"]) == 1
+        assert not (nightly / "nightly.json").exists()
+        assert "the checkout was changed meanwhile" in capsys.readouterr().err
+
     @pytest.mark.parametrize(
         ("differ", "small"),
         [
             (None, False),
             (frozenset(), True),
             (frozenset({"reference/pipeline.py"}), False),
+            (frozenset({"reference/training/vision.py"}), False),
+            (frozenset({"constraints.txt"}), False),
             (frozenset({"reference/cli/main.py"}), True),
         ],
-        ids=["unknown", "nothing", "a-tutorial", "far-away"],
+        ids=["unknown", "nothing", "a-tutorial", "its-model", "versions", "far-away"],
     )
     def test_ci_trains_resnet50_where_its_files_changed(
         self, differ: frozenset[str] | None, small: bool, monkeypatch: pytest.MonkeyPatch
@@ -165,3 +178,41 @@ def test_ending_it_ends_all_commands(number: int, tmp_path: Path) -> None:
         process.send_signal(number)
         assert process.wait(10) == 130
     assert left_after(others, 10) == set()
+
+
+SLOW_END = """
+import signal, sys, time
+from pathlib import Path
+place = Path(sys.argv[1])
+def end(*_):
+    (place / "ending").touch()
+    while not (place / "may end").exists():
+        time.sleep(0.01)
+    (place / "ended").touch()
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("begun", flush=True)
+time.sleep(100)
+"""
+
+
+def test_a_second_signal_cuts_no_end_short(tmp_path: Path) -> None:
+    """tox sends several."""
+    (tmp_path / "slow_end.py").write_text(SLOW_END)
+    words = ["python", str(tmp_path / "slow_end.py"), str(tmp_path)]
+    main = MAIN.replace('Job("a", endless), Job("b", endless)', f'Job("a", {shlex.join(words)!r}),')
+    command = [sys.executable, "-u", "-c", main, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["--- a\n", "begun\n"]
+        process.send_signal(signal.SIGINT)
+        due = time.monotonic() + 10
+        while not (tmp_path / "ending").exists():
+            assert time.monotonic() < due
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        (tmp_path / "may end").touch()
+        assert process.wait(10) == 130
+    assert (tmp_path / "ended").exists()

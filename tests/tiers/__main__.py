@@ -20,8 +20,12 @@ from tests.tiers.stages import Interrupted, Job, Stage, ended_well, report, run
 KEPT = ROOT / ".tiers"
 # CI begins to try planted bugs for as many seconds; with the first and the last ones that is three minutes.
 BUGS = 130
-# What decides the verdict of verify's rows that train ResNet50: these files and what they import by themselves.
-RESNET = tuple(f"reference/{name}.py" for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline"))
+# What decides the verdict of verify's rows that train ResNet50: these files, what they import by themselves, and the
+# versions.
+RESNET = tuple(
+    f"reference/{name}.py"
+    for name in ("batch_parameter_server", "sharded_parameter_server", "pipeline", "training/vision")
+)
 _NEAR = 1
 
 LINT: Stage = (Job("style", "ruff check ."), Job("format", "ruff format --check ."))
@@ -31,7 +35,8 @@ def ci() -> list[Stage]:
     """Return what every change has to pass."""
     differ = changed()
     steps = None if differ is None else distance(RESNET, differ)
-    small = "" if differ is None or (steps is not None and steps <= _NEAR) else " --small"
+    far = differ is not None and "constraints.txt" not in differ and (steps is None or steps > _NEAR)
+    small = " --small" if far else ""
     tests = Job("tests", "python -m pytest -n 4 -m '' --share --durations=25")
     others = (Job("types", "mypy"), Job("verify", f"python -m reference verify{small}"))
     bugs = Job("planted bugs", f"python -m tests.mutants --changed --seconds {BUGS} --no-control")
@@ -79,6 +84,9 @@ def main(arguments: Sequence[str]) -> int:
     minutes = (time.monotonic() - begun) / 60
     passed = report(f"{options.tier} of {(commit or 'no commit')[:12]}, {what}: {minutes:.1f} min", stages, ends)
     if passed and options.tier == "nightly" and commit:
+        if git("rev-parse", "HEAD") != commit or git("status", "--porcelain"):
+            print("error: the checkout was changed meanwhile, so no commit has passed", file=sys.stderr)
+            return 1
         NIGHTLY.write_text(json.dumps({"commit": commit, **versions()}, indent=1) + "\n")
         print(f"{NIGHTLY.relative_to(ROOT)} names this commit now: commit it")
     return 0 if passed else 1

@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import json
 import platform
+import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 NIGHTLY = Path(__file__).with_name("nightly.json")
 # What torch's own behaviour depends on, besides the files that test it.
 VERSIONS = ("python", "torch")
+# What every test depends on, without importing it.
+OF_ALL = frozenset({"conftest.py", "faults/pytest_plugin.py", "pyproject.toml", "constraints.txt"})
 
 
 def versions() -> dict[str, str]:
@@ -59,31 +63,57 @@ def changed() -> frozenset[str] | None:
 
 @cache
 def imported(file: str) -> frozenset[str]:
-    """Return the files of this project that a file imports by itself, anywhere in it."""
-    text = (ROOT / file).read_text()
-    found = (path for name in _names(ast.parse(text)) if (path := _file_of(name)))
+    """Return the files of this project that a file imports or names by itself, anywhere in it.
+
+    A text names a file by its path, by its own name such as ``polite.py``, as a module such as ``faults.hook``, or,
+    beside the file that names it, without ``.py``.
+    """
+    found = set[str]()
+    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+        if isinstance(node, ast.Import):
+            found.update(*(_module(each.name) for each in node.names))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(_module(node.module), *(_module(f"{node.module}.{each.name}") for each in node.names))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAME.fullmatch(node.value):
+            found |= _named(node.value, file.rpartition("/")[0])
     return frozenset(found) - {file}
 
 
-def _names(module: ast.Module) -> Iterator[str]:
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{each.name}" for each in node.names)
+_NAME = re.compile(r"[\w./]{1,100}")
 
 
 @cache
-def _file_of(name: str) -> str | None:
+def _module(name: str) -> frozenset[str]:
     place = name.replace(".", "/")
-    return next((path for path in (f"{place}.py", f"{place}/__init__.py") if (ROOT / path).is_file()), None)
+    return frozenset(path for path in (f"{place}.py", f"{place}/__init__.py") if path in _files())
+
+
+@cache
+def _named(text: str, folder: str) -> frozenset[str]:
+    beside, program = f"{folder}/{text}.py", f"{text.replace('.', '/')}/__main__.py"
+    found = {path for path in (text, beside, program) if path in _files()}
+    return _module(text) | found | _by_name().get(text, frozenset())
+
+
+@cache
+def _files() -> frozenset[str]:
+    """Return all files of Python below `ROOT` that git knows or would add."""
+    listed = git("ls-files", "--cached", "--others", "--exclude-standard", "*.py") or ""
+    return frozenset(path for path in listed.splitlines() if (ROOT / path).is_file())
+
+
+@cache
+def _by_name() -> dict[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in _files():
+        found[path.rpartition("/")[2]].add(path)
+    return {name: frozenset(paths) for name, paths in found.items()}
 
 
 def distance(files: Sequence[str], to: frozenset[str], within: str = "") -> int | None:
-    """Count the imports from one of ``files`` to the nearest file in ``to``; None if none of them leads there.
+    """Count the steps (`imported`) from one of ``files`` to the nearest file in ``to``; None if none leads there.
 
-    ``within``: imports outside of this folder are not followed.
+    ``within``: steps out of this folder are not followed.
     """
     seen, level, steps = set[str](), {file for file in files if (ROOT / file).is_file()}, 0
     while level:
@@ -98,7 +128,7 @@ def distance(files: Sequence[str], to: frozenset[str], within: str = "") -> int 
 def changed_since(folder: str) -> bool:
     """Whether Python, torch, or what the tests in ``folder`` consist of has changed since all passed, or may have."""
     differ = changed()
-    if differ is None or {name: passed().get(name) for name in VERSIONS} != versions():
+    if differ is None or differ & OF_ALL or {name: passed().get(name) for name in VERSIONS} != versions():
         return True
     files = [str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")]
     return any(file.startswith(f"{folder}/") for file in differ) or distance(files, differ, "tests/") is not None

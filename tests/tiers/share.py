@@ -2,11 +2,11 @@
 
 The commit's tree chooses, so one commit always runs the same tests, and the next one others.
 
+- Tests that take less than half a second, by seconds.txt, all run, and so do those that are marked as `always`.
 - Of the tests of a file that `one_of` gives the same key, one runs.
-- A test that takes half a second or more, by seconds.txt, runs in one of five commits, or of four times as many
-  as its seconds.
-- Tests of what others have made, torch and the published listings, run where they may have another result than at the
-  commit at which all passed: where Python, torch or these tests have changed.
+- Any other test runs in one of five commits, or of four times as many as its seconds. But of torch and of the published
+  listings, which others have made, these tests run only where Python, torch or the tests have changed since all passed.
+- Of the files of tests that have changed since all passed, the shortest tests run besides, `EDITED` seconds of them.
 
 A test that the command line names by its node id runs in any case.
 """
@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from hashlib import sha256
+from itertools import accumulate
 
 import pytest
 
-from tests.tiers.changes import changed_since, tree
+from tests.tiers.changes import changed, changed_since, tree
 from tests.tiers.spread import recorded
 
 PINNING = ("tests/torch", "tests/errata")
+# Some half a minute of a run with four workers.
+EDITED = 100.0
 _LEFT_OUT = pytest.StashKey[tuple[str, ...]]()
 
 
@@ -31,22 +34,37 @@ def one_of(*key: object) -> pytest.MarkDecorator:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "of tests that show nearly the same run one, chosen by the commit's tree (or by SEED)"
-    parser.addoption("--share", nargs="?", const="", metavar="SEED", help=text)
+    text = "of slow tests, and of those that show nearly the same, run a share, chosen by the commit's tree"
+    parser.addoption("--share", action="store_true", help=text)
+    parser.addoption("--share-seed", metavar="SEED", help="choose by this instead")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "one_of(key): of the tests of this file with this key, --share runs one")
-    if config.option.share == "":
-        config.option.share = tree() or "no-tree"
+    config.addinivalue_line("markers", "always: --share runs it, however long it takes")
+    config.option.share_seed = config.option.share_seed or tree() or "no-tree"
     if config.option.share:
-        config.stash[_LEFT_OUT] = tuple(folder for folder in PINNING if not changed_since(folder))
+        config.stash[_LEFT_OUT] = tuple(f"{folder}/" for folder in PINNING if not changed_since(folder))
 
 
-def drawn(seed: str, test: str) -> bool:
+def drawn(seed: str, test: str, left_out: tuple[str, ...] = ()) -> bool:
     """Whether it is a test's turn. The longer a test takes, the rarer it is: most cost a commit half a second."""
     seconds = recorded().get(test.partition("::")[0], {}).get(test, 0.0)
-    return not seconds or _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
+    if not seconds:
+        return True
+    return not test.startswith(left_out) and _number(f"{seed} {test}") % max(5, round(4 * seconds)) == 0
+
+
+def edited() -> frozenset[str]:
+    """Return the slow tests of changed files that run in any case: the shortest ones, `EDITED` seconds together."""
+    slow = sorted(
+        (seconds, test)
+        for file in changed() or ()
+        for test, seconds in recorded().get(file, {}).items()
+        if test != file
+    )
+    sums = accumulate(seconds for seconds, _ in slow)
+    return frozenset(test for (_, test), so_far in zip(slow, sums, strict=True) if so_far <= EDITED)
 
 
 def _number(text: str) -> int:
@@ -56,24 +74,23 @@ def _number(text: str) -> int:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     if not config.option.share:
         return []
-    out = "".join(f", without {folder}, unchanged since all passed" for folder in config.stash[_LEFT_OUT])
-    return [f"share: {config.option.share}{out}"]
+    out = "".join(f", without slow tests in {each}: unchanged since all passed" for each in config.stash[_LEFT_OUT])
+    return [f"share: {config.option.share_seed}{out}"]
 
 
 @pytest.hookimpl(trylast=True)  # after -m, -k and --deselect, so that one of those that are left runs
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    seed = config.option.share
-    if not seed or any("::" in argument for argument in config.args):
+    if not config.option.share or any("::" in argument for argument in config.args):
         return
-    left_out = tuple(f"{folder}/" for folder in config.stash[_LEFT_OUT])
+    seed, of_edited = config.option.share_seed, edited()
     alike = defaultdict[str, list[pytest.Item]](list)
     chosen = set()
     for item in items:
-        if item.nodeid.startswith(left_out):
-            continue
-        if mark := item.get_closest_marker("one_of"):
+        if item.nodeid in of_edited or item.get_closest_marker("always"):
+            chosen.add(item)
+        elif mark := item.get_closest_marker("one_of"):
             alike[f"{item.nodeid.partition('::')[0]} {mark.args[0]}"].append(item)
-        elif drawn(seed, item.nodeid):
+        elif drawn(seed, item.nodeid, config.stash[_LEFT_OUT]):
             chosen.add(item)
     chosen |= {group[_number(f"{seed} {key}") % len(group)] for key, group in alike.items()}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])

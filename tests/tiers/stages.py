@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ class End:
     last_line: str
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Exception):
     """A signal asked this process to end."""
 
 
@@ -64,25 +64,27 @@ def run(stages: Sequence[Stage], folder: Path, *, go_on: bool, known: Mapping[st
     """
     ends = dict(known)
     folder.mkdir(parents=True, exist_ok=True)
-    for stage in stages:
-        todo = [job for job in stage if job.name not in ends]
-        with closing(_at_once(todo, folder)) as ended:  # also where a signal comes while this loop is at work
-            for name, end in ended if todo else ():
+    with _signals_noted() as signals:
+        for stage in stages:
+            todo = [job for job in stage if job.name not in ends]
+            for name, end in _at_once(todo, folder, signals) if todo else ():
                 ends[name] = end
                 _remember(folder, ends)
-        if not go_on and any(ends[job.name].status != 0 for job in stage):
-            break
+            if not go_on and any(ends[job.name].status != 0 for job in stage):
+                break
     return ends
 
 
-def _at_once(jobs: Sequence[Job], folder: Path) -> Generator[tuple[str, End], None, None]:
+def _at_once(jobs: Sequence[Job], folder: Path, signals: Sequence[int]) -> Iterator[tuple[str, End]]:
     logs = [folder / f"{job.name}.log" for job in jobs]
-    with _signals_raise(), _all_started(jobs, logs) as started:
+    with _all_started(jobs, logs) as started:
         begun = time.monotonic()
         print(f"--- {', '.join(job.name for job in jobs)}", flush=True)
         waiting = dict(zip(jobs, started, strict=True))
         shown = 0
         while waiting:
+            if signals:
+                raise Interrupted
             shown = _show(logs[0], shown)
             for job, process in list(waiting.items()):
                 seconds = time.monotonic() - begun
@@ -129,13 +131,14 @@ def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
-    def end(number: int, _: object) -> None:
-        raise Interrupted(signal.Signals(number).name)
-
-    before = {number: signal.signal(number, end) for number in _ENDING}
+def _signals_noted() -> Iterator[Sequence[int]]:
+    """Yield the signals that come. They interrupt nothing, neither the start of a command nor its end."""
+    came: list[int] = []
+    # `nohup` ignores SIGHUP, and a shell ignores Ctrl-C for a background command: they stay ignored.
+    heeded = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, lambda number, _: came.append(number)) for each in heeded}
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
