@@ -18,6 +18,7 @@ from reference import TUTORIALS, load
 from reference.trace import Case, Trace
 from reference.verify import judge, quick
 from reference.world.network_interface import VARIABLES
+from tests.support import required
 from tests.support.hosts import Host, NoHosts, two_hosts
 from tests.tiers.share import one_of
 
@@ -40,14 +41,11 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[tuple[Host, Host]]:
-    """Skips where namespaces are not permitted, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""
     try:
         with two_hosts() as pair:
             yield pair
     except NoHosts as error:
-        if os.environ.get("REFERENCE_REQUIRE_HOSTS"):
-            pytest.fail(f"no hosts: {error}")
-        pytest.skip(f"needs network namespaces: {error}")
+        required.require(str(error))
 
 
 def words(case: Case) -> list[str]:

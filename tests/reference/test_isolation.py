@@ -26,6 +26,7 @@ from reference.rpc.traffic import traffic
 from reference.system import isolated_network, network_namespace
 from reference.verify import quick, verify
 from reference.world import World, launch
+from tests.support import required
 from tests.support import roles_isolation as plays
 from tests.support.intruder import pid_from_within, ports_of, reaches
 from tests.support.networks import require as require_networks
@@ -44,12 +45,8 @@ pytestmark = pytest.mark.usefixtures("forkserver")
 
 
 def require() -> None:
-    """Skips where the kernel does not allow it, but never where REFERENCE_REQUIRE_HOSTS is set, as in CI."""
-    lacking = isolated_network.network().lacking
-    if lacking and os.environ.get("REFERENCE_REQUIRE_HOSTS"):
-        pytest.fail(f"no isolated worlds: {lacking}")
-    if lacking:
-        pytest.skip(f"needs isolated worlds: {lacking}")
+    """Skip where the kernel does not allow it, or fail (`required`)."""
+    required.require(isolated_network.network().lacking)
 
 
 def test_a_stranger_who_finds_a_roles_port_runs_code_in_it() -> None:

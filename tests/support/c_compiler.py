@@ -1,13 +1,12 @@
-"""Compile a C program of a test. Without a compiler the test skips, unless REFERENCE_REQUIRE_C is set."""
+"""Compile a C program of a test. Without a compiler the test skips, or fails (`required`)."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.support import required
 
 _FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror")
 
@@ -17,10 +16,9 @@ def compiled(source: Path, target: Path, *options: str, header: str = "stdlib.h"
 
     ``header``: one that has to be there; ``packages``: those of Debian that have the compiler and the header.
     """
-    compiler = shutil.which("cc")
-    if (compiler is None or not _has(compiler, header)) and "REFERENCE_REQUIRE_C" not in os.environ:
-        pytest.skip(f"wanted a C compiler and {header} (Debian: {packages})")
-    assert compiler is not None, "REFERENCE_REQUIRE_C is set, but there is no C compiler"
+    compiler = shutil.which("cc") or ""
+    if not compiler or not _has(compiler, header):
+        required.require(f"wanted a C compiler and {header} (Debian: {packages})", required.C)
     subprocess.run([compiler, *_FLAGS, "-o", target, source, *options], check=True, timeout=60)
     return target
 

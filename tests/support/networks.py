@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import threading
@@ -20,7 +19,7 @@ from faults.inject.network.network import Network
 from faults.ledger import Event, ledger
 from faults.plan import Plan
 from reference.world import World, launch
-from tests.support import roles_network
+from tests.support import required, roles_network
 
 # From linux/rtnetlink.h.
 _RTMGRP_LINK = 1
@@ -28,12 +27,8 @@ _RTM_DELLINK = 17
 
 
 def require() -> None:
-    """Skip if networks are not permitted, but never if REFERENCE_REQUIRE_HOSTS is set, as in CI."""
-    lacking = network.missing()
-    if lacking and os.environ.get("REFERENCE_REQUIRE_HOSTS"):
-        pytest.fail(f"no network: {lacking}")
-    if lacking:
-        pytest.skip(f"needs a network: {lacking}")
+    """Skip if networks are not permitted, or fail (`required`)."""
+    required.require(network.missing())
 
 
 def require_netem() -> None:
