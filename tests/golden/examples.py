@@ -36,6 +36,7 @@ class Example:
 _PAY = "Drop site=__main__:pay role=till nth=2"
 _LATE = "Delay site=__main__:pay role=till1 nth=2 side=reply seconds=0.01"
 _DELAYS = "seed=2; Delay site=__main__:pay side=reply chance_percent=50.0 seconds=0.01"
+_TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
@@ -47,6 +48,8 @@ EXAMPLES = (
     Example("shop-lost-reply", "docs/faults.md", f"{_PAY} side=reply", "wrong", block="def pay"),
     # The till is told of the loss after 2 s, and fails then.
     Example("shop-late", "docs/faults.md", f"{_PAY} side=reply", "hung", block="def pay", bound=0.5),
+    # It pays twice, which shows only in what it prints.
+    Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "returned"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
     Example("gradients-corrupted", "docs/calls.md", _NAN, "unknown", block="def add"),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
