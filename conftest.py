@@ -17,7 +17,8 @@ from tests.support.without_collections import pytest_collection_finish  # noqa: 
 # isort: split
 from faults.testing.report_header import lines
 from reference.world import launch
-from tests.preforked.warm_start import ONE_THREAD, WarmPython
+from tests.preforked.inheritance import ONE_THREAD
+from tests.preforked.warm_start import WarmPython
 from tests.support.roles_plain import name
 
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more

@@ -2,7 +2,7 @@
 
 It takes the place of the function by which `subprocess.Popen` starts a process: all else stays `Popen`'s own, and the
 process is a child of this one. Some commands cannot start so, and start from nothing: those with options of Python,
-such as ``-X`` or ``-S``, with other variables of Python than this process has, or without `ONE_THREAD`.
+such as ``-X`` or ``-S``, with other variables of Python than this process has, or without `inheritance.ONE_THREAD`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,6 @@ _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 # How the variables begin that Python, or a library of torch, reads when it is loaded.
 _OF_THE_START = ("PYTHON", "LD_", "OMP_", "KMP_", "GOMP_", "MKL_", "OPENBLAS_")
 
-# How many threads execute one of torch's operators, which is decided when torch is loaded.
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
-
 # What `subprocess` passes for a process with this one's group, users and mask for files, and nothing to call in it.
 _SAME = (-1, None, None, None, -1, None)
 
@@ -48,7 +45,7 @@ class WarmPython:
     def __init__(self) -> None:
         self.started = 0
         self._owner, self._lock = os.getpid(), threading.Lock()
-        self._variables = _of_the_start({**os.environ, **ONE_THREAD})
+        self._variables = _of_the_start({**os.environ, **inheritance.ONE_THREAD})
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection.settimeout(_PATIENCE)
         room, unwanted = " " * _ROOM, ("PYTHONPATH", "FAULTS_RUN")
@@ -59,7 +56,7 @@ class WarmPython:
                 [sys.executable, script, str(theirs.fileno()), room],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,  # like what most programs print to, it has no positions
-                env={**variables, **ONE_THREAD, "WARM_PYTHON_ROOM": room},
+                env={**variables, **inheritance.ONE_THREAD, "WARM_PYTHON_ROOM": room},
                 pass_fds=[theirs.fileno()],
                 process_group=0,
             )

@@ -16,7 +16,8 @@ import pytest
 
 from faults.ledger.run_files import renewed
 from faults.plan import Plan
-from tests.preforked.warm_start import ONE_THREAD, WarmPython
+from tests.preforked.inheritance import ONE_THREAD
+from tests.preforked.warm_start import WarmPython
 
 ROOT = Path(__file__).parents[2]
 fork_exec = subprocess._fork_exec
