@@ -29,8 +29,8 @@ def occupied(place: Path) -> Iterator[None]:
     Missing folders are made for this user alone. After an error those that are empty are removed.
 
     Raises:
-        PlanError: a run is going on there, below it, or in a folder above: its launcher lives, or a process has one of
-            the ledgers open.
+        PlanError: a run is going on: its launcher lives, there, below or in a folder above; or a process has a ledger
+            open, there or below.
         OSError: the folder cannot be made, or this user may not read it.
     """
     with ExitStack() as stack:
@@ -40,7 +40,9 @@ def occupied(place: Path) -> Iterator[None]:
                 stack.enter_context(_locked(each, alone=each == place))
             if is_new:
                 stack.push(partial(_remove_after_error, each))
-        if any(map(_is_written, place.rglob(f"*{SUFFIX}"))):
+        # `os.walk` passes over a folder that another program removes meanwhile.
+        files = (Path(folder, name) for folder, _, names in os.walk(place) for name in names)
+        if any(map(_is_written, (each for each in files if each.suffix == SUFFIX))):
             raise _busy(place)
         _own.set(_own.get() | {place})
         stack.callback(_leave, place)

@@ -192,7 +192,7 @@ def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
 def inform(text: str, seconds: float, last: Collection[str] = ()) -> None:
     """Tell all other ranks of a failure, before this process leaves, so that none of them takes it for the cause.
 
-    Who was told passes it on before it leaves: the rank that told it may not have told all. A rank of ``last`` hears it
+    Who gives up passes on what it was told: the rank that told it may not have told all. A rank of ``last`` hears it
     when the others have, because it may leave at once: they would take that for the cause. The others take up to half
     of ``seconds``, and those of ``last`` what is left.
     """

@@ -39,7 +39,9 @@ def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str
         record = Record(probes.digest, probes.all, [], np.zeros((0, len(probes.all)), bool))
         if file.exists() and (earlier := Record.load(file)).digest == record.digest:
             record = earlier
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        for number in (signal.SIGTERM, signal.SIGHUP):  # so that no file keeps its probes
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, _: sys.exit(128 + number))
         try:
             with probes.planted():
                 command = [sys.executable, "-m", "pytest", "-p", "tests.coverage.contexts", *arguments]

@@ -165,3 +165,12 @@ class TestWorkers:
         seconds, _, test = line.partition(" ")
         assert test == "tests/test_slow.py::test_slow"
         assert float(seconds) >= 1.2
+
+    def test_seconds_are_recorded_of_all_tests_or_not_at_all(self, project: pytest.Pytester) -> None:
+        seconds = project.path / "tests/tiers/seconds.txt"
+        before = seconds.read_text()
+        for partly in (["-m", "long"], ["-k", "a"], ["tests/test_a.py"]):
+            result = project.runpytest_subprocess("-n2", "--record-seconds", *partly, timeout=60)
+            assert result.ret == pytest.ExitCode.USAGE_ERROR
+            result.stderr.fnmatch_lines("*--record-seconds forgets what does not run: wanted all tests, -m ''")
+        assert seconds.read_text() == before

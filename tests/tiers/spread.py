@@ -176,12 +176,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "record in tests/tiers/seconds.txt what each test takes"
+    text = "record in tests/tiers/seconds.txt what each test takes; all have to run: -m ''"
     parser.addoption("--record-seconds", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
+        named = config.args_source is pytest.Config.ArgsSource.ARGS
+        if named or any(config.getoption(name, None) for name in ("markexpr", "keyword", "share", "deselect")):
+            raise pytest.UsageError("--record-seconds forgets what does not run: wanted all tests, -m ''")
         config.pluginmanager.register(Recorder())
 
 
@@ -194,8 +197,9 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.taken[report.nodeid] += report.duration
 
-    def pytest_sessionfinish(self) -> None:
-        SECONDS.write_text(listed(self.taken))
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):  # otherwise some have not run
+            SECONDS.write_text(listed(self.taken))
 
 
 def listed(taken: Counter[str]) -> str:
