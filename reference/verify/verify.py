@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Mapping[str, Any], ...]] = {
 
 # What `verify --long` runs in addition. Such a run must also reach its goal: the tutorial's `goal(trace)` judges that.
 CASES_LONG: dict[str, tuple[Mapping[str, Any], ...]] = {
-    "reinforce": ({"observers": 2, "steps": 210, "record": "ends"},),
+    "reinforce": ({"observers": 2, "steps": 200, "record": "ends"},),
 }
 
 # The deadline of one world in seconds.

@@ -71,10 +71,10 @@ MUTANTS = (
     Mutant(
         "almost-the-goal",
         _CURVE,
-        "        if reward >= threshold:",
-        "        if reward > threshold - 1:",
-        (f"{_OF_CURVE}::test_a_reward_below_the_threshold_is_no_goal",),
-        "an agent that has not reached the threshold is said to have",
+        "        if reward >= wanted:",
+        "        if reward > wanted - 1:",
+        (f"{_OF_CURVE}::test_a_reward_below_that_is_no_goal",),
+        "an agent that has not reached its goal is said to have",
     ),
     Mutant(
         "a-stride-forgotten",

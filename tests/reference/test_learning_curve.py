@@ -1,4 +1,4 @@
-"""The learning curve: what a trace has of rewards, and when they reach the environment's threshold."""
+"""The learning curve: what a trace has of rewards, and when they show that the agent learns."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_a_trace_without_every_running_reward_is_refused() -> None:
         running_rewards(curve(1.0, 2.0, 3.0, episodes=[0, 2]))
 
 
-def test_the_goal_is_the_first_reward_that_reaches_the_threshold() -> None:
-    assert goal(curve(100.0, 475.0, 500.0)) == "running reward 475.0 after 2 episodes"
+def test_the_goal_is_the_first_reward_that_reaches_half_of_the_threshold() -> None:
+    assert goal(curve(100.0, 237.5, 500.0)) == "running reward 237.5 after 2 episodes"
 
 
-def test_a_reward_below_the_threshold_is_no_goal() -> None:
-    with pytest.raises(TraceError, match=r"^running reward at most 474\.9 in 3 episodes, wanted 475\.0$"):
-        goal(curve(1.0, 474.9, 2.0))
+def test_a_reward_below_that_is_no_goal() -> None:
+    with pytest.raises(TraceError, match=r"^running reward at most 237\.4 in 3 episodes, wanted 237\.5$"):
+        goal(curve(1.0, 237.4, 2.0))
 
 
 def test_an_environment_without_a_threshold_has_no_goal() -> None:
