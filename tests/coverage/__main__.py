@@ -45,7 +45,7 @@ def run(arguments: Sequence[str], file: Path, root: Path, measured: Sequence[str
         try:
             with probes.planted():
                 command = [sys.executable, "-m", "pytest", "-p", "tests.coverage.contexts", *arguments]
-                told = json.dumps([folder, probes.name, len(probes.all)])
+                told = json.dumps([folder, probes.name, len(probes.all), probes.packages])
                 return subprocess.run(command, env={**os.environ, VARIABLE: told}).returncode
         finally:  # an interrupted run, too, counts as far as it came
             record.add(Path(folder))

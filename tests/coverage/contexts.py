@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from base64 import b85encode
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from mmap import mmap
 from pathlib import Path
 from zlib import compress
@@ -18,7 +21,7 @@ import pytest
 
 from tests.coverage.probes import NO_TEST, VARIABLE
 
-FOLDER, NAME, SIZE = json.loads(os.environ[VARIABLE])
+FOLDER, NAME, SIZE, PACKAGES = json.loads(os.environ[VARIABLE])
 _here = Path(FOLDER, os.environ.get("PYTEST_XDIST_WORKER", "main"))
 _here.touch()
 os.truncate(_here, SIZE)
@@ -26,6 +29,17 @@ os.truncate(_here, SIZE)
 os.environ[NAME] = str(_here)
 with _here.open("r+b") as _file:
     _shared = np.frombuffer(mmap(_file.fileno(), SIZE), np.uint8)
+
+
+class _Plain(MetaPathFinder):
+    """Lets Python import what has probes. pytest compiles plugins, and what is installed with them, by itself."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, _: object = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, path) if name.partition(".")[0] in PACKAGES else None
+
+
+sys.meta_path.insert(0, _Plain)
 
 
 def note(test: str) -> None:

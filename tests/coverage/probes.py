@@ -21,8 +21,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from _pytest.assertion.rewrite import PYC_TAIL
-
 # A file below the root and a line: that of a statement, a decorator or an `except`, or minus that of an `if` or a loop
 # without `else`: hit when the condition is false, or the loop ends by itself.
 Probe = tuple[str, int]
@@ -102,6 +100,11 @@ class Probes:
         first = _first(tree.body)
         tree.body[first:first] = ast.parse(text).body
 
+    @property
+    def packages(self) -> list[str]:
+        """The top-level names of what has probes."""
+        return sorted({file.partition("/")[0].removesuffix(".py") for file in self.texts})
+
     @contextmanager
     def planted(self) -> Iterator[None]:
         """Let every process execute the probes from now on, until the end of the block.
@@ -119,18 +122,14 @@ class Probes:
 
     @contextmanager
     def _planted(self) -> Iterator[None]:
-        plain = [Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts]
-        # pytest compiles plugins by itself, to rewrite assertions, and has another name for the result.
-        pytests = [path.with_name(path.name.removesuffix(".pyc") + PYC_TAIL) for path in plain]
+        places = {file: Path(importlib.util.cache_from_source(str(self.root / file))) for file in self.texts}
         try:
-            for file, *places in zip(self.texts, plain, pytests, strict=True):
-                code = self._compiled(file)
-                for place in places:
-                    place.parent.mkdir(exist_ok=True)
-                    place.write_bytes(code)
+            for file, place in places.items():
+                place.parent.mkdir(exist_ok=True)
+                place.write_bytes(self._compiled(file))
             yield
         finally:
-            for place in (*plain, *pytests):
+            for place in places.values():
                 place.unlink(missing_ok=True)
 
     def _compiled(self, file: str) -> bytes:

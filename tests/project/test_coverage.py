@@ -87,6 +87,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "shop.py").write_text(PROGRAM)
     (folder / "test_shop.py").write_text(TESTS)
     (folder / "pytest.ini").write_text("[pytest]\n")
+    # As pytest does it by itself with all that is installed together with a plugin.
+    (folder / "conftest.py").write_text("import pytest\n\npytest.register_assert_rewrite('shop')\n")
     said = asked(folder, "run", "-q", "-n", "2", "-p", "no:cacheprovider", "test_shop.py")
     assert "5 passed" in said, said
     return folder
