@@ -15,6 +15,17 @@ def signal_of(how: str | None) -> signal.Signals | None:
     return None if status_of(how) is not None else _SIGNALS.get(how or "", signal.SIGKILL)
 
 
+def signals_of_end(how: str | None) -> frozenset[signal.Signals]:
+    """Return the signals by which a process may end after this crash.
+
+    `faulthandler`, which roles use, reports SIGABRT with the frames of threads that run, and may crash by that.
+    """
+    sent = signal_of(how)
+    if sent is None:
+        return frozenset()
+    return frozenset({sent, signal.SIGSEGV} if sent == signal.SIGABRT else {sent})
+
+
 def status_of(how: str | None) -> int | None:
     """Return the status with which this crash makes a process exit; None if a signal ends it."""
     return int(how.partition(":")[2]) if how is not None and how.startswith("exit:") else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from faults.ledger.record import End, Run
-from faults.plan.crash_ways import signal_of, status_of
+from faults.plan.crash_ways import signals_of_end, status_of
 from faults.plan.plan import Fault
 from reference.outcome import Exited, Killed
 
@@ -24,8 +24,7 @@ def crashes_of(run: Run, role: str) -> list[Fault]:
 
 def killed_texts(run: Run, role: str) -> set[str]:
     """Return what the outcome of a process says that these crashes have killed."""
-    signals = [signal_of(fault.how) for fault in crashes_of(run, role)]
-    return {str(Killed(number)) for number in signals if number is not None}
+    return {str(Killed(number)) for fault in crashes_of(run, role) for number in signals_of_end(fault.how)}
 
 
 def is_planned_end(run: Run, role: str, end: End) -> bool:
@@ -34,9 +33,10 @@ def is_planned_end(run: Run, role: str, end: End) -> bool:
 
 
 def _ends_so(fault: Fault, end: End) -> bool:
-    status, number = status_of(fault.how), signal_of(fault.how)
+    status, signals = status_of(fault.how), signals_of_end(fault.how)
     if end.kind == "Killed":
-        return number is not None and (not _BY_SIGNAL.match(end.text) or end.text == str(Killed(number)))
+        seen = _BY_SIGNAL.match(end.text)
+        return bool(signals) and (not seen or end.text in {str(Killed(number)) for number in signals})
     if end.kind == "Exited":
         return fault.how == "term" or end.text == str(Exited(-1 if status is None else status))
     return end.kind in _BY_ITSELF

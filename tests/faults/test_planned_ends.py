@@ -13,6 +13,7 @@ UNSEEN = ("Killed", "was killed by a signal")
 ENDS = {
     "kill": ("Killed", "was killed by SIGKILL"),
     "segv": ("Killed", "was killed by SIGSEGV"),
+    "abort": ("Killed", "was killed by SIGABRT"),
     "term": ("Killed", "was killed by SIGTERM"),
     "exit:3": ("Exited", "exited with status 3"),
     "exit:4": ("Exited", "exited with status 4"),
@@ -33,6 +34,7 @@ def ended(way: str, end: tuple[str, str], role: str = "b") -> bool:
     [
         ("kill", {"kill", "unseen", "left"}),
         ("segv", {"segv", "unseen", "left"}),
+        ("abort", {"abort", "segv", "unseen", "left"}),
         ("exit:3", {"exit:3", "left"}),
         ("term", {"term", "unseen", "exit:3", "exit:4", "left"}),
     ],

@@ -283,7 +283,7 @@ _ROWS: Mapping[str, Row] = {
 # A crash in another way, the cell of a kill in the same place, and what the outcome of the role says.
 _WAYS = (
     ("Crash segv", "Crash before", "was killed by SIGSEGV"),
-    ("Crash abort", "Crash before", "was killed by SIGABRT"),
+    ("Crash abort", "Crash before", "was killed by SIG(?:ABRT|SEGV)"),
     ("Crash term", "Crash before", "was killed by SIGTERM"),
     ("Crash exit", "Crash at call", "exited with status 3"),
 )

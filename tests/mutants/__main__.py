@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from rich.console import Console
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     known = {each.name: each for each in MUTANTS}
     unknown = [name for name in options.names if name not in known]
     if unknown:
-        parser.error(f"no mutant {', '.join(unknown)}; wanted some of {', '.join(known)}")
+        near = ", ".join(get_close_matches(unknown[0], known) or list(known)[:3])
+        parser.error(f"no mutant {', '.join(unknown)}; wanted names as in tests/mutants, such as {near}")
     chosen = [known[name] for name in options.names] or list(MUTANTS)
     if options.changed:
         concerned = nearest(chosen)

@@ -77,10 +77,18 @@ MUTANTS = (
     Mutant(
         "crash-by-any-signal",
         _PLANNED,
-        " or end.text == str(Killed(number)))",
+        " or end.text in {str(Killed(number)) for number in signals})",
         " or True)",
         (_IN_ITS_WAY,),
         "a role that dies by another signal than the plan's passes",
+    ),
+    Mutant(
+        "a-report-of-an-abort-never-crashes",
+        "faults/plan/crash_ways.py",
+        "{sent, signal.SIGSEGV} if sent == signal.SIGABRT else {sent}",
+        "{sent}",
+        (_IN_ITS_WAY,),
+        "a role that faulthandler ends while it reports the plan's SIGABRT is judged wrong",
     ),
     Mutant(
         "crash-with-any-status",
