@@ -39,7 +39,7 @@ class _Plain(MetaPathFinder):
         return PathFinder.find_spec(name, path) if name.partition(".")[0] in PACKAGES else None
 
 
-sys.meta_path.insert(0, _Plain)
+sys.meta_path.insert(0, _Plain())
 
 
 def note(test: str) -> None:
