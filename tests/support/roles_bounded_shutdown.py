@@ -32,8 +32,13 @@ def end(timeout: float = 30, **arguments: Any) -> Seen:
 
 
 def start(name: str, rank: int, size: int, place: str) -> Seen:
-    """Start RPC again. ``place``: the rendezvous; the process of a store that is met by TCP is none of these."""
-    os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", TORCHELASTIC_RESTART_COUNT="0")
+    """Start RPC again. ``place``: the rendezvous; a store that is met by TCP is held by another process, as torchrun's.
+
+    torch takes such a store for torchrun's by these variables, from 2.14 on by its address, too.
+    """
+    if place.startswith("tcp:"):
+        host, _, port = place.removeprefix("tcp://").partition(":")
+        os.environ.update(TORCHELASTIC_USE_AGENT_STORE="True", MASTER_ADDR=host, MASTER_PORT=port)
     return seen(lambda: start_agent(name, rank, size, place, None, {**LOCAL_OPTIONS, "rpc_timeout": 10}))
 
 
