@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from faults.ledger.record import Run
@@ -31,12 +31,14 @@ class Example:
     order: bool = False
     trace: bool = False
     bound: float | None = None
+    check: tuple[str, ...] = ()
 
 
 _PAY = "Drop site=__main__:pay role=till nth=2"
 _LATE = "Delay site=__main__:pay role=till1 nth=2 side=reply seconds=0.01"
 _DELAYS = "seed=2; Delay site=__main__:pay side=reply chance_percent=50.0 seconds=0.01"
 _TWO_LOST = "; ".join(f"Drop site=__main__:pay role=customer nth={nth} side=reply" for nth in (1, 2))
+_ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
@@ -52,6 +54,10 @@ EXAMPLES = (
     Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "returned"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
     Example("gradients-corrupted", "docs/calls.md", _NAN, "unknown", block="def add"),
+    # What checks the results does not see what was corrupted.
+    Example("gradients-corrupted-unseen", "docs/calls.md", _NAN, "unknown", block="def add", check=("true",)),
+    Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "clean error", ("leave",)),
+    Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "unknown", ("fail",)),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
     Example("leaks-knot", f"{SCRIPTS}/knot.py", "seed=0", "leaked", trace=True),
     Example("leaks-knot-untied", f"{SCRIPTS}/knot.py", "seed=0", "returned", ("untie",), trace=True),
@@ -77,7 +83,7 @@ def run_example(example: Example, place: Path, results: Results | None = None) -
             place / "run",
             deadline=90,
             bound=example.bound,
-            results=results,
+            results=replace(results or Results(), command=example.check) if example.check else results,
             trace=example.trace,
             order=example.order,
         )
