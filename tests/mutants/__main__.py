@@ -24,6 +24,8 @@ from tests.mutants.nearest import nearest
 from tests.mutants.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
+# Seconds for which trials begin in any case.
+LEAST = 30.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-control", action="store_true", help="do not run the killers on the healthy code first")
     parser.add_argument("--changed", action="store_true", help="only those that the change since nightly concerns")
     parser.add_argument("--seconds", type=float, default=math.inf, metavar="N", help="begin no trial later")
+    text = f"nor later than this, in seconds since the epoch, but in the first {LEAST:.0f} s"
+    parser.add_argument("--until", type=float, default=math.inf, metavar="TIME", help=text)
     options = parser.parse_args(arguments)
     known = {each.name: each for each in MUTANTS}
     unknown = [name for name in options.names if name not in known]
@@ -43,13 +47,14 @@ def main(arguments: Sequence[str]) -> int:
         concerned = nearest(chosen)
         _say(f"{len(concerned)} of {len(chosen)} mutants may have another result than when all of them were killed")
         chosen = concerned
+    seconds = min(options.seconds, max(options.until - time.time(), LEAST))
     results: list[Result] = []
     interrupts.listen()  # a time limit or a closed terminal must leave no copy and no process either
     try:
         if not options.no_control:
             _say(f"the killers of {len(chosen)} mutants on the healthy code, where they must pass")
             _say(f"they pass, after {control(ROOT, [test for each in chosen for test in each.killers]):.0f} s")
-        _try(chosen, results, options.seconds)
+        _try(chosen, results, seconds)
     except (Unhealthy, NoCheckout) as error:
         if len(results) == len(chosen):  # the healthy code of later trials was not that of the first one
             _report(chosen, results, whole=False)
@@ -60,10 +65,10 @@ def main(arguments: Sequence[str]) -> int:
         return interrupts.STATUS
     tried = [result.mutant for result in results]
     if chosen and not tried:
-        print(f"error: no trial began within {options.seconds:.0f} s", file=sys.stderr)
+        print(f"error: no trial began within {seconds:.0f} s", file=sys.stderr)
         return 1
     if len(tried) < len(chosen):
-        _say(f"{len(chosen) - len(tried)} mutants were not tried within {options.seconds:.0f} s")
+        _say(f"{len(chosen) - len(tried)} mutants were not tried within {seconds:.0f} s")
     return _report([each for each in chosen if each in tried], results, whole=len(tried) == len(MUTANTS))
 
 

@@ -441,13 +441,18 @@ def test_no_trial_begins_after_the_time_is_up(project: Path) -> None:
     assert list(trials(project, [mutant], workers=1, seconds=0.0)) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "seconds"),
+    [("--seconds 1", 1), ("--seconds 1 --until 9e9", 1), ("--until 1", 30), ("--seconds 40 --until 1", 30)],
+)
 def test_a_gate_in_which_no_trial_began_has_not_passed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    limits: str, seconds: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A time that is over already leaves half a minute."""
     monkeypatch.setattr(main_of_gate, "trials", lambda *_: iter(()))
     monkeypatch.setattr(main_of_gate.interrupts, "listen", lambda: None)
-    assert main_of_gate.main([MUTANTS[0].name, "--no-control", "--seconds", "1"]) == 1
-    assert "error: no trial began within 1 s" in capsys.readouterr().err
+    assert main_of_gate.main([MUTANTS[0].name, "--no-control", *limits.split()]) == 1
+    assert f"error: no trial began within {seconds} s" in capsys.readouterr().err
 
 
 def test_the_mutants_nearest_to_a_change_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
