@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from reference import pipeline
@@ -52,9 +52,12 @@ def test_exact_cases_of_any_size_equal_their_twins(world: World, data: st.DataOb
     sizes = {"batch_size": batch, "width": data.draw(st.integers(1, 9), "width"), "seed": data.draw(st.integers(0, 99))}
     depth = data.draw(st.integers(1, 2), "depth")
     case = Case(**{**EXACT, **sizes, "depth": depth, "num_split": data.draw(st.integers(1, batch), "num_split")})
+    try:
+        whole = train_locally(replace(case, num_split=1))
+    except NotExact:  # in one of some hundred of the largest cases a sum needs 54 bits or more
+        reject()
     trace = run_in(world, case)
     assert against_twin(trace).equal
-    whole = train_locally(replace(case, num_split=1))
     assert all(
         torch.equal(trace.tensors[name], tensor) for name, tensor in whole.tensors.items()
     )  # -0.0 and 0.0 are equal here
