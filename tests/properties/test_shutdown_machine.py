@@ -33,7 +33,8 @@ class Model:
 
     Nobody goes on before all have come. If all have come, all go on. A rank that was killed before ends all waits, and
     so does one rank's limit. Then every rank that waits, comes later or fails by a call that was cut off names a rank
-    that was killed, or one that had not come at the end of a limit: never one that has only left after that.
+    that was killed, or one that had not come at the end of a limit: never one that has only left after that. If the
+    first rank, which tells the others, is stopped, those that have left are named besides.
     """
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -43,6 +44,7 @@ class Model:
         self.absent: set[str] = set()  # at the end of somebody's limit
         self.lost_at: float | None = None  # when a rank was lost, or the first that gave up had to end
         self.stopped: set[str] = set()
+        self.left: set[str] = set()
         self.agreed = False  # all have come, and nobody was lost before
 
     def come(self, name: str, now: float) -> None:
@@ -73,6 +75,8 @@ class Model:
 
     def may_be_blamed(self, text: str) -> bool:
         gone, missed = set(_GONE.findall(text)), set(_MISSED.findall(text))
+        if NAMES[0] in self.stopped:
+            gone -= self.left - self.killed
         return bool(gone | missed) and gone <= self.killed | self.stopped and missed <= self.absent | self.stopped
 
 
@@ -173,7 +177,11 @@ class Shutdown(RuleBasedStateMachine):
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         """A rank whose role has ended ends RPC."""
-        self.network.end(data.draw(st.sampled_from(self.done())), killed=False)
+        self.end(data.draw(st.sampled_from(self.done())))
+
+    def end(self, name: str) -> None:
+        self.model.left.add(name)
+        self.network.end(name, killed=False)
 
     @precondition(lambda self: self.network.arriving())
     @rule(data=st.data())
@@ -184,7 +192,7 @@ class Shutdown(RuleBasedStateMachine):
         self.network.deliver(message)
         for name in self.done() if self.at_once else []:
             if self.roles[name].error is not None:
-                self.network.end(name, killed=False)
+                self.end(name)
 
     @rule(seconds=st.sampled_from((0.0, 6.0, 1.0, 15.0)), newest=st.booleans())
     def deliver_all_and_pass_time(self, seconds: float, newest: bool) -> None:
@@ -240,6 +248,26 @@ def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() ->
         world.order("second", "first")
         world.deliver_all(newest=False)
         assert str(world.roles["second"].error).startswith("first's shutdown timed out after 20 s: second has not")
+    finally:
+        world.teardown()
+
+
+def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides() -> None:
+    """Found by a nightly: the third rank heard of the second's death, and left before the fourth came."""
+    world = Shutdown()
+    world.begin(ranks=4, one_never_comes=False, at_once=False)
+    try:
+        world.network.end("second", killed=True)
+        world.model.kill("second", 0.0)
+        world.order("third", "come")
+        world.deliver_all(newest=False)
+        world.model.stopped.add("first")
+        world.network.stopped.add("first")
+        world.order("fourth", "come")
+        world.end("third")
+        world.deliver_all_and_pass_time(LIMIT + 1, newest=False)
+        named = "first does not answer within 2.5 s; second is gone: EOF: .*; third is gone: EOF: "
+        assert re.search(named, str(world.roles["fourth"].error))
     finally:
         world.teardown()
 
