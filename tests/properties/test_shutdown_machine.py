@@ -44,7 +44,6 @@ class Model:
         self.absent: set[str] = set()  # at the end of somebody's limit
         self.lost_at: float | None = None  # when a rank was lost, or the first that gave up had to end
         self.stopped: set[str] = set()
-        self.left: set[str] = set()
         self.agreed = False  # all have come, and nobody was lost before
 
     def come(self, name: str, now: float) -> None:
@@ -73,10 +72,10 @@ class Model:
         heard = max(came, self.lost_at) + shutdown_barrier.NEWS_SECONDS * bool(self.stopped)  # for their answers
         return min(came + LIMIT, heard)
 
-    def may_be_blamed(self, text: str) -> bool:
+    def may_be_blamed(self, text: str, ended: set[str]) -> bool:
         gone, missed = set(_GONE.findall(text)), set(_MISSED.findall(text))
         if NAMES[0] in self.stopped:
-            gone -= self.left - self.killed
+            gone -= ended - self.killed
         return bool(gone | missed) and gone <= self.killed | self.stopped and missed <= self.absent | self.stopped
 
 
@@ -177,11 +176,7 @@ class Shutdown(RuleBasedStateMachine):
     @rule(data=st.data())
     def leave(self, data: st.DataObject) -> None:
         """A rank whose role has ended ends RPC."""
-        self.end(data.draw(st.sampled_from(self.done())))
-
-    def end(self, name: str) -> None:
-        self.model.left.add(name)
-        self.network.end(name, killed=False)
+        self.network.end(data.draw(st.sampled_from(self.done())), killed=False)
 
     @precondition(lambda self: self.network.arriving())
     @rule(data=st.data())
@@ -192,7 +187,7 @@ class Shutdown(RuleBasedStateMachine):
         self.network.deliver(message)
         for name in self.done() if self.at_once else []:
             if self.roles[name].error is not None:
-                self.end(name)
+                self.network.end(name, killed=False)
 
     @rule(seconds=st.sampled_from((0.0, 6.0, 1.0, 15.0)), newest=st.booleans())
     def deliver_all_and_pass_time(self, seconds: float, newest: bool) -> None:
@@ -230,7 +225,7 @@ class Shutdown(RuleBasedStateMachine):
             else:
                 assert isinstance(role.error, PeerLost), role.error
                 assert self.model.killed or self.model.absent, f"{name}: {role.error}, and nobody was lost"
-                assert self.model.may_be_blamed(str(role.error)), f"{name}: {role.error}"
+                assert self.model.may_be_blamed(str(role.error), self.network.ended), f"{name}: {role.error}"
 
 
 def nothing() -> None:
@@ -252,8 +247,9 @@ def test_a_rank_that_was_told_of_a_loss_does_not_blame_the_one_that_told_it() ->
         world.teardown()
 
 
-def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides() -> None:
-    """Found by a nightly: the third rank heard of the second's death, and left before the fourth came."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides(killed: bool) -> None:
+    """Found by a nightly: the third rank heard of the second's death, and ended before the fourth came."""
     world = Shutdown()
     world.begin(ranks=4, one_never_comes=False, at_once=False)
     try:
@@ -264,10 +260,11 @@ def test_if_the_first_rank_is_stopped_one_that_has_left_is_named_besides() -> No
         world.model.stopped.add("first")
         world.network.stopped.add("first")
         world.order("fourth", "come")
-        world.end("third")
+        world.network.end("third", killed=killed)
         world.deliver_all_and_pass_time(LIMIT + 1, newest=False)
         named = "first does not answer within 2.5 s; second is gone: EOF: .*; third is gone: EOF: "
         assert re.search(named, str(world.roles["fourth"].error))
+        world.every_end_is_the_right_one()
     finally:
         world.teardown()
 
