@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from tests.support import required
 from tests.support import roles_isolation as plays
 from tests.support.intruder import pid_from_within, ports_of, reaches
 from tests.support.networks import require as require_networks
-from tests.support.processes import left_after
+from tests.support.processes import left_after, stop
 from tests.support.roles_plain import name_of
 from tests.support.suite_runs import suites
 
@@ -190,7 +189,7 @@ def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() 
         for pid in found["pids"]:
             assert ports_of(pid) == []
             assert not any(map(reaches, ports_of(pid, seen_by=pid)))
-        os.kill(found["pids"][0], signal.SIGSTOP)
+        stop(found["pids"][0])
         process.kill()
         assert left_after(set(found["pids"]), 10) == set()
 

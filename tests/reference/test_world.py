@@ -26,7 +26,7 @@ from reference.system.temporary_folders import PREFIXES
 from reference.world import World, WorldError, launch, run_rank
 from reference.world.role_handle import STACKS_SECONDS, RoleHandle
 from tests.support import roles_plain
-from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of
+from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of, stop
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 
@@ -396,7 +396,7 @@ class TestNothingIsLeft:
     @pytest.mark.kills_launcher
     def test_no_stopped_role_is_left_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
-            os.kill(min(roles), signal.SIGSTOP)
+            stop(min(roles))
             process.kill()
             process.wait(10)
             assert left_after(roles, 10) == set()

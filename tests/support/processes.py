@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from faults.inject.process.guardian import STOP_SECONDS, is_stopped
 from faults.run.process_tree import ends_by
 
 
@@ -33,6 +34,16 @@ def descendants_of(pid: int) -> set[int]:
 def left_after(pids: set[int], seconds: float) -> set[int]:
     """Return those of ``pids`` that still run after at most ``seconds``, each."""
     return {pid for pid in pids if not ends_by(pid, time.monotonic() + seconds)}
+
+
+def stop(pid: int) -> None:
+    """Stop a process, and wait until all of its threads have stopped: until the first of them handles the signal, the
+    others go on. The kernel tells that only to its parent."""
+    os.kill(pid, signal.SIGSTOP)
+    due = time.monotonic() + STOP_SECONDS
+    while not is_stopped(pid):
+        assert time.monotonic() < due, f"process {pid} did not stop within {STOP_SECONDS:g} s"
+        time.sleep(0.001)
 
 
 def kept_waiting(pid: int, thread: int) -> float:
