@@ -8,11 +8,14 @@ and no calls to record, nothing is replaced.
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import torch.distributed.autograd as dist_autograd
@@ -21,34 +24,37 @@ from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_
 from torch.distributed.rpc import api
 
 from faults.inject.announcer import Announcer, hear_steps
+from faults.inject.call.callee_errors import raised_there
 from faults.inject.call.calls import Calls, default_timeout
 from faults.inject.call.delivery import CalleeState
+from faults.inject.lives import in_this_life
 from faults.inject.message import messages
 from faults.inject.message.transports import without_shared_memory
 from faults.inject.network import network
 from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
+from faults.ledger.error_links import TEXT, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.ledger.plan_file import is_ordered, is_traced, read_plan
+from faults.ledger.record import COMMAND
 from faults.ledger.stock import Stock, to_events
 from faults.plan.moment import Moment
 from faults.plan.plan import Plan
-from faults.tracebacks.certainty import first_line
-from faults.tracebacks.data_words import names_corrupted_data
-from faults.tracebacks.error_chain import TEXT
 from faults.tracing import RELEASE, current_tracer
 from reference.system.shutdown_listeners import listeners as shutdown_listeners
 
 if TYPE_CHECKING:
     from faults.tracing.tracer import Tracer
 
-# Steps above this number are not recorded.
-RECORDED = 10_000
+# Steps above this number are not recorded, nor are more errors that a role logs.
+RECORDED, LOGGED = 10_000, 100
 # Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
-# Called with the folder and the ledger when a role's ledger has just been opened; `exit_record` uses it in scripts.
+# Called with the folder and the ledger when a role's ledger has just been opened; `process_end` uses it in scripts.
 on_activate: list[Callable[[Path, Ledger], None]] = []
+# The processes whose uncaught error is recorded: this one, and those that it was forked from.
+_told: set[int] = set()
 
 
 def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = False) -> None:
@@ -71,6 +77,7 @@ def install(folder: str | os.PathLike[str], role: str = "", *, record: bool = Fa
 
         Tracer.start()
         _installed.callback(Tracer.stop)
+    _installed.callback(_hear_uncaught(Path(folder)))
     # Already now, because a program may import it by name before RPC starts.
     _installed.callback(patch_all_references("shutdown", api.shutdown, partial(_shutdown, api.shutdown)))
 
@@ -128,7 +135,8 @@ def activate(
         PlanError: the plan cannot be read, or needs an agent that this torch does not have.
     """
     _active.close()
-    place, plan = Path(folder), read_plan(folder) if plan is None else plan
+    place = Path(folder)
+    plan = in_this_life(read_plan(folder) if plan is None else plan, place, role)
     with ExitStack() as undo:
         ledger = Ledger(place, role, world=world)
         undo.callback(ledger.close)
@@ -161,10 +169,43 @@ def deactivate() -> None:
     _active.close()
 
 
+def _hear_uncaught(folder: Path) -> Callable[[], None]:
+    """Record the exception that ends this process. Return the undo."""
+    original = sys.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        with suppress(Exception):  # the folder was removed, or may not be written by the user that this process now has
+            tell_uncaught(folder, error)
+        original(kind, error, trace)
+
+    def undo() -> None:
+        if sys.excepthook is excepthook:
+            sys.excepthook = original
+
+    sys.excepthook = excepthook
+    return undo
+
+
+def tell_uncaught(folder: Path, error: BaseException) -> None:
+    """Record an exception that ends this process, once: in the ledger of the role that the process plays or has played,
+    otherwise in the command's. A role of the process that this one was forked from does not count."""
+    if os.getpid() in _told:
+        return
+    _told.add(os.getpid())
+    state = CalleeState.open
+    own = None if state is None or state.ledger.process != os.getpid() else state.ledger
+    if state is not None and own is not None:
+        state.settle()  # the call that failed by this error may not be recorded yet
+    if isinstance(error, Exception):
+        ledger = own or Ledger(folder, COMMAND)
+        ledger.write("raised", error=first_line(error), links=to_json(links_of(error, raised_there(error))))
+    elif own is not None and isinstance(error, KeyboardInterrupt):
+        own.write("interrupted")
+
+
 def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -> None:
-    """Announce the steps and the shutdown. Under a `Corrupt`, record warnings of the program that name such data."""
-    corrupted = any(fault.kind == "Corrupt" for fault in plan.faults)
-    undo.callback(hear_steps(partial(_step, announcer, ledger), partial(_warned, ledger) if corrupted else None))
+    """Announce the steps and the shutdown, and record the errors that the program logs."""
+    undo.callback(hear_steps(partial(_step, announcer, ledger), _Logged(ledger).hear))
     shutdown_listeners.append(partial(_leave, announcer, ledger))
     undo.callback(shutdown_listeners.clear)
     if not isinstance(api.shutdown, partial):
@@ -187,10 +228,18 @@ def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
     announcer.announce("step", number)
 
 
-def _warned(ledger: Ledger, message: str) -> None:
-    """Record a warning that names corrupted data: a program may repair them, and go on."""
-    if names_corrupted_data(message):
-        ledger.write("warned", text=message[:TEXT])
+class _Logged:
+    """Records what a role logs as an error, with the exception if there is one: the first `LOGGED` records."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._count = ledger, 0
+
+    def hear(self, record: logging.LogRecord) -> None:
+        if self._count < LOGGED:
+            self._count += 1
+            error = record.exc_info[1] if record.exc_info else None
+            links = {} if error is None else {"links": to_json(links_of(error))}
+            self._ledger.write("logged", text=record.getMessage()[:TEXT], **links)
 
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:

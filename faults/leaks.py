@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _is_current_rpc_agent_set
 
+from faults.judge import holdings
+from faults.ledger.error_links import first_line
 from faults.ledger.stock import Stock
-from faults.tracebacks.certainty import first_line
 from faults.tracing.tracer import TraceError, Tracer
-from faults.verdict import holdings
 
 __all__ = ["Report", "TraceError", "report", "trace", "untrace"]
 

@@ -180,7 +180,7 @@ def _fault(draw: st.DrawFn, shapes: Sequence[tuple[str, str]], program: Program)
     for name in allowed_fields(kind, place):
         if name == "roles":
             values[name] = _arranged(list(program.calls[values["site"]]), number)
-        elif name not in _OCCURRENCE:
+        elif name not in (*_OCCURRENCE, "lives"):  # programs that start a role again are not known here
             values[name] = one_of(choices(name, kind, place, program, values))
         if name == "role" and place == "call" and number(1):
             values[name] = None  # all callers: a larger fault than any single caller, so the larger number

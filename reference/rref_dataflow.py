@@ -81,7 +81,7 @@ class Misrouted(RuntimeError):
     """Payloads took another way than they should, or went twice. Says where, how many, and how many were wanted."""
 
 
-class FlowStopped(RuntimeError):
+class FlowStopped(TimeoutError):
     """worker4 waited in vain for a step's data. Says which step, and how long it waited."""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from faults.cli.options import Option, folder, parser_of
+from faults.cli.options import EXPECT, Option, folder, parser_of
 from faults.cli.report_files import REPORTS, check_reports, write_run
 from faults.cli.run_report import report
+from faults.judge.rules import judge
 from faults.ledger import record
 from faults.script.outside_end import record_end
-from faults.verdict.checks import judge
 
 
 def status(text: str) -> int:
@@ -33,7 +33,7 @@ _ENDED: Option = (
 
 def main(arguments: Sequence[str]) -> int:
     """Judge a stored run again, by its folder alone."""
-    parser = parser_of("check", "Judge a stored run again, by its folder alone.", _ENDED, *REPORTS)
+    parser = parser_of("check", "Judge a stored run again, by its folder alone.", _ENDED, EXPECT, *REPORTS)
     parser.add_argument("dir", type=folder, metavar="DIR", help="the run's folder")
     options = parser.parse_args(arguments)
     check_reports(options)
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         record_end(options.dir, options.ended)
     found = record.read(options.dir)
     try:
-        judgement = judge(found)
+        judgement = judge(found, expected=options.expect_error)
     except Exception as error:  # a file that no run wrote may break a check in any way
         why = f"it holds what no run writes ({type(error).__name__}: {error})"
         raise record.RecordError(f"{found.name} cannot be judged: {why}") from error

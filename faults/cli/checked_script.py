@@ -14,7 +14,7 @@ from faults.cli.result_options import OF_RESULTS, results_of
 from faults.cli.script_options import BOUND, DEADLINE_OF_SWEEP
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
-from faults.run.sweep import Runner, SweepFailed
+from faults.run.sweep import Runner, SweepFailed, healthy
 from faults.script.results import Results
 from faults.script.script import run_script
 
@@ -28,13 +28,13 @@ def checked(
     command: Sequence[str],
     options: Any,
     place: Path,
-    healthy: Callable[[Runner, str, Path], Run],
+    first: Callable[[Runner, str, Path], Run],
     *,
     trace: bool = False,
 ) -> tuple[Run, Runner]:
     """Run the program without faults, and return that run, and what runs the program under a plan.
 
-    ``options``: those of `OF_CHECKED_SCRIPTS`; ``place``: the folder for the runs without faults; ``healthy``: `record`
+    ``options``: those of `OF_CHECKED_SCRIPTS`; ``place``: the folder for the runs without faults; ``first``: `record`
     or `healthy` of `faults.run.sweep`; ``trace``: trace RRefs and autograd contexts.
 
     Raises:
@@ -42,19 +42,33 @@ def checked(
     """
     results = results_of(options)
     run = partial(run_script, command, deadline=options.deadline, bound=options.bound, trace=trace)
-    found = _healthy(run, shlex.join(command), place, results, healthy)
+    found = _healthy(run, shlex.join(command), place, results, first)
+    run = partial(run, expected=options.expect_error)
     patience = max(SECONDS, TIMES * found.seconds)
     _tell(found, results, patience if options.deadline is None else options.deadline)
     return found, partial(run, patience=patience, results=results.of(place / "healthy"))
 
 
-def _healthy(run: Any, name: str, place: Path, results: Results, healthy: Callable[[Runner, str, Path], Run]) -> Run:
+def with_healthy(run: Any, name: str, place: Path, results: Results) -> Results | None:
+    """Run the program without faults in ``place / "healthy"``, so that results can be compared with it, and so that a
+    check is tried before it convicts. Return what is checked from then on; None if nothing is.
+
+    Raises:
+        SweepFailed: it fails, or the check does.
+    """
+    if not results.wanted:
+        return None
+    healthy(partial(run, results=results), name, place / "healthy")
+    return results.of(place / "healthy")
+
+
+def _healthy(run: Any, name: str, place: Path, results: Results, first: Callable[[Runner, str, Path], Run]) -> Run:
     """Run the program without faults; twice if its results are compared, because they have to be the same then.
 
     Raises:
         SweepFailed: it fails, calls nothing, or its results differ from run to run.
     """
-    found = healthy(partial(run, results=results), name, place / "healthy")
+    found = first(partial(run, results=results), name, place / "healthy")
     if results.compares:
         again, judgement = run(Plan(), place / "healthy-again", results=results.of(place / "healthy"))
         if judgement.verdict != "equal":
@@ -66,6 +80,6 @@ def _healthy(run: Any, name: str, place: Path, results: Results, healthy: Callab
 def _tell(healthy: Run, results: Results, deadline: float) -> None:
     said = f"the healthy run took {healthy.seconds:.1f} s; a run is overdue after {deadline:.0f} s"
     print(f"{said}, or later if its own timeouts are longer", file=sys.stderr)
-    if not (results.command or results.compares):
+    if not results.wanted:
         wanted = "--check, --same-output or --same-file"
-        print(f"no result is checked, so a run that returns passes: wanted {wanted}", file=sys.stderr)
+        print(f"no result is checked, so a run that ends with status 0 is unchecked: wanted {wanted}", file=sys.stderr)

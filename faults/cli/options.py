@@ -33,6 +33,14 @@ def folder(text: str) -> str:
     return text
 
 
+def types(text: str) -> tuple[str, ...]:
+    """Convert ``--expect-error``: names of exceptions (argparse type)."""
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(each.isidentifier() for each in names):
+        raise argparse.ArgumentTypeError(f"wanted names of exceptions, such as TimeoutError,ShopClosed, got {text!r}")
+    return names
+
+
 PLAN: Option = ("--plan", {"metavar": "PLAN", "help": "the plan, as text or as a file, with at least one fault"})
 HEALTHY: Option = ("--healthy", {"action": "store_true", "help": "run without faults; instead of --plan"})
 DIR: Option = (
@@ -50,6 +58,16 @@ LEAKS: Option = (
 ORDER: Option = (
     "--order",
     {"action": "store_true", "help": "record in which order calls execute, so that `replay` keeps this order"},
+)
+EXPECT: Option = (
+    "--expect-error",
+    {
+        "type": types,
+        "metavar": "TYPE,...",
+        "default": (),
+        "help": "if the program fails, by an error of one of these types, named without their modules; this is then "
+        "neither wrong nor needless",
+    },
 )
 DEADLINE: Option = (
     "--deadline",

@@ -9,14 +9,16 @@ from pathlib import Path
 from faults.cli.options import DEADLINE, DIR, Option, folder, parser_of
 from faults.cli.run_report import report
 from faults.cli.stored_runs import stored
+from faults.judge.bound import turn_of
+from faults.judge.facts import Facts
+from faults.judge.gaps import gaps
+from faults.judge.rules import Judgement, exit_status
 from faults.ledger import record
 from faults.ledger.plan_file import is_traced
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
 from faults.run.replay import Replay, replay_of
 from faults.run.same_run import compare
-from faults.verdict.checks import Judgement, exit_status
-from faults.verdict.time_bounds import turn_of
 from reference.cli.options import BadInput
 from reference.system.printable import one_line
 
@@ -54,6 +56,8 @@ def replay_at(place: str) -> tuple[Run, Replay]:
     """
     first = record.read(place)
     found = replay_of(first, turn_of(first.timeline))
+    for gap in gaps(Facts(first)):
+        print(one_line(f"the stored run is not whole: {gap}"), file=sys.stderr)
     for note in found.notes:
         print(one_line(f"not repeated: {note}"), file=sys.stderr)
     if not found.plan.faults:
@@ -75,6 +79,8 @@ def replay(place: str, run: Callable[..., tuple[Run, Judgement]], given: str | N
         again, judgement = run(found.plan, folder_of_run, trace=is_traced(place))
         report(again, judgement)
         same, told = compare(first, again)
+        if same and first.complete and gaps(Facts(first)):
+            same, told = None, f"{told}; but the stored run is not whole"
         passed.append(same)
         print(one_line(f"replay: {told}"))
     return exit_status(same)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
+from faults.cli.checked_script import with_healthy
 from faults.cli.options import DIR, parser_of
 from faults.cli.replay_command import ABOUT, STORED, replay
 from faults.cli.result_options import CHECK, WRITES, checked_by
 from faults.cli.script_options import BOUND, DEADLINE_OF_COMMAND, only_theirs, startable
+from faults.judge.rules import Judgement
+from faults.ledger.record import Run
+from faults.plan.plan import Plan
 from faults.script.script import run_script
 
 _OPTIONS = (DIR, DEADLINE_OF_COMMAND, BOUND, CHECK, WRITES)
@@ -18,5 +24,11 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     """Run the program that ``command`` starts under the plan of a stored run, and return the exit status."""
     options = parser_of("replay DIR ... --script my.py", ABOUT, STORED, *_OPTIONS).parse_args(arguments)
     command = startable(only_theirs(command, _OPTIONS))
-    how = {"deadline": options.deadline, "bound": options.bound, "results": checked_by(options), "order": True}
-    return replay(options.stored, partial(run_script, command, **how), options.dir)
+    results = checked_by(options)
+    run = partial(run_script, command, deadline=options.deadline, bound=options.bound, order=True)
+
+    def again(plan: Plan, place: Path, *, trace: bool) -> tuple[Run, Judgement]:
+        given = with_healthy(run, shlex.join(command), place, results)
+        return run(plan, place, trace=trace, results=given)
+
+    return replay(options.stored, again, options.dir)

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from faults.cli.options import Option
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.run.json_report import of_run, of_sweep, text_of
 from faults.run.junit_report import as_junit
 from faults.run.swept import Swept
-from faults.verdict.checks import Judgement
 from reference.cli.options import check_writable
 from reference.system.atomic_file import whole
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,11 @@ from faults.script.results import Results
 from reference.cli.options import BadInput
 
 
-def command(text: str) -> list[str]:
-    """Convert ``--check``: a command as a shell would split it (argparse type)."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"wanted a command, got {text!r}: {error}") from error
-    if not words or shutil.which(words[0]) is None:
-        raise argparse.ArgumentTypeError(f"wanted a command that can be started, got {text!r}")
-    return words
+def command(text: str) -> str:
+    """Convert ``--check``: a shell's command line (argparse type)."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"wanted a shell's command line, got {text!r}")
+    return text
 
 
 def pattern(text: str) -> re.Pattern[str]:
@@ -47,8 +41,8 @@ CHECK: Option = (
     {
         "type": command,
         "metavar": "CMD",
-        "help": "after each run that returns: a command that ends with status 0 if the results are right; the files "
-        "$FAULTS_OUTPUT and $FAULTS_ERRORS hold what the program printed",
+        "help": "after each run that returns: a shell's command line that ends with status 0 if the results are right; "
+        "the files $FAULTS_OUTPUT and $FAULTS_ERRORS hold what the program printed",
     },
 )
 WRITES: Option = (
@@ -95,9 +89,9 @@ def results_of(options: Any) -> Results:
     """Read what is checked after each run. Raises BadInput: an option has no effect without another one."""
     if options.ignore and not options.same_output:
         raise BadInput("--ignore has no effect without --same-output: wanted both")
-    checked_by(options)
+    _written_for_check(options)
     return Results(
-        command=options.check or (),
+        command=options.check or "",
         output=options.same_output,
         ignored=options.ignore,
         files=options.same_file,
@@ -105,8 +99,12 @@ def results_of(options: Any) -> Results:
     )
 
 
-def checked_by(options: Any) -> Results | None:
-    """Read ``--check`` and ``--writes``; None if neither is given. Raises BadInput: the second one stands alone."""
+def checked_by(options: Any) -> Results:
+    """Read ``--check`` and ``--writes``. Raises BadInput: the second one stands alone."""
+    _written_for_check(options)
+    return Results(command=options.check or "", written=options.writes)
+
+
+def _written_for_check(options: Any) -> None:
     if options.writes and options.check is None:
         raise BadInput("--writes has no effect without --check: wanted both")
-    return None if options.check is None else Results(command=options.check, written=options.writes)

@@ -6,8 +6,8 @@ import sys
 
 from rich.console import Console
 
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
-from faults.verdict.checks import Judgement
 from reference.system.printable import one_line
 
 

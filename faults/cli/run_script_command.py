@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from faults.cli.checked_script import with_healthy
 from faults.cli.options import parser_of, plan_of
 from faults.cli.report_files import REPORTS, check_reports, write_run
-from faults.cli.result_options import CHECK, WRITES, checked_by
+from faults.cli.result_options import OF_RESULTS, results_of
 from faults.cli.run_report import report
 from faults.cli.script_options import OF_SCRIPTS, only_theirs, startable
 from faults.cli.stored_runs import stored
 from faults.ledger.run_files import RESULTS
 from faults.script.results import ERRORS, OUTPUT, Results
 from faults.script.script import run_script
+from reference.cli.options import BadInput
 
 
 def main(arguments: Sequence[str], command: list[str]) -> int:
@@ -23,16 +28,22 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
         "Run a program of your own once, under a plan or healthy, and judge the run. "
         "All words after --script are the program's command."
     )
-    own = (*OF_SCRIPTS, CHECK, WRITES, *REPORTS)
+    own = (*OF_SCRIPTS, *OF_RESULTS, *REPORTS)
     options = parser_of("run ... --script my.py", about, *own).parse_args(arguments)
     command = startable(only_theirs(command, own))
-    plan, results = plan_of(options), checked_by(options)
+    plan, results = plan_of(options), results_of(options)
+    if results.compares and not plan.faults:
+        raise BadInput("--same-output and --same-file compare with a healthy run: wanted --plan, got --healthy")
     check_reports(options)
     how = {"trace": options.leaks == "trace", "order": options.order}
     how |= {"deadline": options.deadline, "bound": options.bound}
+    run: Any = partial(run_script, command, **how)
     with stored(options.dir) as (place, passed):
-        found, judgement = run_script(command, plan, place, **how, results=results)
-        _print_streams(place, results)
+        given = results if results.wanted else None
+        if plan.faults:
+            given = with_healthy(run, shlex.join(command), place, results)
+        found, judgement = run(plan, place, results=given, expected=options.expect_error)
+        _print_streams(place, given)
         passed.append(judgement.passed)
         write_run(options, found, judgement, place)
         return report(found, judgement)

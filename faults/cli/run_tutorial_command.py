@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from faults.cli.options import DEADLINE, DIR, HEALTHY, LEAKS, ORDER, PLAN, plan_of
+from faults.cli.options import DEADLINE, DIR, EXPECT, HEALTHY, LEAKS, ORDER, PLAN, plan_of
 from faults.cli.report_files import REPORTS, check_reports, write_run
 from faults.cli.run_report import report
 from faults.cli.stored_runs import stored
@@ -21,7 +21,8 @@ def main(arguments: Sequence[str]) -> int:
         "Run a tutorial once, under a plan or healthy, and judge the run. "
         "For a program of your own: `run --help --script`."
     )
-    subject, options = tutorial_of("run", about, arguments, PLAN, HEALTHY, DIR, DEADLINE, LEAKS, ORDER, *REPORTS)
+    own = (PLAN, HEALTHY, DIR, DEADLINE, LEAKS, ORDER, EXPECT, *REPORTS)
+    subject, options = tutorial_of("run", about, arguments, *own)
     check_reports(options)
     return run_of(subject, plan_of(options), options)
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
 def run_of(subject: Subject, plan: Plan, options: Any) -> int:
     """Run any subject, and return the exit status. ``options``: `dir`, `deadline`, `REPORTS`; None if not given."""
     with stored(options.dir) as (place, passed):
-        how = {"trace": options.leaks == "trace", "order": options.order}
+        how = {"trace": options.leaks == "trace", "order": options.order, "expected": options.expect_error}
         found, judgement = run(subject, plan, place, **how, deadline=options.deadline, recorded=True)
         passed.append(judgement.passed)
         write_run(options, found, judgement, place)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from faults.cli.options import DIR, HEALTHY, LEAKS, ORDER, PLAN, Option, seconds
+from faults.cli.options import DIR, EXPECT, HEALTHY, LEAKS, ORDER, PLAN, Option, seconds
 from faults.plan.errors import shown
 from reference.cli.options import BadInput
 
@@ -37,7 +37,7 @@ BOUND: Option = (
         "timeouts)",
     },
 )
-OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, ORDER)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, ORDER, EXPECT)
 
 SCRIPT = "--script"
 

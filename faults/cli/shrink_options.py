@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from faults.cli.options import DIR, LEAKS, PLAN, Option, read_plan, seconds
+from faults.cli.options import DIR, EXPECT, LEAKS, PLAN, Option, read_plan, seconds
 from faults.cli.report_files import REPORTS
 from faults.plan.errors import shown
 from faults.plan.plan import Plan, PlanError
@@ -15,6 +15,7 @@ OF_SHRINKS: tuple[Option, ...] = (
     ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
     DIR,
     LEAKS,
+    EXPECT,
     *REPORTS,
 )
 

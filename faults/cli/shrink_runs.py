@@ -7,12 +7,12 @@ from typing import Any
 
 from faults.cli.report_files import write_run
 from faults.cli.shrink_report import report, tell
+from faults.judge.rules import exit_status
 from faults.ledger import record
 from faults.ledger.run_files import remove_numbered
 from faults.plan.plan import Plan
 from faults.run.shrink import Shrinker, Trial
 from faults.run.sweep import Runner
-from faults.verdict.checks import exit_status
 from reference.cli.options import BadInput
 
 
@@ -49,4 +49,5 @@ def _not_failing(first: Trial, plan: Plan) -> int:
     if verdict != "not fired" and first.judgement.passed is False:
         raise BadInput(f"the program fails before any fault of {plan} hits it: {verdict}: {why}")
     seen = f"{verdict}: {why}" if why else verdict
-    raise BadInput(f"the program does not fail under {plan}: wanted hung, wrong or leaked, got {seen}")
+    wanted = "hung, leaked, wrong or needless failure"
+    raise BadInput(f"the program does not fail under {plan}: wanted {wanted}, got {seen}")

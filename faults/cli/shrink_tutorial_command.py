@@ -39,5 +39,5 @@ def shrink_of(subject: Subject, plan: Plan, options: Any) -> int:
     trace = options.leaks == "trace"
     with stored(options.dir) as (place, passed), reserved(place):
         found = healthy(partial(run, subject, recorded=True, trace=trace), subject.name, place / "healthy")
-        each = repeated(subject, found, deadline=options.deadline, trace=trace)
+        each = repeated(subject, found, deadline=options.deadline, trace=trace, expected=options.expect_error)
         return shrink_plan(each, subject.name, plan, place, options, passed)

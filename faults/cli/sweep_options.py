@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 from zlib import crc32
 
-from faults.cli.options import DIR, Option, seconds
+from faults.cli.options import DIR, EXPECT, Option, seconds
 from faults.cli.report_files import REPORTS
 from faults.run.cells import CORRUPTIONS, INJECTIONS, ORDER, Cell, Pair, Unhurt
 from reference.cli.options import BadInput
@@ -71,6 +71,7 @@ OF_SWEEPS: tuple[Option, ...] = (
         },
     ),
     DIR,
+    EXPECT,
     *REPORTS,
 )
 

@@ -12,10 +12,10 @@ from faults.cli.script_options import only_theirs, startable
 from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
+from faults.judge.bound import turn_of
+from faults.judge.rules import exit_status
 from faults.ledger.run_files import reserved
 from faults.run.sweep import all_passed, record
-from faults.verdict.checks import exit_status
-from faults.verdict.time_bounds import turn_of
 
 _OPTIONS = (*OF_CHECKED_SCRIPTS, *OF_SWEEPS)
 

@@ -33,7 +33,7 @@ def print_sweep(name: str, swept: Swept) -> None:
 
 
 def _counts(results: Sequence[Result]) -> str:
-    counts = Counter(verdict_of(result) for result in results)
+    counts = Counter(result.judgement.verdict for result in results)
     return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
 
 
@@ -48,9 +48,3 @@ def _table(title: str, results: Sequence[Result]) -> Table:
         seen = (f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300])
         table.add_row(*("\n".join(column) for column in columns), *seen)
     return table
-
-
-def verdict_of(result: Result) -> str:
-    """Return a cell's verdict in the summary: a clean error after a harmless fault is a needless one."""
-    verdict = result.judgement.verdict
-    return f"needless {verdict[6:]}" if result.passed is False and verdict == "clean error" else verdict

@@ -12,11 +12,11 @@ from faults.cli.stored_runs import stored
 from faults.cli.sweep_options import OF_SWEEPS
 from faults.cli.sweep_runs import run_cells
 from faults.cli.tutorial_options import tutorial_of
+from faults.judge.rules import exit_status
 from faults.ledger.run_files import reserved
 from faults.run.runs import run
 from faults.run.subject import Subject
 from faults.run.sweep import all_passed, record
-from faults.verdict.checks import exit_status
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,5 +34,6 @@ def sweep_of(subject: Subject, options: Any) -> int:
     """Sweep any subject, and return the exit status. ``options``: those of `OF_SWEEPS`, None where not given."""
     with stored(options.dir) as (place, passed), reserved(place):
         healthy = record(partial(run, subject, recorded=True), subject.name, place / "healthy")
-        run_cells(repeated(subject, healthy), healthy, place, options, subject.timeout, passed)
+        each = repeated(subject, healthy, expected=options.expect_error)
+        run_cells(each, healthy, place, options, subject.timeout, passed)
     return exit_status(all_passed(passed))

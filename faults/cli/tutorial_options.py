@@ -21,7 +21,7 @@ def tutorial_of(command: str, about: str, arguments: Sequence[str], *more: Optio
     """Read the tutorial's name, the options of its case, and the command's own options (``more``)."""
     name = _name_of_tutorial(command, arguments)
     parser = parser_of(f"{command} {name}", about, *more)
-    own = {option.lstrip("-") for option, _ in more}
+    own = {option.lstrip("-").replace("-", "_") for option, _ in more}
     add_case_options(parser, quick(name, timeout=TIMEOUT))
     options = vars(parser.parse_args(arguments[1:]))
     chosen = argparse.Namespace(**{key: options.pop(key) for key in own})

@@ -34,10 +34,12 @@ class Announcer:
             action()
 
 
-def hear_steps(announce: Callable[[int], object], warned: Callable[[str], object] | None = None) -> Callable[[], None]:
+def hear_steps(
+    announce: Callable[[int], object], failed: Callable[[logging.LogRecord], object] = lambda record: None
+) -> Callable[[], None]:
     """Announce the steps of training: every log record that has a whole number as ``step``. Return the undo.
 
-    ``warned``: called with the message of each record at the level WARNING or above.
+    ``failed``: called with each record at the level ERROR or above.
 
     It replaces `logging.Logger.callHandlers`, so that it hears loggers that do not propagate, too. A handler of its
     own at the root would keep `logging.basicConfig` of the program from working.
@@ -49,9 +51,9 @@ def hear_steps(announce: Callable[[int], object], warned: Callable[[str], object
         step = getattr(record, "step", None)
         if type(step) is int:  # not True, which is an `int`, too
             announce(step)
-        if warned is not None and record.levelno >= logging.WARNING:
+        if record.levelno >= logging.ERROR:
             with suppress(Exception):  # arguments that do not fit the message; logging itself has said so
-                warned(record.getMessage())
+                failed(record)
 
     def undo() -> None:
         if logging.Logger.callHandlers is call_handlers:

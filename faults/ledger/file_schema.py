@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from faults.tracebacks.error_chain import MEMBERS, PIECES, Piece, from_json
+from faults.ledger import error_links
 from reference.system.printable import shown
 
 Form = Callable[[Any], bool]
-
-# The deepest nesting of exception groups. Python prints ten levels, and each call over RPC may add its own.
-DEPTH = 40
 
 
 def check(values: Mapping[str, Any], forms: Mapping[str, Form]) -> None:
@@ -59,11 +56,6 @@ def many(form: Form) -> Form:
     return lambda value: isinstance(value, list) and all(map(form, value))
 
 
-def some(form: Form) -> Form:
-    """Want a list of at least one."""
-    return lambda value: bool(value) and many(form)(value)
-
-
 def named(form: Form) -> Form:
     """Want a mapping of names to these."""
     return lambda value: isinstance(value, dict) and all(map(form, value.values()))
@@ -73,19 +65,9 @@ def mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def causes(value: Any) -> bool:
-    """Whether it can be the result of `error_chain.to_json`, or None."""
+def links(value: Any) -> bool:
+    """Whether it can be the result of `error_links.to_json`."""
     try:
-        return value is None or (isinstance(value, list) and _are_causes(from_json(value)))
-    except (TypeError, LookupError, AttributeError, RecursionError):
+        return isinstance(value, list) and bool(error_links.from_json(value))
+    except ValueError:
         return False
-
-
-def _are_causes(pieces: Sequence[Piece], depth: int = 0) -> bool:
-    """Whether the pieces are within the limits of `causes`. Each member of a group is judged with all pieces before."""
-    return len(pieces) <= PIECES and depth <= DEPTH and all(_is_cause(piece, depth) for piece in pieces)
-
-
-def _is_cause(piece: Piece, depth: int) -> bool:
-    members = piece.members
-    return bool(piece.bases) and len(members) <= MEMBERS + 1 and all(_are_causes(each, depth + 1) for each in members)

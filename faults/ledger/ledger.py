@@ -3,7 +3,7 @@
 A line is one ``write`` to a file opened for appending. So the lines of a killed role remain; at worst the last one is
 torn. Each line names the ``process`` that wrote it, because several may play one role, even at the same time. Events:
 
-- ``start``: a process opens the ledger: the clocks, its id, and where its world meets (``world``).
+- ``start``: a process opens the ledger: the schema, the clocks, its id, and where its world meets (``world``).
 - ``up``: RPC has started; ``step``: the role has logged this step, up to 10,000; ``shutdown``: its shutdown begins;
   ``left``: what is left behind at that shutdown.
 - ``tracing``: RRefs and autograd contexts are traced. ``held``, ``made``, ``context``, then ``traced``: what it
@@ -13,9 +13,9 @@ torn. Each line names the ``process`` that wrote it, because several may play on
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
 - ``ordering``: all calls of functions are recorded so.
-- ``raised``: an exception ended a process of a script; ``interrupted``: a SIGINT did; ``exit``: it ended in order, with
-  this status; ``stayed``: `os.execv` failed after ``exit``, so the process goes on. ``causes``, here and for a call
-  that failed: what the error derives from.
+- ``raised``: an exception ended a process; ``interrupted``: a KeyboardInterrupt did; ``logged``: the program logged an
+  error; ``exit``: a script's process ends in order, with this status if it is known by then. ``links``, here and for a
+  call that failed: the error's chain (`error_links`).
 - ``listens``: a role takes orders to hold its GIL, at this descriptor.
 - ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   the end of a network's fault.
@@ -38,9 +38,11 @@ from typing import Any
 
 from faults.ledger import file_schema
 from reference.system.plain_file import content_of
-from reference.system.printable import OneLine, one_line, said
+from reference.system.printable import OneLine, one_line, said, shown
 
 SUFFIX = ".jsonl"
+# The form of ledgers and of ``run.json``. A run of another one is refused.
+SCHEMA = 2
 # The fields that every line has.
 _OWN = {"event", "time", "process"}
 # The types of a line's fields. Other fields may have any value.
@@ -55,11 +57,9 @@ _FORMS = file_schema.by_name(
     (file_schema.truth, "final graceful"),
     (file_schema.many(file_schema.integer), "faults"),
     (file_schema.maybe(file_schema.many(file_schema.text)), "workers"),
-    (file_schema.maybe(file_schema.some(file_schema.text)), "bases"),
     (file_schema.maybe(file_schema.integer), "status"),
-    (file_schema.maybe(file_schema.truth), "handled"),
     (file_schema.maybe(file_schema.text), "world"),
-    (file_schema.causes, "causes"),
+    (file_schema.links, "links"),
 )
 
 
@@ -83,7 +83,7 @@ class Ledger:
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
         # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
-        self.write("start", pid=self.process, wall=time.time(), boot=boot_id(), world=world)
+        self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
 
     def write(self, event: str, **details: Any) -> None:
         """Append one line, unless the ledger is closed. A value that JSON does not know is written as its `str`."""
@@ -153,13 +153,9 @@ class Event:
         """The call that it is about: the site, and its number among the caller's calls of the site."""
         return self.details.get("site"), self.details.get("nth")
 
-    def may_be_of(self, role: str, process: int) -> bool:
-        """Whether this role wrote it in this process, as far as that is known: 0 is an unknown process."""
-        return self.role == role and (self.process == process or 0 in (self.process, process))
-
     def __str__(self) -> str:
         details = " ".join(
-            f"{name}={said(value)}" for name, value in self.details.items() if name not in ("causes", "stack")
+            f"{name}={said(value)}" for name, value in self.details.items() if name not in ("links", "stack")
         )
         return one_line(f"{self.time:10.4f}  {self.role}  {self.event}  {details}".rstrip())
 
@@ -223,6 +219,9 @@ def _lines(path: Path) -> tuple[list[dict[str, Any]], int]:
             found.append(_checked(json.loads(line)))
         except (ValueError, RecursionError):
             torn += 1
+    strange = [each.get("schema") for each in found if each["event"] == "start" and each.get("schema") != SCHEMA]
+    if strange:
+        raise LedgerError(f"the ledger {path} is of schema {shown(strange[0] or 1)}: wanted {SCHEMA}")
     return found, torn
 
 

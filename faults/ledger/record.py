@@ -1,23 +1,25 @@
 """The record of a run: everything in its folder that is needed to judge it, even later and elsewhere.
 
-The folder has ``plan.json``, one ledger and one log per role, and ``run.json``, which is written last: how and when
-every role ended, the judgement of the trace, what was left on the machine, and the bound within which survivors had to
-end.
+The folder has ``plan.json``, one ledger and one log per role, and ``run.json``, which is written last and holds facts
+only: how the roles of a world, or a script's command, ended, what was left on the machine, what came of a comparison,
+and how much the other files hold, so that the record knows when it is not whole.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from faults.ledger import file_schema, ledger
-from faults.ledger.plan_file import read_plan
+from faults.ledger.ledger import SCHEMA, SUFFIX
+from faults.ledger.plan_file import PLAN, read_plan
 from faults.plan.plan import Plan, PlanError
-from faults.tracebacks.error_chain import Piece, from_json
 from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, shown
 
@@ -25,25 +27,34 @@ RUN = "run.json"
 # `RUN` until it is whole.
 SCRATCH = f".{RUN}"
 
+# Names the command's end, and the ledger of a script's processes that play no role, such as the one that starts the
+# others.
+COMMAND = "+command"
+
+_NUMBERS = file_schema.named(file_schema.integer)
 # The fields of `run.json`, and of each end in it.
 _FORMS = file_schema.by_name(
-    (file_schema.text, "name difference limit"),
+    (file_schema.text, "name difference plan"),
+    (file_schema.integer, "schema"),
     (file_schema.finite, "seconds start"),
-    (file_schema.number, "bound"),
+    (file_schema.maybe(file_schema.number), "bound timeout"),
     (file_schema.truth, "recorded"),
     (file_schema.many(file_schema.text), "leaks"),
+    (file_schema.many(file_schema.integer), "running"),
     (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
     (file_schema.named(file_schema.mapping), "ends"),
-    (file_schema.named(file_schema.many(file_schema.mapping)), "lives"),
     (file_schema.named(file_schema.text), "waits"),
+    (_NUMBERS, "events statuses"),
+    (file_schema.named(file_schema.finite), "gone"),
 )
 _END = file_schema.by_name(
     (file_schema.text, "kind text"),
     (file_schema.finite, "time"),
     (file_schema.integer, "process"),
-    (file_schema.many(file_schema.text), "bases"),
-    (file_schema.causes, "causes"),
+    (file_schema.many(file_schema.text), "types"),
 )
+# What `write` adds, and `read` compares.
+_OWN = ("schema", "plan", "events")
 
 
 class RecordError(OneLine, ValueError):
@@ -52,18 +63,16 @@ class RecordError(OneLine, ValueError):
 
 @dataclass(frozen=True)
 class End:
-    """How a role ended.
+    """How a role, or a script's command, ended.
 
-    ``kind``: the outcome's class, or a kind of `script_outcomes`; ``bases``: an exception's types, its own first;
-    ``causes``: what it derives from, itself first; ``time``: seconds of the machine's monotonic clock; ``process``: the
-    process of a script's role, otherwise 0.
+    ``kind``: the outcome's class, or a kind of `faults.judge.facts`; ``types``: the names of an exception's classes,
+    its own first; ``time``: seconds of the machine's monotonic clock; ``process``: 0 if unknown.
     """
 
     kind: str
     text: str
     time: float
-    bases: tuple[str, ...] = ()
-    causes: tuple[Piece, ...] = ()
+    types: tuple[str, ...] = ()
     process: int = 0
 
     @property
@@ -75,17 +84,21 @@ class End:
 class Run:
     """One run.
 
-    ``trace``: 'equal', 'wrong', 'unknown', or None if no role returned one; ``difference``: the same in words;
-    ``limit``: how the bound is computed, in words; ``lives``: for a script, the ends of all lives of each role;
-    ``recorded``: whether ledgers were wanted even for an empty plan; ``waits``: where each process of an overdue script
-    waited.
+    ``ends``: of the roles of a world; of a script its command's (`COMMAND`), because its ledgers tell the others;
+    ``timeout``: seconds after which the roles of a world give up a wait; ``bound``: the user's own bound;
+    ``trace``: what came of a comparison of results: 'equal', 'wrong', 'unknown', or None; ``difference``: in words;
+    ``statuses``: the exit status that a script's process left; ``gone``: those that ended without one, and the moment
+    at which they were seen to end; ``running``: those that still ran when the command had ended and was waited for;
+    ``waits``: where each process of an overdue script waited; ``recorded``: whether ledgers were wanted even for an
+    empty plan; ``gaps``: what is missing in the folder, or is not as ``run.json`` says.
     """
 
     name: str
     plan: Plan
     timeline: ledger.Timeline
     ends: Mapping[str, End] = field(default_factory=dict)
-    bound: float = 0.0
+    bound: float | None = None
+    timeout: float | None = None
     seconds: float = 0.0
     trace: str | None = None
     difference: str = ""
@@ -93,19 +106,26 @@ class Run:
     start: float = 0.0
     complete: bool = True
     recorded: bool = False
-    limit: str = ""
-    lives: Mapping[str, Sequence[End]] = field(default_factory=dict)
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    gone: Mapping[int, float] = field(default_factory=dict)
+    running: Sequence[int] = ()
     waits: Mapping[str, str] = field(default_factory=dict)
+    gaps: Sequence[str] = ()
 
     @property
     def has_faults(self) -> bool:
         return bool(self.plan.faults)
 
+    @property
+    def is_script(self) -> bool:
+        return COMMAND in self.ends
+
 
 def write(folder: Path, **values: Any) -> None:
-    """Write ``run.json``, whole or not at all: all fields of `Run` except plan and timeline."""
+    """Write ``run.json``, whole or not at all: the facts of `Run`, and how much the other files hold by now."""
+    own = {"schema": SCHEMA, "plan": _digest(folder), "events": dict(_counts(folder))}
     scratch = folder / SCRATCH
-    scratch.write_text(json.dumps(values, indent=1, default=asdict) + "\n")
+    scratch.write_text(json.dumps({**own, **values}, indent=1, default=asdict) + "\n")
     scratch.replace(folder / RUN)
 
 
@@ -113,17 +133,20 @@ def read(folder: str | os.PathLike[str]) -> Run:
     """Read a run from its folder. Without ``run.json``, as after a launcher's death, it is not ``complete``.
 
     Raises:
-        RecordError: there is no plan, or a file that no run wrote.
+        RecordError: there is no plan, or a file that no run of this schema wrote.
     """
     place = Path(folder)
     try:
         plan, timeline = read_plan(place), ledger.read(place)
         if not (place / RUN).exists():
-            return Run(place.name, plan, timeline, complete=False)
+            missing = "no run.json: the folder comes from `prepare`, or the launcher died"
+            return Run(place.name, plan, timeline, complete=False, gaps=(missing,))
         values = _run(json.loads(content_of(place / RUN)))
+        own = {name: values.pop(name) for name in _OWN}
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
-        lives = {role: [_end(end) for end in each] for role, each in values.pop("lives", {}).items()}
-        return Run(plan=plan, timeline=timeline, ends=ends, lives=lives, **values)
+        for name in ("statuses", "gone"):
+            values[name] = {int(process): value for process, value in values.get(name, {}).items()}
+        return Run(plan=plan, timeline=timeline, ends=ends, gaps=tuple(_gaps(place, timeline, own)), **values)
     except (PlanError, OSError) as error:
         raise RecordError(f"{place} is not a run's folder: {error}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -134,6 +157,8 @@ def _run(values: Any) -> dict[str, Any]:
     """Check the content of ``run.json``. Raises ValueError: `write` does not write such a value."""
     if not isinstance(values, dict):
         raise ValueError(f"wanted an object, got {shown(values)}")
+    if values.get("schema") != SCHEMA:
+        raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
     file_schema.check(values, _FORMS)
     strange = next((name for name in values if name not in _FORMS), None)
     if strange is not None:
@@ -143,5 +168,29 @@ def _run(values: Any) -> dict[str, Any]:
 
 def _end(values: dict[str, Any]) -> End:
     file_schema.check(values, _END)
-    causes = tuple(from_json(values.get("causes")))
-    return End(**{**values, "bases": tuple(values["bases"]), "causes": causes})
+    return End(**{**values, "types": tuple(values["types"])})
+
+
+def _digest(folder: Path) -> str:
+    return hashlib.sha256(content_of(folder / PLAN)).hexdigest()
+
+
+def _counts(folder: Path) -> Counter[str]:
+    """Return how many events each ledger has that can be read."""
+    timeline = ledger.read(folder)
+    return Counter({**dict.fromkeys(timeline.roles, 0), **Counter(event.role for event in timeline.events)})
+
+
+def _gaps(folder: Path, timeline: ledger.Timeline, own: Mapping[str, Any]) -> Iterator[str]:
+    """Name the files that are not as they were when ``run.json`` was written."""
+    if own["plan"] != _digest(folder):
+        yield f"{PLAN} is not the plan of this run"
+    counts = Counter(event.role for event in timeline.events)
+    for role, count in own["events"].items():
+        if role not in timeline.roles:
+            yield f"{role}{SUFFIX} is missing"
+        elif counts[role] != count:
+            yield f"{role}{SUFFIX} has {counts[role]} events, wanted {count}"
+    for role in timeline.roles:
+        if role not in own["events"]:
+            yield f"{role}{SUFFIX} is of another run"

@@ -33,8 +33,9 @@ REPLACED = ".faults-replaced"
 RESULTS = "faults-results"
 
 _BEGIN = b'{"event": "start"'
-# Files that a script's processes write about their ends (`exit_record`, `own_signals`): a name, and a process id.
-_SIGN = re.compile(r".+\.\d+\.(term|int|status)|\+\.stacks")
+# The end of a file's name to which a script's process writes its exit status (`faults.script.process_end`).
+STATUS = ".status"
+_SIGN = re.compile(r"\+\.\d+\.status|\+\.stacks")
 
 
 @contextmanager
@@ -90,6 +91,16 @@ def remove_numbered(folder: Path) -> None:
     for each in folder.glob("[0-9][0-9][0-9][0-9]"):
         if (each / MARK).exists() and not each.is_symlink():
             shutil.rmtree(each)
+
+
+def statuses(folder: Path) -> dict[int, int | None]:
+    """Return the exit status of each process of a script that has begun to play a role; None if it left none, or has
+    not ended."""
+    found: dict[int, int | None] = {}
+    for path in folder.glob(f"+.*{STATUS}"):
+        status = path.read_bytes()
+        found[int(path.name.removesuffix(STATUS).rpartition(".")[2])] = status[-1] if status else None
+    return found
 
 
 def _named(folder: str | os.PathLike[str]) -> Path:
@@ -149,7 +160,7 @@ def _printed(place: Path, ledgers: list[Path]) -> list[Path]:
 
 
 def _signs(place: Path) -> list[Path]:
-    return [each for pattern in ("*.term", "*.int", "+.*.status", "+.stacks") for each in sorted(place.glob(pattern))]
+    return [each for pattern in ("+.*.status", "+.stacks") for each in sorted(place.glob(pattern))]
 
 
 def _set_aside(place: Path) -> None:

@@ -26,7 +26,7 @@ MESSAGES = (
 )
 
 _OCCURRENCE = ("nth", "every", "chance_percent")
-_CALL = ("site", "role", *_OCCURRENCE)
+_CALL = ("site", "role", *_OCCURRENCE, "lives")
 # What a `Slow` does to packets.
 LINE = ("kbit_per_second", "latency_ms", "jitter_ms", "reorder_percent")
 
@@ -37,13 +37,13 @@ SHAPES: Mapping[tuple[str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ("Drop", "call"): (("site", "side"), _CALL),
     ("Duplicate", "call"): (("site",), _CALL),
     ("Crash", "call"): (("site", "when"), (*_CALL, "how")),
-    ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every")),
+    ("Order", "call"): (("site", "roles", "seconds"), ("nth", "every", "lives")),
     ("Corrupt", "call"): (("site", "side", "change"), _CALL),
     ("Delay", "message"): (("message", "seconds"), ("role",)),
     ("Drop", "message"): (("message", "times"), ("role",)),
-    ("Crash", "process"): (("role", "at"), ("how",)),
-    ("Pause", "process"): (("role", "at", "seconds"), ()),
-    ("Hold", "process"): (("role", "at", "seconds"), ()),
+    ("Crash", "process"): (("role", "at"), ("how", "lives")),
+    ("Pause", "process"): (("role", "at", "seconds"), ("lives",)),
+    ("Hold", "process"): (("role", "at", "seconds"), ("lives",)),
     ("Partition", "network"): (("role", "direction"), ("peer", "at", "seconds")),
     ("Reset", "network"): (("role",), ("peer", "at", "seconds")),
     ("Lossy", "network"): (("role", "direction", "percent"), ("peer", "at", "seconds")),
@@ -62,6 +62,7 @@ FIELDS: Mapping[str, str] = {
     "nth": "the number of the role's call of the site, from 1; the default is 1",
     "every": "every call",
     "chance_percent": "each call with this chance, drawn from the plan's seed",
+    "lives": "in which lives of a role that is started again: 'every', or a life's number (default: the first it hits)",
     "side": "'request': before the call executes; 'reply': after it has executed, before the caller is answered; "
     "'flight' (Raise only): when it begins to execute",
     "when": "'before' or 'after' the call executes",
@@ -108,6 +109,7 @@ _PATTERNS = {
     "peer": re.compile(ROLE),
     "site": re.compile(SITE),
     "how": re.compile(crash_ways.FORM),
+    "lives": re.compile(r"every|[1-9]\d{0,3}"),
 }
 # A call of the site by this role, by its number.
 _CALL_OF_ROLE = re.compile(rf"(?:{ROLE})#[1-9]\d{{0,8}}")
@@ -116,6 +118,7 @@ _WANTED = {
     "peer": "a role's name",
     "site": "'module:qualified.name'",
     "how": crash_ways.WANTED,
+    "lives": "'every' or the number of a life, from 1 to 9999",
     "roles": "two or more different roles, or calls as 'ROLE#N'",
     "at": "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'",
     "every": "true",

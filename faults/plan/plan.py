@@ -41,6 +41,7 @@ class Fault:
     nth: int | None = None
     every: bool = False
     chance_percent: float | None = None
+    lives: str | None = None
     side: str | None = None
     when: str | None = None
     how: str | None = None

@@ -49,11 +49,6 @@ class Cell:
     fault: Fault
 
     @property
-    def harmless(self) -> bool:
-        """Whether the fault loses nothing, so that the run has to end with an equal trace."""
-        return self.fault.kind in ("Delay", "Order")
-
-    @property
     def caller(self) -> str:
         """Name the caller and the number of the call that the fault hits, as ``trainer1#2``."""
         return f"{self.fault.role or ','.join(self.fault.roles or ())}#{self.fault.nth}"
@@ -86,11 +81,6 @@ class Pair:
 
     first: Cell
     second: Cell
-
-    @property
-    def harmless(self) -> bool:
-        """Whether neither fault loses anything."""
-        return self.first.harmless and self.second.harmless
 
     @property
     def cells(self) -> tuple[Cell, ...]:

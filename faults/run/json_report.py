@@ -7,19 +7,24 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from faults.judge.facts import how_all_ended
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.run.cells import Cell
 from faults.run.sweep import Result, all_passed
 from faults.run.swept import Swept
-from faults.verdict.checks import Judgement
 from reference.system.printable import one_line
 
-FORMAT = "torch-rpc-reference/faults/1"
+FORMAT = "torch-rpc-reference/faults/2"
 
 
 def of_run(found: Run, judgement: Judgement, folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the report of a single run."""
-    run = {"plan": str(found.plan), **_judged(judgement), **_facts(found.seconds, folder, _ends(found), found.waits)}
+    run = {
+        "plan": str(found.plan),
+        **_judged(judgement),
+        **_facts(found.seconds, folder, how_all_ended(found), found.waits),
+    }
     return {"format": FORMAT, "program": one_line(found.name), "passed": judgement.passed, "runs": [run]}
 
 
@@ -61,7 +66,8 @@ def _place(cell: Cell) -> dict[str, str]:
 
 def _judged(judgement: Judgement) -> dict[str, Any]:
     checks = [{"name": each.name, "holds": each.holds, "text": one_line(each.text)} for each in judgement.checks]
-    return {"verdict": judgement.verdict, "passed": judgement.passed, "checks": checks}
+    notes = [one_line(each) for each in judgement.notes]
+    return {"verdict": judgement.verdict, "passed": judgement.passed, "checks": checks, "notes": notes}
 
 
 def _facts(
@@ -73,7 +79,3 @@ def _facts(
         "ends": {one_line(role): one_line(text) for role, text in ends.items()},
         "waits": {one_line(name): one_line(place) for name, place in waits.items()},
     }
-
-
-def _ends(found: Run) -> dict[str, str]:
-    return {role: end.text for role, end in found.ends.items()}

@@ -11,9 +11,9 @@ from typing import Any
 
 from faults import hook
 from faults.inject.network import network
+from faults.judge.bound import lasting
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
-from faults.verdict.time_bounds import lasting
 from reference.world import grace, start
 
 start.also_preloaded.append(hook.__name__)  # `scope` makes every role import it

@@ -27,7 +27,6 @@ NOT_MADE = "after one of the two faults the call that the other one hits is not 
 # The kinds after which a program has to make up for something, or end. A `Drop` comes first: it leaves its caller in
 # doubt.
 _LOSING = ("Drop", "Raise", "Crash")
-_SURVIVED = ("equal", "returned")
 # How a call ends that has come back from its callee: an error is an answer, too.
 _ANSWERED = ("ok", "fail")
 
@@ -98,7 +97,7 @@ def _with_retries(
 ) -> Iterator[_Candidate]:
     """Yield each cell that the program survived by further calls, with each fault of the first of these calls."""
     for first in results:
-        for call in _retries(first, healthy) if first.judgement.verdict in _SURVIVED else ():
+        for call in _retries(first, healthy) if first.judgement.succeeded else ():
             known = sites.get(call[1])
             for cell in of_retry(call, known is None or known.remote):
                 same = [each for each in results if _kind(each.cell.cells[0]) == _kind(cell)]
@@ -152,7 +151,7 @@ def _ends(calls: Mapping[Call, str], call: Call, healthy: Mapping[Call, str]) ->
 def _rank(each: _Candidate) -> tuple[int, ...]:
     """Return how telling a pair is, the most telling the lowest: its class, whether one of the two ends the program,
     how many of the two lose nothing, and the kinds of those that do."""
-    ends = any(result.judgement.verdict not in _SURVIVED for result in (each.first, *each.alone))
+    ends = any(not result.judgement.succeeded for result in (each.first, *each.alone))
     kinds = [cell.fault.kind for cell in each.cells]
     losses = [_LOSING.index(kind) for kind in kinds if kind in _LOSING]
     return _class(each, ends), int(ends), len(kinds) - len(losses), sum(losses)

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from faults.judge.proof import firings
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import Run
 from faults.plan.plan import Fault, Plan
 from faults.run.call_threads import with_few_threads
-from faults.verdict.proof import firings
 
 # The most calls of one site whose order is kept, because each of them carries the whole order.
 MOST = 1000

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import time
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from faults.judge.bound import bound_of_timeout, lasting
+from faults.judge.rules import Judgement, judge
 from faults.ledger import record
 from faults.ledger.ledger import read
 from faults.ledger.record import End, Run
@@ -18,10 +18,6 @@ from faults.run.launch_scope import at_work, check_roles
 from faults.run.left_over import leaks
 from faults.run.orphans import adopting
 from faults.run.subject import Subject
-from faults.tracebacks.certainty import raised_there
-from faults.tracebacks.error_chain import pieces_in
-from faults.verdict.checks import Judgement, judge
-from faults.verdict.time_bounds import bound_of_timeout, lasting, limit
 from reference.outcome import Outcome, Raised
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
@@ -41,12 +37,13 @@ def run(
     recorded: bool = False,
     trace: bool = False,
     order: bool = False,
+    expected: Sequence[str] = (),
 ) -> tuple[Run, Judgement]:
     """Run a subject once, and leave all files in ``folder``. ``recorded``: write ledgers even for an empty plan.
 
     ``deadline``: seconds until a role that still runs is killed; by default well beyond the bound. ``trace``: trace
     RRefs and autograd contexts, so that a leak is named with its holder; ``order``: record in which order calls
-    execute, for `replay`; both need ledgers.
+    execute, for `replay`; both need ledgers. ``expected``: the types of which a failure has to be one, by their names.
 
     Raises:
         WorldError, PlanError, NetworkError: the run cannot start.
@@ -57,7 +54,7 @@ def run(
     ) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
-        return found, judge(found)
+        return found, judge(found, expected=expected)
 
 
 def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:
@@ -78,28 +75,17 @@ def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: f
         place,
         name=subject.name,
         ends=ends,
-        bound=bound,
-        limit=limit(subject.timeout),
+        timeout=subject.timeout,
         seconds=seconds,
         trace=trace,
         difference=f"{difference}, wanted the twin's" if trace else "",
         leaks=[*leaks(timeline), *orphans],
-        start=timeline.zero,
+        start=timeline.zero or begun,
         recorded=recorded,
     )
 
 
 def _end(outcome: Outcome, ended: float) -> End:
-    bases = _bases(raised_there(outcome.message) or outcome.type) if isinstance(outcome, Raised) else ()
-    causes = tuple(pieces_in(outcome.traceback)) if isinstance(outcome, Raised) else ()
-    return End(type(outcome).__name__, str(outcome), ended, bases, causes)
-
-
-def _bases(name: str) -> tuple[str, ...]:
-    """Return the names of an exception's class and of its base classes, by the class's name in `Raised`."""
-    module, _, last = name.rpartition(".")
-    try:
-        kind: Any = getattr(import_module(module) if module else builtins, last)
-    except (ImportError, AttributeError):
-        return (name,)
-    return (name, *(each.__name__ for each in kind.__mro__[1:] if each is not object))
+    """Return the end that an outcome tells. A role that has a ledger has all classes of its error there."""
+    types = (outcome.type.rpartition(".")[2],) if isinstance(outcome, Raised) else ()
+    return End(type(outcome).__name__, str(outcome), ended, types)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from faults.judge.proof import firings
+from faults.judge.rules import judge
 from faults.ledger.record import Run
-from faults.verdict.checks import judge
-from faults.verdict.proof import firings
 
 
 def facts(run: Run) -> Counter[str]:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from faults.judge.facts import Facts
+from faults.judge.proof import firings, first_effects
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
 from faults.plan.smaller import Hits, Smaller, smaller_plans
 from faults.run.sweep import Runner
-from faults.verdict.checks import Judgement
-from faults.verdict.proof import firings, first_effects
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def fails_alike(first: Judgement, other: Judgement) -> bool:
 
 def errors_of(run: Run) -> set[tuple[str, str]]:
     """Return which role ended by which type of exception."""
-    return {(role, end.bases[0]) for role, end in run.ends.items() if end.kind == "Raised" and end.bases}
+    return {(each.role, each.end.types[0]) for each in Facts(run).failures if each.end.types}
 
 
 def _by_errors(first: Judgement, other: Judgement) -> bool:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from faults.judge.facts import how_all_ended
+from faults.judge.rules import Judgement
 from faults.ledger.census import census
 from faults.ledger.record import Run
 from faults.plan.plan import Plan
 from faults.run.call_ends import call_ends
 from faults.run.cells import Call, Cell, Pair
-from faults.verdict.checks import Judgement
 
 # Runs a program once under a plan, with all files in a folder.
 Runner = Callable[[Plan, Path], tuple[Run, Judgement]]
@@ -26,7 +27,7 @@ class SweepFailed(RuntimeError):
 class Result:
     """The run of a cell or a pair.
 
-    ``detail``: the texts of failed checks; for a clean error, how each role ended; ``ends``: how each role ended;
+    ``detail``: the texts of rules that do not hold; of a run that failed loudly, how each role ended; ``ends``: that;
     ``waits``: where each process of an overdue script waited; ``calls``: the calls that were made, and their ends.
     """
 
@@ -41,13 +42,11 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the run passed; None: unknown. An error after a harmless fault is a defect, even a clean error.
+        """Whether the run passed; None: unknown.
 
         A fault that did not fire is no defect of the program, which may have made fewer calls than the healthy run did.
         """
-        if self.judgement.verdict == "not fired":
-            return None
-        return False if self.cell.harmless and self.judgement.verdict == "clean error" else self.judgement.passed
+        return None if self.judgement.verdict == "not fired" else self.judgement.passed
 
 
 def all_passed(passed: Collection[bool | None]) -> bool | None:
@@ -58,8 +57,8 @@ def all_passed(passed: Collection[bool | None]) -> bool | None:
 def healthy(run: Runner, name: str, folder: Path) -> Run:
     """Run a program without faults. Raises SweepFailed: it fails."""
     found, judgement = run(Plan(), folder)
-    if judgement.verdict not in ("equal", "returned"):
-        why = "; ".join(str(check) for check in judgement.checks if check.holds is not True)
+    if not judgement.succeeded:
+        why = "; ".join(map(str, judgement.complaints)) or judgement.verdict
         raise SweepFailed(f"the healthy run of {name} is not healthy: {why}")
     return found
 
@@ -98,8 +97,8 @@ def sweep(
 
 
 def _result(cell: Cell | Pair, found: Run, judgement: Judgement, place: Path) -> Result:
-    errors = [f"{role} {end.text}" for role, end in found.ends.items() if not end.returned]
-    failed = [str(check.text) for check in judgement.checks if check.holds is not True]
-    ends = {role: end.text for role, end in found.ends.items()}
+    ends = how_all_ended(found)
+    errors = [f"{role} {text}" for role, text in ends.items() if text != "returned"]
+    failed = [check.text for check in judgement.complaints]
     detail, calls = "; ".join(failed or errors), call_ends(found.timeline)
     return Result(cell, judgement, detail, found.seconds, place, ends, found.waits, calls)

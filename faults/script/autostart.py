@@ -1,8 +1,7 @@
 """Install the plan of the folder that FAULTS_RUN names, in a process whose program knows nothing of faults.
 
-`torch_rpc_reference_startup` calls `start` at the start of Python if FAULTS_RUN is set. From then on `own_signals`
-records which processes this one ends, and `exit_hooks` acts before every way out of it. The plan is installed when the
-program imports `torch.distributed.rpc`.
+`torch_rpc_reference_startup` calls `start` at the start of Python if FAULTS_RUN is set. The plan is installed, and
+`process_end` begins to record, when the program imports `torch.distributed.rpc`.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ class _Loader(importlib.abc.Loader):
             return
         _tell(self.folder)
         from faults import hook
-        from faults.script import uncaught
+        from faults.script import process_end
 
         hook.install(self.folder, record=True)
-        uncaught.watch(Path(self.folder))
+        process_end.watch(Path(self.folder))
 
 
 class _WithoutCollections(importlib.abc.Loader):
@@ -163,20 +162,18 @@ def _print_whole_lines() -> None:
 
 
 def start() -> None:
-    """Watch this process, and install the plan when it imports RPC. A second call does nothing, nor does any call
-    without FAULTS_RUN."""
+    """Let this process tell its stacks, and install the plan when it imports RPC. A second call does nothing, nor does
+    any call without FAULTS_RUN."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
     # Absolute, for processes that are started in another folder. `os.path`, because importing `pathlib` takes time.
     os.environ[VARIABLE] = folder = os.path.abspath(folder)  # noqa: PTH100
-    from faults.script import exit_hooks, own_signals, stacks
+    from faults.script import stacks
 
     if os.environ.get(WHOLE_LINES):
         _print_whole_lines()
     stacks.watch(Path(folder))
-    own_signals.watch(Path(folder))
-    exit_hooks.watch()
     if _RPC not in sys.modules and not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder(folder))
 
@@ -188,7 +185,6 @@ def leave_alone() -> None:
         os.environ.pop(variable, None)
     for each in [each for each in sys.meta_path if isinstance(each, _Finder)]:
         sys.meta_path.remove(each)
-    from faults.script import own_signals, stacks
+    from faults.script import stacks
 
     stacks.leave_alone()
-    own_signals.leave_alone()

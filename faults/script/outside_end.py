@@ -10,11 +10,9 @@ from pathlib import Path
 from faults.inject.process.target import CannotFireError, process_of
 from faults.ledger import record
 from faults.ledger.ledger import Timeline
-from faults.ledger.record import RecordError
-from faults.script.exit_statuses import silent, statuses
-from faults.script.own_signals import asked_to_end
-from faults.script.script_record import end_of, record_script
-from faults.verdict.script_outcomes import Known
+from faults.ledger.record import COMMAND, RecordError
+from faults.ledger.run_files import statuses
+from faults.script.execution import end_of
 
 
 def record_end(folder: str | os.PathLike[str], status: int) -> None:
@@ -32,15 +30,16 @@ def record_end(folder: str | os.PathLike[str], status: int) -> None:
     timeline = found.timeline
     left = dict(_running(place, timeline))
     last = max((event.time for event in timeline.events), default=0.0)
-    record_script(
+    record.write(
         place,
-        f"{place.name}, started by something else",
-        found.plan,
-        timeline,
-        end_of(128 - status if status > 128 else status, last + timeline.zero),
-        Known(asked_to_end(place), set(left), statuses(place), silent(place)),
+        name=f"{place.name}, started by something else",
+        ends={COMMAND: end_of(128 - status if status > 128 else status, last + timeline.zero)},
+        statuses={pid: each for pid, each in statuses(place).items() if each is not None},
+        running=sorted(left),
         seconds=last,
         leaks=[f"{role} still runs (process {pid})" for pid, role in left.items()],
+        start=timeline.zero,
+        recorded=True,
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -33,12 +32,12 @@ class StaleResult(ValueError):
 class Results:
     """What is checked after each run.
 
-    ``command``: ends with status 0 if the results are right; ``output``: whether the standard output is compared,
-    without what ``ignored`` matches; ``files``: those to compare; ``written``: those that the command reads;
-    ``healthy``: the folder of the healthy run, None in that run itself.
+    ``command``: a shell's command line that ends with status 0 if the results are right; ``output``: whether the
+    standard output is compared, without what ``ignored`` matches; ``files``: those to compare; ``written``: those that
+    the command reads; ``healthy``: the folder of the healthy run, None in that run itself.
     """
 
-    command: Sequence[str] = ()
+    command: str = ""
     output: bool = False
     ignored: Sequence[re.Pattern[str]] = ()
     files: Sequence[Path] = ()
@@ -49,6 +48,11 @@ class Results:
     def compares(self) -> bool:
         """Whether runs are compared with a healthy run."""
         return self.output or bool(self.files)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is checked."""
+        return bool(self.command) or self.compares
 
     def of(self, healthy: Path) -> Results:
         return replace(self, healthy=healthy)
@@ -76,7 +80,7 @@ class Results:
             found = self._by_command(folder) if returned and self.command else None
         finally:
             missing = self._take(folder)
-        if not returned or not (self.command or self.compares):
+        if not returned or not self.wanted:
             return None
         if self.healthy is None:
             return ("wrong", "; ".join(missing)) if missing else found or ("equal", "all files are written")
@@ -85,13 +89,10 @@ class Results:
         return found or ("equal", "output and files are those of the healthy run")
 
     def _by_command(self, folder: Path) -> tuple[str, str]:
-        shown = shlex.join(self.command)
+        shown = self.command
         place = folder / RESULTS
         variables = {**os.environ, "FAULTS_OUTPUT": str(place / OUTPUT), "FAULTS_ERRORS": str(place / ERRORS)}
-        try:
-            status, said = _run(self.command, variables)
-        except OSError as error:  # such as a file in a format that the system does not execute
-            return "unknown", f"`{shown}` cannot be started: {error.strerror}"
+        status, said = _run(self.command, variables)
         if status is None:
             return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
         if status == 0:
@@ -144,10 +145,10 @@ def _name(number: int, path: Path) -> str:
     return f"{number}-{path.name}"
 
 
-def _run(command: Sequence[str], variables: dict[str, str]) -> tuple[int | None, str]:
+def _run(command: str, variables: dict[str, str]) -> tuple[int | None, str]:
     """Run a command that checks. Return its status, None if it takes too long, and the last line that it printed."""
     with subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        ["sh", "-c", command], env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:
         try:
             said, _ = process.communicate(timeout=CHECK_SECONDS)

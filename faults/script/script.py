@@ -15,20 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from faults.judge.bound import allowed
+from faults.judge.proof import first_effects
+from faults.judge.rules import Judgement, judge
 from faults.ledger import record
-from faults.ledger.ledger import read
-from faults.ledger.record import Run
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.record import COMMAND, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
 from faults.run.left_over import leaks
 from faults.script.execution import execute
-from faults.script.exit_statuses import silent, statuses
-from faults.script.own_signals import asked_to_end
 from faults.script.results import Results
-from faults.script.script_record import record_script
-from faults.verdict.checks import Judgement, judge
-from faults.verdict.script_outcomes import Known
-from faults.verdict.time_bounds import bound_of_timeout, first_effect, lasting, timeout_of
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
@@ -45,16 +42,16 @@ def run_script(
     results: Results | None = None,
     trace: bool = False,
     order: bool = False,
+    expected: Sequence[str] = (),
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
-
-    The recorded ends are the command's ('Returned' for status 0), and those of its roles as the ledgers tell them.
 
     ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
     timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the bound is later.
     ``results``: how to check the results of a command that returned.
     ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
     ``order``: record in which order calls execute, for `replay`.
+    ``expected``: the types of which a failure has to be one, by their names.
 
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
@@ -67,26 +64,29 @@ def run_script(
     with renewed(plan, folder, trace=trace, order=order) as place:
         begun = time.monotonic()
         later = partial(_deadline, place, plan, bound, begun, patience)
+        survivors = partial(_survivors, place, plan, bound)
         with _printing(results, place) as streams:
-            ended = execute(command, place, streams, deadline or patience, lambda: deadline or later())
+            ended = execute(command, place, streams, deadline or patience, lambda: deadline or later(), survivors)
         seconds = time.monotonic() - begun
-        judged = results.end(place, ended.end.returned) if results else None
-        timeline = ended.timeline
-        record_script(
+        trace_, difference = (results.end(place, ended.end.returned) if results else None) or (None, "")
+        record.write(
             place,
-            shlex.join(command),
-            plan,
-            timeline,
-            ended.end,
-            Known(asked_to_end(place), ended.running, statuses(place), silent(place)),
-            seconds=seconds,
-            leaks=[*leaks(timeline), *ended.orphans],
-            bound=bound,
+            name=shlex.join(command),
+            ends={COMMAND: ended.end},
+            statuses=ended.statuses,
+            gone=ended.gone,
+            running=sorted(ended.running),
             waits=ended.waits,
-            judged=judged,
+            bound=bound,
+            seconds=seconds,
+            trace=trace_,
+            difference=difference,
+            leaks=[*leaks(ended.timeline), *ended.orphans],
+            start=ended.timeline.zero or begun,
+            recorded=True,
         )
         found = record.read(place)
-        return found, judge(found)
+        return found, judge(found, expected=expected)
 
 
 @contextmanager
@@ -103,7 +103,17 @@ def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[byt
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patience: float) -> float:
     """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
     timeline = read(place)
-    first_seen = first_effect(plan, timeline)
-    allowed = bound_of_timeout(timeout_of(timeline, first_seen)) if bound is None else bound
+    first_seen = _first_seen(plan, timeline)
     since = 0.0 if first_seen is None else first_seen + timeline.zero - begun
-    return max(patience, since + allowed + lasting(plan) + LATER)
+    return max(patience, since + allowed(Run("", plan, timeline, bound=bound), first_seen)[0] + LATER)
+
+
+def _survivors(place: Path, plan: Plan, bound: float | None) -> float:
+    """Compute from the ledgers so far how many seconds roles have to end after the plan has killed their command."""
+    timeline = read(place)
+    return allowed(Run("", plan, timeline, bound=bound), _first_seen(plan, timeline))[0]
+
+
+def _first_seen(plan: Plan, timeline: Timeline) -> float | None:
+    effects = first_effects(Run("", plan, timeline)).values()
+    return min((event.time for event in effects if event is not None), default=None)

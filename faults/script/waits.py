@@ -24,10 +24,12 @@ _SECONDS = 2.0
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+# Files of libraries; and those that are certainly no program: an installed program lies among the libraries.
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|^<frozen ")
+_STANDARD = re.compile(r"/lib/python[\d.]+/(?!site-packages|dist-packages)|-packages/torch/|^<frozen ")
 # A helper of multiprocessing, which waits as long as the program runs.
 _TRACKER = b"multiprocessing.resource_tracker"
-_OWN = str(Path(__file__).parents[1])
+_OWN = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def waits(folder: Path, roles: Mapping[int, str]) -> dict[str, str]:
@@ -46,9 +48,11 @@ def waits(folder: Path, roles: Mapping[int, str]) -> dict[str, str]:
 def place_of(stacks: str) -> str:
     """Return the innermost lines of the program's own in all threads of one process, those of the main thread first."""
     *others, main = _threads(stacks) or [[]]
-    lines = [_own_line(main, ""), *(_own_line(frames, "in another thread ") for frames in others)]
-    found = list(dict.fromkeys(filter(None, lines)))
-    return ", ".join(found) or (_text(main[0]) if main else "no line of Python")
+    for library in (_LIBRARY, _STANDARD):
+        lines = [_line(main, library), *(_line(frames, library, "in another thread ") for frames in others)]
+        if found := list(dict.fromkeys(filter(None, lines))):
+            return ", ".join(found)
+    return _text(main[0]) if main else "no line of Python"
 
 
 def _threads(stacks: str) -> list[list[tuple[str, str, str]]]:
@@ -57,12 +61,10 @@ def _threads(stacks: str) -> list[list[tuple[str, str, str]]]:
     return [_FRAME.findall(text) for text in _THREAD.split(stacks)[1:]]
 
 
-def _own_line(frames: list[tuple[str, str, str]], where: str) -> str:
-    return next((f"{where}{_text(frame)}" for frame in frames if not _is_library(frame[0])), "")
-
-
-def _is_library(file: str) -> bool:
-    return _LIBRARY.search(file) is not None or file.startswith(_OWN)
+def _line(frames: list[tuple[str, str, str]], library: re.Pattern[str], where: str = "") -> str:
+    """Return the innermost line that is of neither a library nor this package; empty if there is none."""
+    own = (frame for frame in frames if not library.search(frame[0]) and not frame[0].startswith(_OWN))
+    return next((f"{where}{_text(frame)}" for frame in own), "")
 
 
 def _text(frame: tuple[str, str, str]) -> str:

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from faults.ledger.error_links import links_of
 from faults.plan.plan import PlanError
-from faults.testing.plan_marks import marks_of
+from faults.testing.plan_marks import marks_of, wanted
 from faults.testing.settings import RUNNING_TEST
+from reference.outcome import Raised, RoleFailed
 
 
 class Misuse(pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -25,6 +27,22 @@ def one_line_of_plan() -> Iterator[None]:
         yield
     except PlanError as error:
         raise Misuse(str(error), pytrace=False) from None
+
+
+def expected(item: pytest.Item, error: Exception) -> bool:
+    """Whether a link of the error's chain, or the error of the role that failed, is of a type that the marks expect."""
+    types = _expected_types(item)
+    found = {name for link in links_of(error) for name in link.types} if types else set()
+    if isinstance(error, RoleFailed) and isinstance(error.outcome, Raised):
+        found.add(error.outcome.type.rpartition(".")[2])
+    return not types.isdisjoint(found)
+
+
+def _expected_types(item: pytest.Item) -> set[str]:
+    running = item.stash[RUNNING_TEST]
+    asked = None if running.plan is None else wanted(item, item.config.option.faults_plan)
+    names = "" if asked is None else asked.expect_error
+    return {name.strip() for name in names.split(",")} - {""}
 
 
 def check_plan(item: pytest.Item) -> None:

@@ -14,16 +14,18 @@ from faults.plan.plan import Plan, PlanError
 
 # The plan of the option applies to a test that uses one of these fixtures.
 FIXTURES = {"world", "fresh_world", "plan"}
-OPTIONS = {"unseen": False, "activate": True}
+OPTIONS: dict[str, Any] = {"unseen": False, "activate": True, "expect_error": ""}
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The plan of one test. ``imposed``: only the option asks for it, so its faults may have nothing to hit."""
+    """The plan of one test. ``expect_error``: the types of the errors by which the test may end, with commas;
+    ``imposed``: only the option asks for the plan, so its faults may have nothing to hit."""
 
     plan: Plan
     unseen: bool = False
     activate: bool = True
+    expect_error: str = ""
     imposed: bool = False
 
 
@@ -42,7 +44,9 @@ def wanted(item: pytest.Item, option: str | None) -> Wanted | None:
         # `unseen` holds only for the messages of the test's own plan: the test does not prove the loss of others.
         strange = own is None or not set(plan.at("message").values()) <= set(own.faults)
         unseen = options["unseen"] and not strange
-        return Wanted(plan, unseen, options["activate"], imposed=not marks and "plan" not in fixtures)
+        return Wanted(
+            plan, unseen, options["activate"], options["expect_error"], imposed=not marks and "plan" not in fixtures
+        )
     return None if own is None else Wanted(own, **options)
 
 
@@ -101,13 +105,14 @@ def _agreed(marks: Sequence[pytest.Mark]) -> dict[str, Any]:
     """Return the options of the marks. Raises PlanError: an unknown option, or two marks that differ in one."""
     for mark in marks:
         if unknown := mark.kwargs.keys() - OPTIONS:
-            raise PlanError(f"the mark plan takes unseen and activate, got {', '.join(sorted(unknown))}")
+            raise PlanError(f"the mark plan takes {', '.join(OPTIONS)}, got {', '.join(sorted(unknown))}")
     found = dict(OPTIONS)
     for name, default in OPTIONS.items():
         values = list(dict.fromkeys(mark.kwargs.get(name, default) for mark in marks))
         if len(values) > 1:
             raise PlanError(f"the plans of one test are joined: wanted one {name}, got {values[0]} and {values[1]}")
-        if values and not isinstance(values[0], bool):
-            raise PlanError(f"the mark plan: {name} must be True or False, got {values[0]!r}")
+        if values and not isinstance(values[0], type(default)):
+            form = "True or False" if isinstance(default, bool) else "a text"
+            raise PlanError(f"the mark plan: {name} must be {form}, got {values[0]!r}")
         found[name] = values[0] if values else default
     return found

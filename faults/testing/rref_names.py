@@ -10,10 +10,10 @@ from typing import Any
 
 from torch.distributed.rpc import api
 
+from faults.judge import holdings
 from faults.ledger.stock import Stock, from_events, to_events
 from faults.tracing import RELEASE
 from faults.tracing.tracer import Tracer
-from faults.verdict import holdings
 
 
 def start(folder: str | None, role: str) -> None:

@@ -18,7 +18,7 @@ LEAKS = ("all", "fixtures", "off")
 DIGITS = 1000  # the longest seed; Python reads at most 4300 digits
 MARKERS = (
     "world(*roles, **arguments): for a module: the roles of its idle world, and arguments for `reference.world.launch`",
-    "plan(*texts, unseen=False, activate=True): the faults of this test (docs/pytest.md)",
+    "plan(*texts, unseen=False, activate=True, expect_error=''): the faults of this test (docs/pytest.md)",
     f"leaves(*kinds): the kinds of leaks that this test may have: {', '.join(KINDS)}",
 )
 

@@ -27,6 +27,10 @@ class ParticipantFailed(RuntimeError):
         self.reasons = reasons
 
 
+class ParticipantSilent(ParticipantFailed, TimeoutError):
+    """A participant was silent for too long."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why a wait ended before all participants had a result. ``silent``: those from whom nothing more is expected."""
@@ -60,6 +64,7 @@ def gather(
 
     Raises:
         ParticipantFailed: a participant failed, or ``failed`` is completed. Names all that failed within ``stay``.
+        ParticipantSilent: ``failed`` says that some were silent.
     """
     calls = _Calls(futures, cause)
     if failed is None:
@@ -94,7 +99,8 @@ class Liveness:
         """Wait like the function `gather`; in addition no participant may be silent for longer than ``timeout``.
 
         Raises:
-            ParticipantFailed: a participant failed (raised at once), or was silent for ``timeout`` seconds.
+            ParticipantFailed: a participant failed. Raised at once.
+            ParticipantSilent: a participant was silent for ``timeout`` seconds.
         """
         calls, failure = _Calls(futures, cause_of), None
         for name in futures:
@@ -149,7 +155,7 @@ class _Calls:
         return True
 
     def end(self, failure: Failure | None, on_failure: Callable[[str], object] | None, stay: float) -> dict[str, Any]:
-        """Return all results, or raise ParticipantFailed if there was a failure."""
+        """Return all results. Raises ParticipantFailed, or ParticipantSilent: there was a failure."""
         if failure is None and not self.failures:
             return {name: self.results[name] for name in self.futures}
         failure = failure or Failure(self.reasons()[0])
@@ -161,7 +167,8 @@ class _Calls:
             reason for reason in self.reasons() if failure.reason not in reason
         ]  # some only pass the first failure on
         reasons = [failure.reason, *others, *([silence(stay, late)] if stay and late else [])]
-        raise ParticipantFailed(*reasons) from next(iter(self.failures.values()), None)
+        kind = ParticipantSilent if failure.silent else ParticipantFailed
+        raise kind(*reasons) from next(iter(self.failures.values()), None)
 
     def wait(self, seconds: float, enough: Callable[[], bool]) -> None:
         """Wait for calls to end, until ``enough`` is true or for these seconds."""

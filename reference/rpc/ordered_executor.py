@@ -14,6 +14,10 @@ class PredecessorFailed(RuntimeError):
     """Work will never run, because work with an earlier number failed or is missing. Says which."""
 
 
+class PredecessorSilent(PredecessorFailed, TimeoutError):
+    """Work will never run, because work with an earlier number did not arrive in time."""
+
+
 class OrderedExecutor:
     """Runs work with the numbers 0, 1, 2, … in this order, whatever the order in which it arrives.
 
@@ -33,15 +37,16 @@ class OrderedExecutor:
         """Wait until all earlier numbers are done, run ``work`` and return its result.
 
         Raises:
-            PredecessorFailed: an earlier number failed or did not arrive within ``timeout`` seconds; or this number
-                has been run before.
+            PredecessorFailed: an earlier number failed, or this number has been run before.
+            PredecessorSilent: an earlier number did not arrive within ``timeout`` seconds.
         """
         with self._changed:
             came = self._changed.wait_for(lambda: self.failure is not None or self._due >= number, self.timeout)
             if not came:
                 self._fail(f"nothing for {self.timeout:g} s from number {self._due}")
             if self.failure is not None:
-                raise PredecessorFailed(f"number {number} cannot run: {self.failure}")
+                kind = PredecessorFailed if came else PredecessorSilent
+                raise kind(f"number {number} cannot run: {self.failure}")
             if self._due > number:
                 raise PredecessorFailed(f"number {number} has run before, wanted number {self._due}")
         try:

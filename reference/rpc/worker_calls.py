@@ -11,7 +11,7 @@ from reference.rpc.once import Once
 from reference.training.worker_order import PULL, PUSH, Event
 
 
-class MissingWorker(RuntimeError):
+class MissingWorker(TimeoutError):
     """The server gave up on workers that sent nothing for the case's timeout. Names them."""
 
 

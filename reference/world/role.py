@@ -9,7 +9,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -127,7 +126,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
     except SystemExit as leaving:
         return Exited(_exit_code(leaving))
     except BaseException as error:
-        traceback.print_exc()
+        sys.excepthook(type(error), error, error.__traceback__)  # as if nobody had caught it
         return raised(error)
 
 

@@ -4,6 +4,7 @@ programs."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -76,8 +77,7 @@ def test_torchrun_runs_under_a_plan_as_documented(python: str, tmp_path: Path) -
         [python, "-m", "faults", "check", str(run)], env=environment(), cwd="/", capture_output=True, text=True
     )
     assert checked.returncode == 3, checked.stderr
-    assert "pass     fired: 1 of 1 faults" in checked.stdout
-    assert "according to the ledgers these roles shut RPC down: worker0, worker1; these did not: none" in checked.stdout
+    assert re.search("^pass .* fired, evidence$", checked.stdout, re.MULTILINE)
     assert "verdict: unknown" in checked.stdout
 
 
@@ -92,15 +92,7 @@ def test_without_the_variable_nothing_happens(python: str, tmp_path: Path) -> No
     assert set(loaded.split()) == set()  # a program may have a `faults` of its own
     assert "faults.script.autostart._Finder" in finders
     again = said(python, f"import faults; {LOADED}", **{VARIABLE: str(tmp_path)}).partition("[")[0]
-    modules = (
-        "script",
-        "script.autostart",
-        "script.own_signals",
-        "script.stacks",
-        "script.exit_hooks",
-        "run",
-        "run.process_tree",
-    )
+    modules = ("script", "script.autostart", "script.stacks")
     assert set(again.split()) == {"faults", *(f"faults.{name}" for name in modules)}
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.judge.facts import how_all_ended
 from faults.plan import Fault, Plan, PlanError
 from faults.plan.crash_ways import signal_of, status_of
 from faults.script.script import run_script
@@ -25,15 +26,15 @@ POLITE = Path(__file__).parents[1] / "scripts" / "polite.py"
 @pytest.mark.parametrize(
     ("plan", "handler", "verdict", "end"),
     [
-        (f"{IN_CALL} how=segv", "", "clean error", "was killed by SIGSEGV"),
-        (f"{IN_CALL} how=exit:3", "", "clean error", "exited with status 3"),
-        (f"{AT_CALL} how=abort", "", "clean error", "was killed by SIG(ABRT|SEGV)"),
-        ("Crash role=shop at=shutdown@shop how=exit:0", "", "clean error", "exited with status 0"),
-        (f"{AT_CALL} how=term", "", "clean error", "was killed by SIGTERM"),
-        (f"{AT_CALL} how=term", "ask", "returned", "returned"),
-        (f"{IN_CALL} how=term", "ask", "returned", "returned"),
-        (f"{IN_CALL} how=term", "leave", "clean error", "exited with status 3"),
-        (f"{IN_CALL} how=term", "fail", "unknown", "raised RuntimeError: asked to end"),
+        (f"{IN_CALL} how=segv", "", "failed loudly", "was killed by SIGSEGV"),
+        (f"{IN_CALL} how=exit:3", "", "failed loudly", "exited with status 3"),
+        (f"{AT_CALL} how=abort", "", "failed loudly", "was killed by SIG(ABRT|SEGV)"),
+        ("Crash role=shop at=shutdown@shop how=exit:0", "", "failed loudly", "exited with status 0"),
+        (f"{AT_CALL} how=term", "", "failed loudly", "was killed by SIGTERM"),
+        (f"{AT_CALL} how=term", "ask", "unchecked", "returned"),
+        (f"{IN_CALL} how=term", "ask", "unchecked", "returned"),
+        (f"{IN_CALL} how=term", "leave", "failed loudly", "exited with status 3"),
+        (f"{IN_CALL} how=term", "fail", "failed loudly", "raised RuntimeError: asked to end"),
         (f"{IN_CALL} how=term", "ignore", "not fired", "returned"),
         (f"{AT_CALL} how=term", "ignore", "not fired", "returned"),
     ],
@@ -90,19 +91,24 @@ def test_a_report_of_sigabrt_may_itself_end_by_sigsegv() -> None:
 @pytest.mark.parametrize(
     ("plan", "how", "verdict", "end"),
     [
-        ("Crash role=shop at=call:__main__:sell#2@till how=term", "polite", "returned", "returned"),
+        ("Crash role=shop at=call:__main__:sell#2@till how=term", "polite", "unchecked", "returned"),
         (
             "Crash role=shop at=call:__main__:sell#2@till how=term",
             "plain",
-            "clean error",
-            "was killed by a signal, after the plan's SIGTERM",
+            "failed loudly",
+            "was killed by the plan, by SIGTERM",
         ),
-        ("Crash site=__main__:sell nth=2 when=before how=exit:3", "plain", "clean error", "exited with status 3"),
+        (
+            "Crash site=__main__:sell nth=2 when=before how=exit:3",
+            "plain",
+            "failed loudly",
+            "was ended by the plan, with status 3",
+        ),
         (
             "Crash site=__main__:sell nth=2 when=before how=segv",
             "plain",
-            "clean error",
-            "was killed by a signal, after the plan's SIGSEGV",
+            "failed loudly",
+            "was killed by the plan, by SIGSEGV",
         ),
     ],
 )
@@ -110,7 +116,7 @@ def test_a_role_of_a_script_ends_in_the_way_that_the_crash_names(
     plan: str, how: str, verdict: str, end: str, tmp_path: Path
 ) -> None:
     found, judgement = run_script([sys.executable, str(POLITE), how], Plan.parse(plan), tmp_path / "run", deadline=60)
-    assert (judgement.verdict, found.ends["shop"].text) == (verdict, end), str(judgement)
+    assert (judgement.verdict, how_all_ended(found)["shop"]) == (verdict, end), str(judgement)
 
 
 def test_a_way_is_a_signal_or_a_status() -> None:

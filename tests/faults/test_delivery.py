@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,24 @@ def test_raise_waits_for_an_asynchronous_answer() -> None:
     future = deliver(envelope("Raise side=reply", asynchronous=True), lambda: pending, (), {})
     with pytest.raises(RuntimeError, match="FaultError: injected"):
         future.wait()
+
+
+def test_a_caller_that_would_wait_too_long_is_answered_before_its_call_executes_again(tmp_path: Path) -> None:
+    before, gate, calls = set(threading.enumerate()), threading.Event(), itertools.count(1)
+
+    def pay() -> int:
+        """Wait only when it is executed again."""
+        number = next(calls)
+        assert number == 1 or gate.wait(10)
+        return number
+
+    sent = replace(envelope("Duplicate"), timeout=1e-9)
+    assert deliver(sent, pay, (), {}) == 1
+    assert [event.event for event in ledger.read(tmp_path).events if event.event == "effective"] == []
+    gate.set()
+    [again] = set(threading.enumerate()) - before
+    again.join(10)
+    assert [event.details["executions"] for event in ledger.read(tmp_path).of("effective")] == [2]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -183,6 +183,7 @@ def test_a_command_of_many_runs_has_its_folder_until_the_last_run(command: str, 
         sites=plays.TOTAL,
         pairs=False,
         leaks="count",
+        expect_error=(),
     )
     if command == "sweep":
         assert sweep_of(subject, options) == 1

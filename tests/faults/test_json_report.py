@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
+from faults.judge.rules import Check, Judgement
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
 from faults.run.cells import Cell, Unhurt
@@ -17,13 +18,14 @@ from faults.run.json_report import of_run, of_sweep, text_of
 from faults.run.junit_report import as_junit
 from faults.run.sweep import Result
 from faults.run.swept import Swept
-from faults.verdict.checks import Check, Judgement
 from tests.support.suite_runs import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 FAULT = Fault(kind="Drop", site="m:f", role="a", side="reply", nth=2)
 CELL = Cell("m:f", "Drop reply", "last", FAULT)
-WRONG = Judgement((Check("trace", "wrong", False, "<1> & \x1b2"), Check("ends", "hung", True, "fine")), "wrong")
+WRONG = Judgement(
+    (Check("trace", "wrong", False, "<1> & \x1b2"), Check("ends", "hung", True, "fine")), "wrong", ("a \x1b1",)
+)
 FINE = Judgement((Check("ends", "hung", True, "fine"),), "equal")
 UNKNOWN = Judgement((Check("record", "unknown", None, "torn"),), "unknown")
 
@@ -53,6 +55,7 @@ def test_a_run_is_told_whole() -> None:
                 {"name": "trace", "holds": False, "text": r"<1> & \x1b2"},
                 {"name": "ends", "holds": True, "text": "fine"},
             ],
+            "notes": [r"a \x1b1"],
             "seconds": 2.0,
             "folder": "run",
             "ends": {"a": "returned"},
@@ -105,17 +108,3 @@ def test_junit_says_why_a_run_failed() -> None:
     [failure] = case
     assert (failure.tag, failure.get("type"), failure.get("message")) == ("failure", "wrong", r"trace: <1> & \x1b2")
     assert failure.text == "trace: <1> & \\x1b2\na returned\nstored in runs/0000"
-
-
-def test_a_needless_error_of_a_harmless_fault_fails() -> None:
-    """The report has the sweep's verdict of the cell, not the one of the run alone."""
-    cell = Cell("m:f", "Delay", "first", Fault(kind="Delay", site="m:f", role="a", seconds=0.1, side="request"))
-    clean = Judgement((Check("ends", "hung", True, "a raised"),), "clean error")
-    report = of_sweep("my.py", Swept([Result(cell, clean, "", 1.0, Path("r"))], 1))
-    assert (report["passed"], report["runs"][0]["passed"], report["runs"][0]["verdict"]) == (
-        False,
-        False,
-        "clean error",
-    )
-    [case] = ElementTree.fromstring(as_junit(report).encode())
-    assert [each.tag for each in case] == ["failure"]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.ledger import Event, Ledger, LedgerError, Timeline, read
+from faults.ledger.ledger import SCHEMA
 from tests.support.ledger_writer import ACKNOWLEDGED
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def put(folder: Path, role: str, *lines: dict[str, Any] | str | bytes) -> None:
 
 
 def start(boot: str, time: float, wall: float) -> dict[str, Any]:
-    return {"event": "start", "time": time, "wall": wall, "boot": boot, "pid": 1}
+    return {"event": "start", "schema": SCHEMA, "time": time, "wall": wall, "boot": boot, "pid": 1}
 
 
 def killed_writer(folder: Path, how: str) -> list[int]:

@@ -15,11 +15,11 @@ import torch
 import torch.distributed.rpc as rpc
 
 from faults.inject.message import messages
+from faults.judge import message_evidence
 from faults.ledger import Event, Timeline
+from faults.ledger.error_links import first_line
 from faults.plan import Plan, PlanError
 from faults.plan.fields import MESSAGES
-from faults.tracebacks.certainty import first_line
-from faults.verdict import message_evidence
 from reference.outcome import Raised, Returned
 from reference.world import World, launch
 from tests.support import roles_messages as plays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,8 +14,9 @@ import pytest
 
 from faults.cli.main import main
 from faults.inject.message.transports import small_files_only
+from faults.judge.facts import how_all_ended
 from faults.ledger import record
-from faults.ledger.ledger import boot_id
+from faults.ledger.ledger import SCHEMA, boot_id
 from faults.script.autostart import VARIABLE
 from faults.script.execution import _environment
 from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
@@ -41,7 +43,7 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
     assert main(["check", str(place)]) == 3
     assert "verdict: unknown" in capfd.readouterr().out
     assert main(["check", str(place), "--ended", "0"]) == 0
-    assert "verdict: returned" in capfd.readouterr().out
+    assert "verdict: unchecked" in capfd.readouterr().out
     assert main(["check", str(place)]) == 0  # it is recorded
     assert main(["check", str(place), "--ended", "0"]) == 2
     assert "tells how its run ended: wanted one that `prepare` made" in capfd.readouterr().err
@@ -49,19 +51,22 @@ def test_a_run_that_has_ended_is_no_longer_unknown(tmp_path: Path, capfd: pytest
 
 @pytest.mark.cold
 @pytest.mark.long
-def test_an_error_of_the_plan_is_clean(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nobody reads how this script's roles end, so the command's status is 0."""
+def test_the_status_that_is_given_counts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody reads how this script's roles end, so the command's status is 0 although both are lost."""
     place = tmp_path / "run"
     assert run(place, LOST, "strict") == 0
-    assert main(["check", str(place), "--ended", "0"]) == 0
-    assert "verdict: clean error" in capfd.readouterr().out
+    shutil.copytree(place, tmp_path / "other")
+    assert main(["check", str(place), "--ended", "0"]) == 1
+    assert "verdict: wrong" in capfd.readouterr().out
+    assert main(["check", str(tmp_path / "other"), "--ended", "1"]) == 0
+    assert "verdict: failed loudly" in capfd.readouterr().out
 
 
 def folder(place: Path, pid: int, boot: str) -> Path:
     """Make the folder of a run of one role, which has started, and has written nothing since."""
     assert main(["prepare", str(place), "--healthy"]) == 0
     now = time.monotonic()
-    start = {"event": "start", "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
+    start = {"event": "start", "schema": SCHEMA, "time": now, "process": pid, "pid": pid, "wall": 1.0, "boot": boot}
     up = {"event": "up", "time": now + 1, "process": pid, "workers": ["till"]}
     (place / "till.jsonl").write_text(f"{json.dumps(start)}\n{json.dumps(up)}\n")
     return place
@@ -71,9 +76,9 @@ def folder(place: Path, pid: int, boot: str) -> Path:
     ("mine", "status", "verdict", "end"),
     [
         (True, "0", "leaked", "still ran when the command had ended"),
-        (False, "0", "wrong", "was killed by a signal"),
-        (False, "137", "wrong", "was killed by a signal"),
-        (False, "1", "wrong", "was killed by a signal"),
+        (False, "0", "unchecked", "is gone without a word"),
+        (False, "137", "wrong", "is gone without a word"),
+        (False, "1", "wrong", "is gone without a word"),
     ],
 )
 def test_processes_of_this_machine_are_looked_for(
@@ -81,9 +86,9 @@ def test_processes_of_this_machine_are_looked_for(
 ) -> None:
     """Another machine may have a process of the same number."""
     place = folder(tmp_path / "run", os.getpid(), boot_id() if mine else "another machine's")
-    assert main(["check", str(place), "--ended", status]) == 1
+    assert main(["check", str(place), "--ended", status]) == (verdict != "unchecked")
     assert f"verdict: {verdict}" in capsys.readouterr().out
-    assert record.read(place).ends["till"].text == end
+    assert how_all_ended(record.read(place))["till"] == end
     kinds = {"0": "Returned", "137": "Killed", "1": "Exited"}
     assert record.read(place).ends["+command"].kind == kinds[status]
 

@@ -16,6 +16,7 @@ import pytest
 from faults.cli.sweep_options import in_part, wanted
 from faults.cli.sweep_runs import run_cells
 from faults.cli.sweep_tutorial_command import sweep_of
+from faults.judge.rules import Judgement
 from faults.ledger import Event, Timeline
 from faults.ledger.census import Calls
 from faults.ledger.record import Run
@@ -23,7 +24,6 @@ from faults.plan import Plan
 from faults.run.cells import Call, Cell, Pair, every_way
 from faults.run.pairs import FAILS, NOT_MADE, SAME_CALL, UNKNOWN, Pairs, combine
 from faults.run.sweep import Result
-from faults.verdict.checks import Judgement
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
 
@@ -68,7 +68,7 @@ def test_what_the_program_survives_is_combined_each_two_once() -> None:
 
 
 def test_every_two_cells_are_combined_or_left_out_for_a_reason() -> None:
-    verdicts = ("equal", "returned", "clean error", "wrong", "hung", "not fired", "unknown", "detected")
+    verdicts = ("equal", "unchecked", "failed loudly", "wrong", "hung", "not fired", "unknown", "recovered")
     results = [result(each, verdicts[number % len(verdicts)]) for number, each in enumerate(CELLS)]
     found = pairs(*results)
     assert len(found.todo) + sum(found.left_out.values()) == comb(len(CELLS), 2)
@@ -82,11 +82,11 @@ def test_every_two_cells_are_combined_or_left_out_for_a_reason() -> None:
     ("first", "second", "reason"),
     [
         (result(DROP, "wrong"), result(OTHER), FAILS),
-        (result(LATE, "clean error"), result(OTHER), FAILS),  # a needless error
+        (result(LATE, "needless failure"), result(OTHER), FAILS),
         (result(DROP, "not fired"), result(OTHER), UNKNOWN),
         (result(DROP, "unknown"), result(OTHER), UNKNOWN),
         (result(DROP), result(LATE), SAME_CALL),
-        (result(DROP, "clean error", {("a", F, 1): "fail"}), result(OTHER), NOT_MADE),
+        (result(DROP, "failed loudly", {("a", F, 1): "fail"}), result(OTHER), NOT_MADE),
         (result(DROP, calls={**HEALTHY, ("a", G, 1): "info"}), result(OTHER), NOT_MADE),
     ],
 )
@@ -96,7 +96,7 @@ def test_two_cells_that_tell_nothing_together_are_left_out(first: Result, second
 
 def test_a_fault_that_ends_the_program_after_one_that_it_survived_comes_last() -> None:
     """Under the second one, the first call is made; under the first one, the second call."""
-    ends = result(OTHER, "clean error", {**HEALTHY, ("a", G, 1): "ok"})
+    ends = result(OTHER, "failed loudly", {**HEALTHY, ("a", G, 1): "ok"})
     found = pairs(result(DROP), result(LAST), ends)
     assert named(found.todo) == [
         "Drop reply a#1 + Drop request b#1",
@@ -179,21 +179,6 @@ def test_each_pair_is_in_one_part_whichever_of_the_two_comes_first(count: int) -
     assert Pair(DROP, OTHER).name == Pair(OTHER, DROP).name
 
 
-@pytest.mark.parametrize(
-    ("kinds", "verdict", "passed"),
-    [
-        (("Delay reply", "Delay request"), "clean error", False),
-        (("Delay reply", "Drop request"), "clean error", True),
-        (("Drop reply", "Drop request"), "not fired", None),
-        (("Drop reply", "Drop request"), "equal", True),
-        (("Drop reply", "Drop request"), "wrong", False),
-    ],
-)
-def test_a_pair_is_harmless_only_if_both_are(kinds: tuple[str, str], verdict: str, passed: bool | None) -> None:
-    both = Pair(cell(F, kinds[0]), cell(F, kinds[1], "last"))
-    assert Result(both, Judgement((), verdict), "", 1.0, Path("r")).passed is passed
-
-
 def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run takes a second of the clock that the test sets, and answers every call, as the healthy run did."""
     now = [100.0]
@@ -218,7 +203,11 @@ def test_a_budget_may_end_among_the_pairs(tmp_path: Path, monkeypatch: pytest.Mo
 
 # Real runs.
 
-OPTIONS: dict[str, Any] = {**dict.fromkeys(["dir", "budget", "part", "json", "junit"]), "pairs": True}
+OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(["dir", "budget", "part", "json", "junit"]),
+    "pairs": True,
+    "expect_error": (),
+}
 
 
 def swept(
@@ -240,7 +229,7 @@ def test_a_till_with_two_layers_of_retries_survives_every_single_fault(
 ) -> None:
     """Neither in the first nor in the last call, of whatever kind."""
     status, said, _ = swept(tmp_path, capsys, kinds=None, pairs=False)
-    assert (status, said[-1]) == (0, "10 clean error, 10 equal")
+    assert (status, said[-1]) == (0, "10 equal, 10 failed loudly")
 
 
 def test_cells_and_pairs_have_one_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

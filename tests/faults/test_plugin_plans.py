@@ -16,6 +16,7 @@ FAULT = "Raise site=tests.support.roles_plugin:double role=a {} side=request err
 NOT_FIRED = (
     f"FAILED Failed: not fired: {FAULT.format('nth=2')} fired 0 times, wanted 1 (recorded calls of this site: 1 by a)"
 )
+REFUSAL = "ValueError: On WorkerInfo(id=1, name=b): ValueError('no sale')"
 # The tests of suites/hurting.py that do not pass. A skipped test has no name there.
 ENDINGS = {
     "not_fired_in_unittest": NOT_FIRED,
@@ -25,6 +26,8 @@ ENDINGS = {
     "not_fired_though_unseen": "FAILED Failed: not fired: Drop message=PYTHON_REMOTE_CALL role=a times=1: "
     "left no evidence",
     "expected_to_fail_under_it": "XFAIL",
+    "hurt_unexpectedly": f"FAILED reference.outcome.RoleFailed: a raised ValueError: {REFUSAL}",
+    "not_fired_though_an_error_is_expected": NOT_FIRED,
     "unused_without_a_fixture": f"FAILED Misuse: {UNUSED}",
     "unused_beside_a_folder": f"FAILED Misuse: {UNUSED}",
     "unused_by_a_launch_of_its_own": f"FAILED Misuse: {UNUSED}",
@@ -42,8 +45,7 @@ ENDINGS = {
     "stranger_in_the_idle_world": f"ERROR Misuse: {FAULT.format('nth=1').replace('role=a', 'role=c')}: "
     "no role c; wanted some of a, b",
     "broken_in_its_set_up": "ERROR OSError: broken",
-    "failed": "FAILED reference.outcome.RoleFailed: a raised ValueError: ValueError: On WorkerInfo(id=1, name=b): "
-    "ValueError('no sale')",
+    "failed": f"FAILED reference.outcome.RoleFailed: a raised ValueError: {REFUSAL}",
     "overdue": "FAILED Failed: Timeout",
 }
 
@@ -77,8 +79,8 @@ OTHERS = " and ".join(f"not ({each})" for each in KINDS_OF_TESTS.values())
 @pytest.mark.parametrize(
     ("kind", "ended", "said"),
     [
-        ("hurt", 16, ["15 of 16 tests have a plan", "15 tests ran under a plan"]),
-        ("not fired", 5, ["5 of 5 tests have a plan", "5 tests ran under a plan"]),
+        ("hurt", 19, ["18 of 19 tests have a plan", "18 tests ran under a plan"]),
+        ("not fired", 6, ["6 of 6 tests have a plan", "6 tests ran under a plan"]),
         ("unused", 12, ["11 of 12 tests have a plan", "1 test ran under a plan"]),
         ("option", 5, []),
         ("others", 9, ["6 of 10 tests have a plan", "3 tests ran under a plan"]),  # one is skipped

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from faults.plan import Plan
-from tests.programs.running import mistakes, run_row, run_under
-from tests.programs.verdicts import COMMANDS, TABLE, Expected
+from tests.programs.running import mistakes, run_row
+from tests.programs.verdicts import COMMANDS, HEALTHY, TABLE, Expected
 from tests.support.script_runs import plain
 from tests.tiers.share import one_of
 
@@ -23,10 +23,10 @@ def _plain(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.cold
-@pytest.mark.parametrize("program", COMMANDS)
-def test_a_healthy_program_returns(program: str, tmp_path: Path) -> None:
-    run, judgement = run_under(program, "seed=0", tmp_path, deadline=150)
-    assert judgement.verdict == "returned", f"{judgement}\n{run.timeline}"
+@pytest.mark.parametrize("row", HEALTHY, ids=lambda row: row.program)
+def test_a_healthy_program_is_right(row: Expected, tmp_path: Path) -> None:
+    run, judgement = run_row(row, tmp_path)
+    assert not mistakes(row, run, judgement), f"{judgement}\n{run.timeline}"
 
 
 # Each program's first plan, with which it starts from nothing, as it does without a plan.

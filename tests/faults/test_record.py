@@ -58,6 +58,50 @@ def test_a_reader_during_a_rewrite_reads_the_old_record(tmp_path: Path) -> None:
     assert record.read(tmp_path).seconds == 2.0
 
 
+def changed(place: Path, name: str, content: str | None) -> list[str]:
+    """Return the gaps of a run one of whose files was changed, or removed."""
+    if content is None:
+        (place / name).unlink()
+    else:
+        (place / name).write_text(content)
+    return list(record.read(place).gaps)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "gap"),
+    [
+        ("plan.json", f"{PLAN.to_json()}\n", None),
+        ("plan.json", Plan().to_json(), "plan.json is not the plan of this run"),
+        ("a.jsonl", None, "a.jsonl is missing"),
+        ("a.jsonl", "", "a.jsonl has 0 events, wanted 1"),
+        ("a.jsonl", '{"event": "start", "ti', "a.jsonl has 0 events, wanted 1"),
+        ("b.jsonl", "", "b.jsonl is of another run"),
+        ("run.json", None, "no run.json: the folder comes from `prepare`, or the launcher died"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_is_named(name: str, content: str | None, gap: str | None, tmp_path: Path) -> None:
+    assert not record.read(stored(tmp_path)).gaps
+    assert changed(tmp_path, name, content) == ([gap] if gap else [])
+
+
+def test_events_are_counted_when_the_record_is_written(tmp_path: Path) -> None:
+    with Path(stored(tmp_path) / "a.jsonl").open("a") as file:
+        file.write('{"event": "exit", "time": 1.0}\n')
+    assert record.read(tmp_path).gaps == ("a.jsonl has 2 events, wanted 1",)
+    record.write(tmp_path, name="shop", ends={})
+    assert record.read(tmp_path).gaps == ()
+
+
+@pytest.mark.parametrize("name", ["run.json", "a.jsonl"])
+@pytest.mark.parametrize("schema", ["1", "3", '"2"'])
+def test_a_run_of_another_schema_is_refused(name: str, schema: str, tmp_path: Path) -> None:
+    path = stored(tmp_path) / name
+    path.write_text(path.read_text().replace('"schema": 2', f'"schema": {schema}'))
+    with pytest.raises(RecordError, match=r"is of schema '?\d'?: wanted 2$") as caught:
+        record.read(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"ends": 1}', '{"ends": {}, "odd": 1}', '{"name": "shop", "en'])
 def test_a_file_that_no_run_wrote_is_refused(content: str, tmp_path: Path) -> None:
     (stored(tmp_path) / record.RUN).write_text(content)

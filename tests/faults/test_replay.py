@@ -172,7 +172,7 @@ def test_runs_differ_by_what_fired_and_not_by_numbers_or_orders() -> None:
 
 
 ENDED = {"a": End("Returned", "returned", 9.0), "shop": End("Returned", "returned", 9.0)}
-UP = [Event(role, event, -1.0) for role in ENDED for event in ("start", "up")]
+UP = [Event(role, event, -1.0) for role in ENDED for event in ("start", "up", "shutdown")]
 DUPLICATE = [fired(0, "Duplicate", "a", 1), fired(0, "Duplicate", "a", 1, "effective")]
 
 
@@ -182,7 +182,7 @@ def whole(*events: Event, plan: str = f"Duplicate site={SITE} role=a", **fields:
 
 
 def test_runs_with_the_same_facts_and_verdict_are_the_same() -> None:
-    assert compare(whole(*DUPLICATE), whole(*DUPLICATE)) == (True, "the same facts, and the same verdict: returned")
+    assert compare(whole(*DUPLICATE), whole(*DUPLICATE)) == (True, "the same facts, and the same verdict: unchecked")
 
 
 def test_a_fault_that_did_not_fire_is_not_missed() -> None:
@@ -193,7 +193,7 @@ def test_a_fault_that_did_not_fire_is_not_missed() -> None:
 
 def test_another_verdict_is_a_difference() -> None:
     again = whole(*DUPLICATE, leaks=("an RRef",))
-    assert compare(whole(*DUPLICATE), again) == (False, "the verdict is leaked, wanted returned")
+    assert compare(whole(*DUPLICATE), again) == (False, "the verdict is leaked, wanted unchecked")
 
 
 def test_an_order_that_was_not_kept_is_a_difference() -> None:

@@ -44,7 +44,7 @@ def test_a_run_happens_again_in_the_same_order(capfd: pytest.CaptureFixture[str]
     assert all(fault.role and fault.nth and fault.chance_percent is None for fault in plan.faults[:-1])
     assert main(["replay", "first", "--dir", "again", *rivals("till2", "beside")]) == 0
     said = capfd.readouterr().out
-    assert (paid(said), said.splitlines()[-1]) == (order, "replay: the same facts, and the same verdict: returned")
+    assert (paid(said), said.splitlines()[-1]) == (order, "replay: the same facts, and the same verdict: unchecked")
 
 
 @pytest.mark.long
@@ -98,7 +98,7 @@ def test_what_cannot_happen_again_is_refused_in_one_line(
 
 def test_a_run_does_not_replace_the_one_that_it_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prepare", "first", "--plan", LATE]) == 0
-    ledger = '{"event": "start", "time": 1.0, "wall": 1.0, "process": 1, "pid": 1}\n'
+    ledger = '{"event": "start", "schema": 2, "time": 1.0, "wall": 1.0, "process": 1, "pid": 1}\n'
     fired = '{"event": "fired", "time": 2.0, "process": 1, "fault": 0, "kind": "Delay", "site": "__main__:pay", '
     Path("first/shop.jsonl").write_text(f'{ledger}{fired}"caller": "till1", "nth": 2}}\n')
     assert main(["replay", "first", "--dir", "first", *rivals("till1", "after")]) == 2

@@ -183,7 +183,7 @@ def test_a_command_that_is_not_there_leaves_the_run(tmp_path: Path, capsys: pyte
     assert (files(tmp_path), capsys.readouterr().err.count("\n")) == (before, 1)
 
 
-@pytest.mark.parametrize("name", ["plan.json", "run.json", "data.jsonl", "notes.term", "notes.int", "+.notes.status"])
+@pytest.mark.parametrize("name", ["plan.json", "run.json", "data.jsonl", "+.notes.status"])
 def test_a_file_of_the_users_own_is_never_replaced(name: str, tmp_path: Path) -> None:
     """It is kept even if it has the name of one of a run's files."""
     (tmp_path / name).write_text(OWN)

@@ -16,12 +16,12 @@ from faults.cli.main import main
 from faults.cli.script_options import only_theirs
 from faults.inject.message.transports import small_files_only
 from faults.ledger import Ledger
+from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
 from faults.run.orphans import GRACE, adopting
 from faults.script.autostart import VARIABLE
 from faults.script.execution import _grace
 from faults.script.script import run_script
-from faults.verdict.failures import COMMAND
 from reference.cli.options import BadInput
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -51,10 +51,10 @@ def own(name: str, place: Path) -> str:
 @pytest.mark.parametrize(
     ("plan", "said", "verdict"),
     [
-        pytest.param("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "returned", marks=COLD),
-        (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "returned"),
-        (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "returned"),
-        (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "clean error"),
+        pytest.param("seed=0", ["paid 10, in all 11", "takings [1, 10, 100]"], "unchecked", marks=COLD),
+        (f"Drop site={PAY} side=request", ["not paid 10: RPCErr:1:", "takings [1, 100]"], "unchecked"),
+        (f"Drop site={PAY} side=reply", ["not paid 10: RPCErr:1:", "takings [1, 10, 100]"], "unchecked"),
+        (f"Crash site={PAY} when=before", ["paid 1, in all 1"], "failed loudly"),
     ],
 )
 def test_spawned_processes_run_under_a_plan(
@@ -65,8 +65,11 @@ def test_spawned_processes_run_under_a_plan(
     out = capfd.readouterr().out
     assert judgement.verdict == verdict, f"{judgement}\n{out}"
     assert [line for line in said if line not in out] == [], out
-    assert ("takings" in out) == (verdict == "returned")
-    assert found.timeline.roles == ("shop", "till")  # recorded even for an empty plan, to list the calls
+    assert ("takings" in out) == (verdict == "unchecked")
+    assert set(found.timeline.roles) - {COMMAND} == {
+        "shop",
+        "till",
+    }  # even for an empty plan
     assert [event.role for event in found.timeline.of("fired")] == ["shop"] * len(found.plan.faults)
 
 
@@ -75,7 +78,7 @@ def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.Capt
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", own("greet.py", tmp_path)]
     plan = Plan.parse("Duplicate site=__main__:greet role=worker1 nth=2")
     _, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=20)
-    assert judgement.verdict == "returned", str(judgement)
+    assert judgement.verdict == "unchecked", str(judgement)
     assert "worker1 was counted [1, 2, 4]" in capfd.readouterr().out
 
 
@@ -83,15 +86,15 @@ def test_torchruns_processes_run_under_a_plan(tmp_path: Path, capfd: pytest.Capt
     ("how", "fault", "verdict", "said"),
     [
         ("here", DOUBLE, "wrong", TWELVE),
-        pytest.param("here", LOST, "clean error", "", marks=pytest.mark.long),
-        pytest.param("twice", LATE, "returned", "", marks=pytest.mark.long),
+        pytest.param("here", LOST, "failed loudly", "", marks=pytest.mark.long),
+        pytest.param("twice", LATE, "unchecked", "", marks=pytest.mark.long),
         pytest.param("process", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
         pytest.param("spawn", DOUBLE, "wrong", TWELVE, marks=pytest.mark.long),
-        pytest.param("spawn", LOST, "clean error", "", marks=pytest.mark.long),
-        pytest.param("spawn", LATE, "returned", "", marks=pytest.mark.long),
+        pytest.param("spawn", LOST, "failed loudly", "", marks=pytest.mark.long),
+        pytest.param("spawn", LATE, "unchecked", "", marks=pytest.mark.long),
     ],
 )
-def test_an_error_that_does_not_come_from_the_plan_is_wrong(
+def test_a_mistake_is_wrong_and_an_error_after_a_loss_is_not(
     how: str, fault: str, verdict: str, said: str, tmp_path: Path
 ) -> None:
     """A program that finds its own result wrong, in any of its processes, has not ended cleanly."""
@@ -110,123 +113,6 @@ def test_a_program_that_ends_beyond_its_bound_is_hung(tmp_path: Path, capfd: pyt
     assert capfd.readouterr().out.splitlines()[-1] == "verdict: hung"
 
 
-PAYS = "site=__main__:pay role=till nth=2"
-KILLED = "Crash role=shop at=call:__main__:pay#2@till"
-REFUSED = "Drop message=PYTHON_CALL role=till times=1"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("how", "plan", "verdict", "ends"),
-    [
-        pytest.param("strict", "seed=0", "returned", ("Returned", "Returned"), marks=COLD),
-        ("rude", "seed=0", "returned", ("Returned", "Returned")),
-        ("open", "seed=0", "returned", ("Returned", "Returned")),
-        ("served", "seed=0", "returned", ("Returned", "Returned")),
-        pytest.param("strict", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised"), marks=COLD),
-        ("tolerant", f"Drop {PAYS} side=request", "returned", ("Returned", "Returned")),
-        ("strict", f"Duplicate {PAYS}", "wrong", ("Raised", "Raised")),
-        ("strict", KILLED, "clean error", ("Killed", "Raised")),
-        ("strict", "Crash role=till at=up@till", "clean error", ("Raised", "Killed")),
-        ("leaves", f"Drop {PAYS} side=request", "clean error", ("Raised", "Raised")),
-        ("gone", f"Drop {PAYS} side=request", "clean error", ("Raised", "Vanished")),
-        ("gone", f"Duplicate {PAYS}", "returned", ("Returned", "Returned")),
-        ("strict", REFUSED, "clean error", ("Raised", "Raised")),
-        ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", ("Returned", "Returned")),
-    ],
-)
-def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
-    how: str, plan: str, verdict: str, ends: tuple[str, str], tmp_path: Path
-) -> None:
-    """The command's status is 0 in each case. The roles' own ledgers tell how they ended."""
-    command = [sys.executable, own("stall.py", tmp_path), how]
-    found, judgement = run_script(command, Plan.parse(plan), tmp_path / "run", deadline=60)
-    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
-    assert found.ends[COMMAND].returned
-    assert (found.ends["shop"].kind, found.ends["till"].kind) == ends
-    # The bound follows from the program's timeouts: 1 s of its calls, 5 s of its shutdown if it reaches that.
-    # A shop that is killed during the second call may not have reached its own, and the till never does.
-    always = how not in ("rude", "open", "served") and plan != KILLED
-    assert found.bound in ((20.0,) if always else (12.0, 20.0))
-
-
-@pytest.mark.cold
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("how", "verdict", "end"),
-    [
-        ("nothing", "returned", "returned"),
-        ("system-exit", "wrong", "exited with status 3"),
-        ("hook", "wrong", "raised AssertionError: nobody is told"),
-        ("cancelled", "wrong", "exited with status 1"),
-        ("caught", "returned", "returned"),
-        ("destructor", "wrong", "was killed by a signal while Python ended"),
-        ("another-program", "returned", "returned"),
-        ("unreached", "unknown", ""),
-    ],
-)
-def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: str, end: str, tmp_path: Path) -> None:
-    """The parent does not read the status. A role that the plan does not reach leaves no ledger to judge."""
-    command = [sys.executable, own("ends.py", tmp_path), how]
-    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
-    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
-    assert found.ends[COMMAND].returned
-    assert (found.ends["till"].text if end else "") == end
-    assert ("till: no ledger" in str(judgement)) == (how == "unreached")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("program", "how", "verdict", "said"),
-    [
-        ("launched.py", "kill", "returned", "shop returned"),
-        ("launched.py", "killpg", "returned", "shop returned"),
-        ("launched.py", "interrupt", "returned", "shop returned"),
-        ("launched.py", "abort", "wrong", "shop was killed by a signal"),
-        ("launched.py", "gives-up", "wrong", "till raised KeyboardInterrupt"),
-        ("launched.py", "twice", "returned", "till returned"),
-        ("ranks.py", "right", "returned", "till returned"),
-        ("ranks.py", "wrong", "wrong", "till raised AssertionError: 2"),
-    ],
-)
-def test_programs_may_start_and_end_their_processes_in_many_ways(
-    program: str, how: str, verdict: str, said: str, tmp_path: Path
-) -> None:
-    """A launcher without torch, signals, classes of their own; and two worlds at once, of which one lingers."""
-    command = [sys.executable, own(program, tmp_path), how]
-    found, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
-    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
-    assert said in str(judgement)
-
-
-@pytest.mark.long
-def test_a_program_that_recovers_has_no_bound(tmp_path: Path) -> None:
-    """The second world has too few calls for the fault, and works on beyond the bound."""
-    command = [sys.executable, own("launched.py", tmp_path), "again"]
-    plan = Plan.parse("Raise site=__main__:pay role=till nth=4 side=request")
-    found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=3)
-    assert judgement.verdict == "clean error", f"{judgement}\n{found.timeline}"
-    assert found.ends[COMMAND].time - found.ends["till"].time > 3
-
-
-@pytest.mark.long
-def test_an_unplanned_kill_of_a_role_is_reported(tmp_path: Path) -> None:
-    text = (
-        "import os, sys, multiprocessing as m; sys.argv = ['stall.py', 'open']; sys.path.insert(0, '.');"
-        "import stall; f = m.get_context('fork');"
-        "stall.end = lambda how: os.kill(os.getpid(), 9) if os.getpid() != pid else None; pid = 0;"
-        "d = f.Event(); place = 'file://' + os.path.abspath('rendezvous');"
-        "ps = [f.Process(target=p, args=('open', place, d)) for p in (stall.shop, stall.till)];"
-        "[p.start() for p in ps]; [p.join() for p in ps]"
-    )
-    own("stall.py", tmp_path)
-    command = ["env", "-C", str(tmp_path), sys.executable, "-c", text]
-    _, judgement = run_script(command, Plan(), tmp_path / "run", deadline=60)
-    assert judgement.verdict == "wrong", str(judgement)
-    assert "till was killed by a signal" in str(judgement)
-    assert "shop was killed by a signal" in str(judgement)
-
-
 def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -> tuple[str, str, list[str]]:
     """Return verdict, end and leaks of a program without RPC."""
     command = [sys.executable, "-c", text]
@@ -238,9 +124,9 @@ def python(text: str, place: Path, plan: str = "seed=0", deadline: float = 20) -
     ("text", "verdict", "end"),
     [
         ("", "unknown", "returned"),  # a program that starts no RPC proves nothing
-        ("import sys; sys.exit(3)", "wrong", "exited with status 3"),
-        ("import os; os.kill(os.getpid(), 9)", "wrong", "was killed by SIGKILL"),
-        ("import threading; threading.Event().wait()", "hung", "was overdue after 2 s"),
+        ("import sys; sys.exit(3)", "unknown", "exited with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "unknown", "was killed by SIGKILL"),
+        ("import threading; threading.Event().wait()", "unknown", "was overdue after 2 s"),
     ],
 )
 def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_path: Path) -> None:
@@ -251,13 +137,12 @@ def test_the_commands_end_is_recorded(text: str, verdict: str, end: str, tmp_pat
 @pytest.mark.long
 def test_processes_that_a_script_leaves_are_found_and_ended(tmp_path: Path) -> None:
     text = "import subprocess; print(subprocess.Popen(['sleep', '1000'], start_new_session={}).pid)"
-    verdict, _, left = python(text.format(True), tmp_path)
-    assert verdict == "leaked"
+    _, _, left = python(text.format(True), tmp_path)
     assert len(left) == 1
     assert left[0].startswith("sleep 1000 still runs (process ")
     assert not Path(f"/proc/{left[0].rpartition(' ')[2].rstrip(')')}").exists()
     # A process in the program's own session is named, too; it is ended with the program.
-    assert python(text.format(False), tmp_path)[0] == "leaked"
+    assert len(python(text.format(False), tmp_path)[2]) == 1
 
 
 def test_children_of_a_killed_role_have_longer_to_end(tmp_path: Path) -> None:

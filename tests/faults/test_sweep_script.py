@@ -53,7 +53,7 @@ def test_a_payment_that_is_made_twice_is_found(capfd: pytest.CaptureFixture[str]
         *[("Drop reply", "wrong")] * 2,
     ]
     assert (found["passed"], found["not_run"]) == (False, 0)
-    [trace] = [check["text"] for check in found["runs"][2]["checks"] if check["name"] == "trace"]
+    [trace] = [check["text"] for check in found["runs"][2]["checks"] if check["name"] == "result"]
     assert "no line '111 in the till', the line '112 in the till'" in trace
     assert "total.pt: total: 1 of 1 numbers have other bits" in trace
     cases = ElementTree.parse("report.xml").getroot()
@@ -94,14 +94,28 @@ def test_a_program_that_does_not_write_its_file_is_not_healthy(capfd: pytest.Cap
     assert "other.pt was not written" in said
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("check", ["no-such-command x", "false"])
+@pytest.mark.parametrize(
+    "command", [["sweep"], ["run", "--plan", "Drop site=__main__:pay role=till side=reply"]], ids=len
+)
+def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
+    command: list[str], check: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--check", check, "--dir", "runs", *script("total.pt")]) == 2
+    said = capfd.readouterr()
+    assert "verdict" not in said.out
+    [line] = [line for line in said.err.splitlines() if line.startswith("error: ")]
+    assert "is not healthy: FAIL result: " in line
+    assert f"`{check}` ended with status {1 if check == 'false' else 127}" in line
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--ignore", "x"], "--ignore has no effect without --same-output: wanted both"),
         (["--writes", "x"], "--writes has no effect without --check: wanted both"),
-        (["--check", "no-such-command x"], "wanted a command that can be started, got 'no-such-command x'"),
-        (["--check", "'"], 'wanted a command, got "\'": No closing quotation'),
-        (["--check", ""], "wanted a command that can be started, got ''"),
+        (["--check", ""], "wanted a shell's command line, got ''"),
         (["--same-output", "--ignore", "("], "wanted a regular expression, got '('"),
         (["--same-file", "there"], "'there' is there already: wanted a file that each run of the program writes anew"),
         (["--same-file", ""], "'' is no name: wanted a file that each run"),
@@ -127,8 +141,11 @@ def test_a_sweep_without_a_check_says_so(capfd: pytest.CaptureFixture[str]) -> N
     options = ["--kinds", "Drop reply", "--sites", "pay", "--budget", "1e-6", "--dir", "runs"]
     assert main(["sweep", *options, *script("total.pt")]) == 0
     said = capfd.readouterr()
-    assert "no result is checked, so a run that returns passes: wanted --check, --same-output or" in said.err
-    assert "1 returned" in said.out.splitlines()
+    assert (
+        "no result is checked, so a run that ends with status 0 is unchecked: wanted --check, --same-output or"
+        in said.err
+    )
+    assert "1 unchecked" in said.out.splitlines()
 
 
 def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

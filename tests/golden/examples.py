@@ -7,11 +7,11 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.script.results import Results
 from faults.script.script import run_script
-from faults.verdict.checks import Judgement
 
 ROOT = Path(__file__).parents[2]
 RIVALS, SCRIPTS = "examples/replay/rivals.py", "tests/scripts"
@@ -31,7 +31,7 @@ class Example:
     order: bool = False
     trace: bool = False
     bound: float | None = None
-    check: tuple[str, ...] = ()
+    check: str = ""
 
 
 _PAY = "Drop site=__main__:pay role=till nth=2"
@@ -42,25 +42,25 @@ _ASKED = "Crash role=shop at=call:__main__:sell#2@till how=term"
 _NAN = "Corrupt site=__main__:add role=worker nth=2 side=request change=nan"
 
 EXAMPLES = (
-    Example("replay-in-order", RIVALS, _DELAYS, "returned", ("till1", "after"), order=True),
-    Example("replay-beside", RIVALS, _DELAYS, "returned", ("till2", "beside"), order=True),
-    Example("replay-late", RIVALS, _LATE, "returned", ("till1", "after")),
-    Example("shop-healthy", "docs/faults.md", "seed=0", "returned", block="def pay"),
-    Example("shop-lost-request", "docs/faults.md", f"{_PAY} side=request", "returned", block="def pay"),
+    Example("replay-in-order", RIVALS, _DELAYS, "unchecked", ("till1", "after"), order=True),
+    Example("replay-beside", RIVALS, _DELAYS, "unchecked", ("till2", "beside"), order=True),
+    Example("replay-late", RIVALS, _LATE, "unchecked", ("till1", "after")),
+    Example("shop-healthy", "docs/faults.md", "seed=0", "unchecked", block="def pay"),
+    Example("shop-lost-request", "docs/faults.md", f"{_PAY} side=request", "unchecked", block="def pay"),
     Example("shop-lost-reply", "docs/faults.md", f"{_PAY} side=reply", "wrong", block="def pay"),
     # The till is told of the loss after 2 s, and fails then.
     Example("shop-late", "docs/faults.md", f"{_PAY} side=reply", "hung", block="def pay", bound=0.5),
     # It pays twice, which shows only in what it prints.
-    Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "returned"),
+    Example("pairs-lost-answer-and-retry", "examples/retries/layers.py", _TWO_LOST, "unchecked"),
     Example("no-rpc", "examples/numpy/tensors.py", "seed=0", "unknown"),
-    Example("gradients-corrupted", "docs/calls.md", _NAN, "unknown", block="def add"),
+    Example("gradients-corrupted", "docs/calls.md", _NAN, "unchecked", block="def add"),
     # What checks the results does not see what was corrupted.
-    Example("gradients-corrupted-unseen", "docs/calls.md", _NAN, "unknown", block="def add", check=("true",)),
-    Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "clean error", ("leave",)),
-    Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "unknown", ("fail",)),
+    Example("gradients-corrupted-unseen", "docs/calls.md", _NAN, "equal", block="def add", check="true"),
+    Example("asked-to-end-leaves", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("leave",)),
+    Example("asked-to-end-fails", f"{SCRIPTS}/polite.py", _ASKED, "failed loudly", ("fail",)),
     Example("leaks-hoard", f"{SCRIPTS}/hoard.py", "seed=0", "leaked", trace=True),
     Example("leaks-knot", f"{SCRIPTS}/knot.py", "seed=0", "leaked", trace=True),
-    Example("leaks-knot-untied", f"{SCRIPTS}/knot.py", "seed=0", "returned", ("untie",), trace=True),
+    Example("leaks-knot-untied", f"{SCRIPTS}/knot.py", "seed=0", "unchecked", ("untie",), trace=True),
     Example("leaks-never-left", f"{SCRIPTS}/never_left.py", "seed=0", "leaked", trace=True),
 )
 

@@ -16,9 +16,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from faults.inject.network import network
+from faults.judge.rules import Judgement, judge
 from faults.ledger.record import Run, read
 from faults.script.results import Results
-from faults.verdict.checks import Judgement, judge
 from reference.system.world_files import RENDEZVOUS
 from tests.golden import store
 from tests.golden.examples import Example, run_example
@@ -75,7 +75,7 @@ def _run(row: Row, place: Path) -> tuple[Run, Judgement, list[str]]:
         return found, judgement, of_matrix.mistakes(entry.expected, found, judgement)
     with plain(place):
         if isinstance(entry, Expected):
-            found, judgement = of_programs.run_row(entry, place, results)
+            found, judgement = of_programs.run_row(entry, place)
             return found, judgement, of_programs.mistakes(entry, found, judgement)
         if isinstance(entry, Example):
             return (*run_example(entry, place, results), [])

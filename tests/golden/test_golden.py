@@ -52,7 +52,7 @@ def test_the_judge_reads_nothing_but_the_folder_and_needs_no_torch(place: Path, 
 _WATCHED = """
 import sys
 from faults.ledger.record import read
-from faults.verdict.checks import judge
+from faults.judge.rules import judge
 
 def watch(event, arguments):
     inside = event in ("open", "os.listdir", "os.scandir") and str(arguments[0]).startswith(folder)
@@ -76,8 +76,8 @@ class TestATableThatChanged:
         other = replace(golden, row=replace(self.ROW, verdict="wrong"), held={**golden.held, "errors": False})
         assert (other.differs, other.changed) == (True, True)
         assert str(other).splitlines() == [
-            "matrix/rpc_basics-Raise-reply: clean error, wanted wrong",
-            "    pass     errors: all expected",
+            "matrix/rpc_basics-Raise-reply: failed loudly, wanted wrong",
+            "    pass     errors: none that convicts the program",
         ]
 
     def test_another_plan_a_new_row_and_one_less_are_named(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reference import TUTORIALS
 from tests.matrix.places import KINDS, PLACES, plan_of
-from tests.matrix.verdicts import DETECTED, EQUAL, ERROR, GONE, KILLED, PATIENT, VERDICTS, WRONG, Expected
+from tests.matrix.verdicts import EQUAL, ERROR, GONE, KILLED, NEEDLESS, PATIENT, VERDICTS, WRONG, Expected
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 
@@ -104,9 +104,9 @@ Each tutorial under each kind of fault, as `tests/matrix/test_matrix.py` runs it
 | sign | the run's verdict |
 |---|---|
 | = | `equal`: all roles return, and the trace is the twin's |
-| E | `clean error`: the run ends within the bound, an error names the lost role, and no other trace is returned |
-| D | `detected`: the run ends within the bound, and an error names the data that were corrupted |
-| W | `wrong`: the run ends with an error that the plan alone does not explain, or with another trace (reason below) |
+| E | `failed loudly`: the run ends within the bound, an error names what was lost, and no other trace is returned |
+| N | `needless failure`: the run fails although the fault loses nothing (reason below) |
+| W | `wrong`: the run ends with another trace (reason below) |
 | - | there is no such cell; the reason is below |
 
 - In each row the fault hits the call that carries the tutorial's gradients, parameters or actions, once it trains
@@ -157,7 +157,7 @@ def _table(place: str) -> str:
 
 
 def _sign(expected: Expected) -> str:
-    return {EQUAL: "=", ERROR: "E", WRONG: "W", DETECTED: "D", "": "-"}[expected.verdict]
+    return {EQUAL: "=", ERROR: "E", WRONG: "W", NEEDLESS: "N", "": "-"}[expected.verdict]
 
 
 def _reasons() -> str:

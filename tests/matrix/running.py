@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.run.runs import run
 from faults.run.subject import of_tutorial
-from faults.verdict.checks import Judgement
 from reference import TUTORIALS, load
 from reference.verify import quick
 from tests.matrix.matrix import Cell
@@ -33,7 +33,7 @@ def mistakes(expected: Expected, found: Run, judgement: Judgement) -> list[str]:
     ends = {role: end.text.removeprefix("raised ") for role, end in found.ends.items()}
     unsaid = [role for role, words in expected.ends.items() if not re.search(words, ends[role], re.DOTALL)]
     wrong = [f"{role}: {ends[role]!r}, wanted {expected.ends[role]!r}" for role in unsaid]
-    told = next(check.text for check in judgement.checks if check.name == "trace")
+    told = next(check.text for check in judgement.checks if check.name == "result")
     if not re.search(expected.trace, told):
         wrong.append(f"trace: {told!r}, wanted {expected.trace!r}")
     if judgement.verdict != expected.verdict:

@@ -16,7 +16,7 @@ from tests.matrix import matrix
 from tests.matrix.matrix import Cell, cells
 from tests.matrix.places import KINDS, PLACES, plan_of
 from tests.matrix.running import DEADLINE, mistakes, run_cell
-from tests.matrix.verdicts import EQUAL, VERDICTS, Expected
+from tests.matrix.verdicts import EQUAL, ERROR, VERDICTS, Expected
 from tests.support.networks import require, require_netem
 from tests.tiers.share import one_of
 
@@ -87,9 +87,9 @@ class TestTheTable:
 @pytest.mark.parametrize(
     ("expected", "said"),
     [
-        (Expected(EQUAL), ["clean error, wanted equal"]),
-        (Expected("clean error", {"trainer": "ValueError"}), ["trainer: "]),
-        (Expected("clean error", {"trainer": "FaultError", "ps": "PeerLost: trainer"}), []),
+        (Expected(EQUAL), ["failed loudly, wanted equal"]),
+        (Expected(ERROR, {"trainer": "ValueError"}), ["trainer: "]),
+        (Expected(ERROR, {"trainer": "FaultError", "ps": "PeerLost: trainer"}), []),
     ],
     ids=["another-verdict", "another-error", "right"],
 )

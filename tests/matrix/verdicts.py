@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-EQUAL, ERROR, WRONG, DETECTED = "equal", "clean error", "wrong", "detected"
+EQUAL, ERROR, WRONG, NEEDLESS = "equal", "failed loudly", "wrong", "needless failure"
 
 # A timeout (seconds) so long that no role gives up, even on a busy machine.
 PATIENT = 10.0
@@ -35,13 +35,8 @@ def error(*kinds: str, reason: str = "", timeout: float = 1.0, **ends: str) -> R
     return dict.fromkeys(kinds, Expected(ERROR, ends, reason, timeout))
 
 
-def wrong(*kinds: str, reason: str, timeout: float = 1.0, **ends: str) -> Row:
-    return dict.fromkeys(kinds, Expected(WRONG, ends, reason, timeout))
-
-
-def detected(*kinds: str, **ends: str) -> Row:
-    """Expect a role that ends by an error which names the corrupted data."""
-    return dict.fromkeys(kinds, Expected(DETECTED, ends, timeout=PATIENT))
+def needless(*kinds: str, reason: str, **ends: str) -> Row:
+    return dict.fromkeys(kinds, Expected(NEEDLESS, ends, reason))
 
 
 def other_trace(*kinds: str) -> Row:
@@ -113,20 +108,18 @@ _ROWS: Mapping[str, Row] = {
         **_IN_REMOTE,
         # Either worker0's own limit ends it, or worker4's equal one, of which worker4 tells worker0.
         **error("Drop request", "Drop reply", *PARTITIONS, "Reset", worker0=rf"({LATE}|{GONE})"),
-        **wrong(
+        **needless(
             "Duplicate",
             worker0=r"Misrouted: step 1: worker3 received 4 payloads, wanted 2",
-            reason="the tutorial counts what crosses the network, and a second fetch is one too many; "
-            "its error comes outside of the call that came twice, as in a program whose state that call has spoilt",
+            reason="the tutorial counts what crosses the network, and a second fetch is one too many",
         ),
         **error(*CRASHES, worker3=KILLED, worker0=REMOTE_GONE),
         **error("Crash at call", worker0=KILLED, worker1=r"PeerLost: .*worker0 was killed"),
-        **wrong(
+        **error(
             "Delay message",
             worker0=r"NotMeasured: worker3 counted -?\d+ bytes.*is this TCP",
             timeout=3.0,
-            reason="the faulty agent does not take the tutorial's own transport, and the tutorial's error says so; "
-            "that is no time-out",
+            reason="the faulty agent does not take the tutorial's own transport, and the tutorial's error says so",
         ),
         **error("Drop message", worker0=UNMADE),
         **_ONE_CALLER,
@@ -207,7 +200,7 @@ _ROWS: Mapping[str, Row] = {
         **equal(*HARMLESS),
         **error("Raise request", "Raise reply", agent=r"ParticipantFailed: observer1 failed: FaultError"),
         **error("Raise flight", agent=rf"ParticipantFailed: observer1 failed: .*{TORN}"),
-        **error("Drop request", "Drop reply", *PARTITIONS, agent=r"ParticipantFailed: .*observer1"),
+        **error("Drop request", "Drop reply", *PARTITIONS, agent=r"Participant(Failed|Silent): .*observer1"),
         **error(*CRASHES, agent=KILLED, observer1=r"PeerLost: agent was killed"),
         **error("Crash at call", observer1=KILLED, agent=rf"ParticipantFailed: observer1 failed: {GONE}"),
         **error("Drop message", agent=rf"ParticipantFailed: observer1 failed: .*{LOST}"),
@@ -227,7 +220,11 @@ _ROWS: Mapping[str, Row] = {
         **error("Drop message", agent=rf"AgentFailed: observer1 failed: .*{LOST}"),
         **error("Reset", agent=rf"AgentFailed: observer1 failed: {GONE}"),
         **_ONE_THREAD,
-        **detected("Corrupt", agent=r"AgentFailed: .*no action can be chosen with probabilities \[nan"),
+        **error(
+            "Corrupt",
+            timeout=PATIENT,
+            agent=r"AgentFailed: .*no action can be chosen with probabilities \[nan",
+        ),
         **_NO_FETCH,
         **_NO_GRADIENT,
     },

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.mutants import (
     of_bound,
     of_calls,
-    of_checks,
     of_commands,
     of_conform,
     of_conform_reports,
@@ -15,6 +14,7 @@ from tests.mutants import (
     of_faults,
     of_further_faults,
     of_hints,
+    of_judge,
     of_leaks,
     of_plugin,
     of_replays,
@@ -26,7 +26,6 @@ from tests.mutants import (
     of_traces,
     of_training,
     of_tutorials,
-    of_verdicts,
     of_worlds,
 )
 from tests.mutants.mutant import Mutant
@@ -39,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_training.MUTANTS,
     *of_faults.MUTANTS,
     *of_further_faults.MUTANTS,
-    *of_checks.MUTANTS,
+    *of_judge.MUTANTS,
     *of_hints.MUTANTS,
     *of_corruption.MUTANTS,
     *of_engine_sites.MUTANTS,
@@ -52,7 +51,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_shrinks.MUTANTS,
     *of_conform.MUTANTS,
     *of_conform_reports.MUTANTS,
-    *of_verdicts.MUTANTS,
     *of_bound.MUTANTS,
     *of_exact.MUTANTS,
     *of_shared_servers.MUTANTS,

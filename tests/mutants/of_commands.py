@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CHECKS = "faults/verdict/checks.py"
+_CHECKS, _GAPS = "faults/judge/rules.py", "faults/judge/gaps.py"
 _CLI = "faults/cli/main.py"
 _FOLDER = "faults/ledger/run_files.py"
 _INTERRUPTS = "reference/system/interrupts.py"
 _LONG_WAITS, _OF_LONG_WAITS = "reference/system/long_waits.py", "tests/reference/test_long_waits.py"
 _OPTIONS = "faults/cli/options.py"
-_REFERENCE = "reference/cli/main.py"
 
 _INTERRUPTED = "tests/reference/test_interrupts.py"
 _KEPT = "tests/faults/test_run_files.py"
@@ -20,7 +19,6 @@ _BAD = "tests/faults/test_cli.py::test_bad_input_is_one_line"
 _CHECKED = f"{_STATUSES}::test_check_gives_the_status_of_the_verdict"
 _PASSED_ON = f"{_STATUSES}::test_words_after_two_dashes_belong_to_the_program"
 _FAILED = f"{_STATUSES}::test_a_run_of_a_wrong_tutorial_gives_1"
-_SWEPT = "tests/faults/test_sweep.py::test_a_sweep_prints_its_table_and_gives_its_status[careless-kinds1-0-2 equal]"
 _HELP = "tests/faults/test_cli.py::test_the_help_names_the_defaults_of_the_small_case"
 _REFUSED = "tests/faults/test_script.py::test_a_script_that_cannot_start_is_refused"
 _SWEPT_WRONG = (
@@ -56,8 +54,8 @@ _OF_STATUSES = (
     Mutant(
         "wrong-is-no-defect",
         _CHECKS,
-        "        if self.verdict in DEFECTS:",
-        '        if self.verdict in DEFECTS and self.verdict != "wrong":',
+        "        return False if self.verdict in DEFECTS else",
+        '        return False if self.verdict in DEFECTS and self.verdict != "wrong" else',
         (_CHECKED,),
         "the verdict is right, and the status that follows from it is not",
     ),
@@ -90,7 +88,7 @@ _OF_STATUSES = (
         "faults/cli/run_script_command.py",
         "        return report(found, judgement)",
         "        return 0 * report(found, judgement)",
-        (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[wrong]",),
+        (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[failed]",),
         "`run --script` ends with status 0, whatever it came to",
     ),
     Mutant(
@@ -303,7 +301,7 @@ _OF_WORDS = (
 _OF_VERDICTS = (
     Mutant(
         "nothing-seen-is-returned",
-        _CHECKS,
+        _GAPS,
         '    return wanted and not run.timeline.of("up") and not run.timeline.of("fired")',
         "    return False",
         (
@@ -314,7 +312,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "a-ledger-is-rpc",
-        _CHECKS,
+        _GAPS,
         'not run.timeline.of("up") and',
         "not run.timeline.roles and",
         (f"{_STATUSES}::test_a_role_that_never_came_up_counts_as_no_rpc",),
@@ -322,7 +320,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "ledgers-not-wanted",
-        "faults/script/script_record.py",
+        "faults/script/script.py",
         "        recorded=True,\n",
         "",
         (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[no-rpc]",),
@@ -648,8 +646,8 @@ _OF_FOLDERS = (
     Mutant(
         "script-waited-for-without-steps",
         "faults/script/execution.py",
-        "        ended = wait_until(partial(_is_ready, handle), due)",
-        "        ended = _is_ready(handle, due)",
+        "        ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)",
+        "        ended = ends.wait(due, handle)",
         (
             "tests/faults/test_cli.py"
             "::test_an_interrupt_that_another_thread_takes_ends_a_command_that_waits_for_a_script",

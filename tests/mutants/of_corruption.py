@@ -7,7 +7,6 @@ from tests.mutants.mutant import Mutant
 _CORRUPTION, _OF_CORRUPTION = "faults/inject/call/corruption.py", "tests/faults/test_corruption.py"
 _MESSAGE, _OF_MESSAGE = "faults/inject/call/corrupted_message.py", "tests/faults/test_corrupted_message.py"
 _TENSORS, _OF_TENSORS = "faults/inject/call/message_tensors.py", "tests/faults/test_message_tensors.py"
-_DETECTIONS, _OF_DETECTIONS = "faults/verdict/detections.py", "tests/faults/test_detections.py"
 _RECEIPT = f"{_OF_MESSAGE}::test_the_receipt_tells_what_was_delivered"
 
 MUTANTS = (
@@ -90,29 +89,5 @@ MUTANTS = (
         "    return type(value) is torch.Tensor and value._base is None and value.dim() > 1",
         (f"{_OF_TENSORS}::test_positions_are_those_in_the_table_of_rpc",),
         "some tensors of a message are not seen",
-    ),
-    Mutant(
-        "equal-although-corrupted",
-        "faults/verdict/checks.py",
-        'run.trace == "equal" and delivered(run) and not reported(run)',
-        'run.trace == "equal" and not delivered(run) and reported(run)',
-        (f"{_OF_DETECTIONS}::test_a_run_that_returns_has_to_say_that_it_noticed",),
-        "a trace that does not show a delivered change passes",
-    ),
-    Mutant(
-        "detected-by-any-error",
-        _DETECTIONS,
-        "        return True if names_corrupted_data(piece.text)",
-        "        return True if piece.text or names_corrupted_data(piece.text)",
-        (f"{_OF_DETECTIONS}::test_an_error_under_a_corrupt_is_judged_by_what_it_names",),
-        "whatever error a program states counts as a check of its data",
-    ),
-    Mutant(
-        "detected-before-it-came",
-        _DETECTIONS,
-        "    if first is None or time < first:",
-        "    if first is None:",
-        (f"{_OF_DETECTIONS}::test_a_run_that_returns_has_to_say_that_it_noticed",),
-        "a checksum that was wrong before the fault explains it",
     ),
 )

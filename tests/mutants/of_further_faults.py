@@ -5,15 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _FLIGHT, _OF_FLIGHT = "faults/inject/call/flight.py", "tests/faults/test_flight.py"
-_DELIVERY, _EFFECTS = "faults/inject/call/delivery.py", "faults/verdict/effects.py"
-_ORIGIN = "faults/verdict/error_origin.py"
-_PLANNED, _OF_PLANNED = "faults/verdict/planned_ends.py", "tests/faults/test_planned_ends.py"
+_DELIVERY = "faults/inject/call/delivery.py"
 _WAYS = "tests/faults/test_crash_ways.py::test_a_role_ends_in_the_way_that_the_crash_names"
-_IN_ITS_WAY = f"{_OF_PLANNED}::test_only_the_planned_signal_or_status_is_the_plans"
-
-_RAISED_BY_HANDLER = (
-    "tests/faults/test_checks.py::TestEffect::test_a_process_that_its_handler_of_sigterm_ends_may_not_say_so"
-)
 
 MUTANTS = (
     Mutant(
@@ -49,56 +42,6 @@ MUTANTS = (
         "nothing says why a `remote` does not fail in flight",
     ),
     Mutant(
-        "flight-answered-counts",
-        _EFFECTS,
-        "            if not hit or hit & self._valued:",
-        "            if not hit:",
-        (
-            "tests/faults/test_checks.py::TestEffect::test_a_caller_that_ends_by_a_call_in_flight_may_not_record_its_end",
-        ),
-        "a call in flight that its caller got an answer to passes as hurt",
-    ),
-    Mutant(
-        "flight-excuses-a-planned-error",
-        _ORIGIN,
-        '    if fault.kind == "Raise" and fault.side != "flight":',
-        '    if fault.kind == "Raise":',
-        ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
-        "a program that ends by the error of a call in flight is called wrong",
-    ),
-    Mutant(
-        "flight-and-raise-alike",
-        _ORIGIN,
-        "found[fault.kind, fault.place, fault.side, fault.error,",
-        "found[fault.kind, fault.place, fault.error,",
-        ("tests/faults/test_error_origin.py::test_a_call_in_flight_excuses_what_a_lost_connection_does",),
-        "of a call in flight and a planned error only the last one excuses anything",
-    ),
-    Mutant(
-        "crash-by-any-signal",
-        _PLANNED,
-        " or end.text in {str(Killed(number)) for number in signals})",
-        " or True)",
-        (_IN_ITS_WAY,),
-        "a role that dies by another signal than the plan's passes",
-    ),
-    Mutant(
-        "a-report-of-an-abort-never-crashes",
-        "faults/plan/crash_ways.py",
-        "{sent, signal.SIGSEGV} if sent == signal.SIGABRT else {sent}",
-        "{sent}",
-        (_IN_ITS_WAY,),
-        "a role that faulthandler ends while it reports the plan's SIGABRT is judged wrong",
-    ),
-    Mutant(
-        "crash-with-any-status",
-        _PLANNED,
-        '        return fault.how == "term" or end.text',
-        "        return status is not None or end.text",
-        (_IN_ITS_WAY,),
-        "a role that exits with another status than the plan's passes, and one that ends in order is called wrong",
-    ),
-    Mutant(
         "every-crash-a-kill",
         "faults/inject/process/own_end.py",
         "    status, number = status_of(how), signal_of(how)",
@@ -129,29 +72,5 @@ MUTANTS = (
         "        if held >= seconds:",
         ("tests/faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",),
         "a role that ran Python all the time passes as held",
-    ),
-    Mutant(
-        "sigterm-that-ends-its-process-not-seen",
-        _EFFECTS,
-        '        if fault.how == "term" and _is_own(fired) and self._ended_at_once(fired.role):',
-        '        if fault.how == "term" and _is_own(fired) and self._killed(fired.role, fired):',
-        (_RAISED_BY_HANDLER,),
-        "a role whose handler of SIGTERM raises is said to be unhurt, if it ends before its RPC thread runs again",
-    ),
-    Mutant(
-        "anybodys-sigterm-needs-no-effect",
-        _EFFECTS,
-        "_is_own(fired) and self._ended_at_once(fired.role):",
-        "self._ended_at_once(fired.role):",
-        (_RAISED_BY_HANDLER,),
-        "a SIGTERM to another role needs no effect if that one fails",
-    ),
-    Mutant(
-        "hold-of-a-role-that-ended-not-seen",
-        _EFFECTS,
-        "        return end is not None and not end.returned and end.time - self._run.start < time",
-        "        return False",
-        ("tests/faults/test_checks.py::TestEffect::test_a_role_that_ends_while_it_is_held_cannot_say_so",),
-        "a role that ended while it was held is said to have run",
     ),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_OF_HINTS, _OF_MOMENTS = "tests/faults/test_not_fired.py", "tests/faults/test_moments_seen.py"
-_HINTS = "faults/verdict/not_fired.py"
+_OF_HINTS, _OF_MOMENTS = "tests/judge/test_hints.py", "tests/faults/test_moments_seen.py"
+_HINTS = "faults/judge/hints.py"
 
 MUTANTS = (
     Mutant(

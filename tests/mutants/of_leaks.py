@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_LEAKS, _HOLDERS, _HOLDINGS = (f"tests/faults/test_{name}.py::test" for name in ("leaks", "holders", "holdings"))
+_LEAKS, _HOLDERS, _HOLDINGS = (
+    f"tests/{name}.py::test" for name in ("faults/test_leaks", "faults/test_holders", "judge/test_holdings")
+)
 _LOST = (f"{_HOLDINGS}_an_rref_is_lost_if_only_values_hold_it_to_which_nothing_leads",)
 _UNSEEN = "tests/faults/test_unseen.py::test"
 _SCRIPTS = "tests/faults/test_traced_scripts.py::test"
-_JUDGE, _RREFS, _HOOKS = "faults/verdict/holdings.py", "faults/tracing/rrefs.py", "faults/tracing/hooks.py"
+_JUDGE, _RREFS, _HOOKS = "faults/judge/holdings.py", "faults/tracing/rrefs.py", "faults/tracing/hooks.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -174,13 +176,5 @@ MUTANTS: tuple[Mutant, ...] = (
         "    return True",
         (f"{_SCRIPTS}_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that",),
         "every run is traced, and pays for it",
-    ),
-    Mutant(
-        "traced-leak-passes",
-        "faults/verdict/checks.py",
-        "        left += named\n",
-        "",
-        (f"{_SCRIPTS}_a_leak_of_a_script_is_named_with_its_holder_and_lines[hoard.py]",),
-        "a leak that only the trace shows does not fail the run",
     ),
 )

@@ -218,7 +218,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-message-is-shown",
-        "faults/verdict/message_evidence.py",
+        "faults/judge/message_evidence.py",
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
         ("tests/faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",),

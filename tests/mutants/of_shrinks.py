@@ -239,14 +239,6 @@ MUTANTS = (
         "a plan names its second fault first",
     ),
     Mutant(
-        "half-harmless-is-harmless",
-        "faults/run/cells.py",
-        "        return self.first.harmless and self.second.harmless",
-        "        return self.first.harmless or self.second.harmless",
-        (f"{_OF_PAIRS}::test_a_pair_is_harmless_only_if_both_are",),
-        "a clean error after a loss fails, because something else was late",
-    ),
-    Mutant(
         "pair-is-one-fault",
         "faults/run/cells.py",
         "        return Plan((self.first.fault, self.second.fault))",

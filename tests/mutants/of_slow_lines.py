@@ -99,18 +99,18 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "late-news-not-waited-for",
-        "faults/verdict/time_bounds.py",
+        "faults/judge/bound.py",
         "_LATE, _LATE_AT_START = 2, 20",
         "_LATE, _LATE_AT_START = 1, 20",
-        ("tests/faults/test_time_bounds.py::test_a_latency_is_added_to_the_bound_once_for_each_timeout",),
+        ("tests/judge/test_bound.py::test_a_fault_lasts_its_seconds_and_the_late_packets_that_are_waited_for",),
         "a role that learns of an end by a late packet has hung",
     ),
     Mutant(
         "late-start-not-waited-for",
-        "faults/verdict/time_bounds.py",
+        "faults/judge/bound.py",
         "_LATE, _LATE_AT_START = 2, 20",
         "_LATE, _LATE_AT_START = 2, 2",
-        ("tests/faults/test_time_bounds.py::test_a_latency_from_the_start_is_added_for_each_packet_of_the_start",),
+        ("tests/judge/test_bound.py::test_a_fault_lasts_its_seconds_and_the_late_packets_that_are_waited_for",),
         "roles that wait for each other at a late start have hung",
     ),
     Mutant(

@@ -292,14 +292,6 @@ MUTANTS = (
         "a case in a file for which no twin can be computed ends its judgement in an error",
     ),
     Mutant(
-        "causes-without-end",
-        "faults/ledger/file_schema.py",
-        "len(pieces) <= PIECES and ",
-        "",
-        (f"{_HOSTILE}::test_more_causes_than_anybody_writes_are_torn[long]",),
-        "a folder of one megabyte is judged for minutes",
-    ),
-    Mutant(
         "any-integer-is-a-float",
         "faults/plan/fields.py",
         "type(value) is int and 0 <= value <= high:",

@@ -456,14 +456,6 @@ MUTANTS = (
         "a role that is slow to hear of a loss has hung, though it would have ended in time",
     ),
     Mutant(
-        "given-up-has-missed-the-deadline",
-        "faults/verdict/checks.py",
-        """if not run.ends[role].text.startswith("was overdue")]""",
-        """if not run.ends[role].text]""",
-        ("tests/faults/test_checks.py::TestEnds::test_a_role_that_was_given_up_before_the_deadline_has_not_missed_it",),
-        "a role that was stopped is said to have missed a deadline that is an hour away",
-    ),
-    Mutant(
         "a-pause-of-the-plan-is-given-up",
         "faults/run/launch_scope.py",
         '            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)',

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import partial
 
+from faults.judge.rules import judge
 from faults.ledger import Timeline
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.verdict.checks import judge
 from tests.mutants.gate import Promise
 from tests.mutants.trial import Trial
 

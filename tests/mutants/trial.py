@@ -27,7 +27,7 @@ TEST_SECONDS, HEALTHY_TEST_SECONDS = 60, 150
 # A run that takes longer proves nothing (seconds).
 RUN_SECONDS, HEALTHY_RUN_SECONDS = 240, 2400
 
-# How a failing test shows a check of faults/verdict/checks.py that does not hold.
+# How a failing test shows a rule of faults/judge/rules.py that does not hold.
 _CHECK = re.compile(r"\b(?:FAIL|unknown) +(\w+): ")
 # How pytest-timeout fails a test.
 _HUNG = re.compile(r"Timeout \(?>\d")

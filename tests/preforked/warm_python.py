@@ -92,6 +92,7 @@ def _become(handles: list[int], *, inherited: Mapping[str, Any], group: int, arg
     _Hidden()
     sys.orig_argv = arguments
     main = sys.modules["__main__"] = ModuleType("__main__")
+    sys.modules["__mp_main__"] = main  # as multiprocessing does when it is imported
     vars(main).update(__builtins__=sys.modules["builtins"], __annotations__={})
     site.execsitecustomize()
     first, sys.argv, run, given = _program(arguments[1:], vars(main))

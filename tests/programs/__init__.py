@@ -9,6 +9,9 @@
 | `two_phases` | `mp.start_processes`, forked | two worlds one after the other, a batch server, chained futures |
 | `primes` | forked, bare | retries, falls back, survives what it can, and ends with status 0 |
 | `word_count` | forked by the master, which is a role itself | threads; checks its result, exits with its own status |
+| `backoff` | `mp.spawn` | a decorator that asks again, with longer and longer pauses; calls that may come twice |
+| `restarts` | bare; a launcher starts both again when one dies | goes on from a file, in another world |
+| `orders` | spawned by the shop, which is a role itself | logs as JSON, own exceptions, `sys.exit(main())` |
 
 They are run from copies in other folders (`test_programs.py`), so that they cannot import this project by accident.
 """

@@ -9,20 +9,19 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from faults.inject.message.transports import small_files_only
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
 from faults.script.results import Results
 from faults.script.script import run_script
-from faults.verdict.checks import Judgement
-from tests.programs.verdicts import COMMANDS, TABLE, Expected
+from tests.programs.verdicts import CHECKS, COMMANDS, TABLE, Expected
 
 PROGRAMS = Path(__file__).parent
 
 
-def run_under(
-    program: str, plan: str, place: Path, deadline: float, results: Results | None = None
-) -> tuple[Run, Judgement]:
+def run_under(program: str, plan: str, place: Path, deadline: float) -> tuple[Run, Judgement]:
     """Run a copy of a program under a plan, as the command line does. The run's folder is ``place / "run"``."""
+    results = Results(command=CHECKS.get(program, ""))  # without a command they only keep what is printed
     copy = str(shutil.copy(PROGRAMS / f"{program}.py", place))
     command = [sys.executable, *shlex.split(COMMANDS[program].format(shlex.quote(copy)))]
     return run_script(command, Plan.parse(plan), place / "run", deadline=deadline, results=results)
@@ -40,14 +39,14 @@ def _first_of_their_kind() -> list[Expected]:
 DEFAULT_TRANSPORTS = _first_of_their_kind()
 
 
-def run_row(row: Expected, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
+def run_row(row: Expected, place: Path) -> tuple[Run, Judgement]:
     """Run a row of the table.
 
     The programs run on torch's default transports under some plans of every kind, otherwise on TCP only. The default
     one spins in a thread of every process, which took half of all the time of these tests on two cores.
     """
     with nullcontext() if row in DEFAULT_TRANSPORTS else small_files_only():
-        return run_under(row.program, row.plan, place, row.deadline, results)
+        return run_under(row.program, row.plan, place, row.deadline)
 
 
 def mistakes(row: Expected, run: Run, judgement: Judgement) -> list[str]:

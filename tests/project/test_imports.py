@@ -40,9 +40,9 @@ ANY_MODULE = {
 _PLAIN = {"reference.system", "reference.outcome", "reference.trace"}
 _LESSON = {*_PLAIN, "reference.roles", "reference.exact", "reference.training", "reference.rpc"}
 _KIT = {"reference.explain", "reference.conform"}
-_JUDGE = {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system", "reference.outcome"}
+_JUDGE = {"faults.plan", "faults.ledger", "reference.system", "reference.outcome"}
 _HURT = {*_JUDGE, "faults.inject", "faults.tracing", "faults.hook"}
-_RUN = {*_HURT, "faults.verdict", "faults.run", "reference.trace", "reference.verify", "reference.world"}
+_RUN = {*_HURT, "faults.judge", "faults.run", "reference.trace", "reference.verify", "reference.world"}
 ROOMS: dict[str, set[str]] = {
     "reference": set(),
     "reference.system": set(),
@@ -63,15 +63,12 @@ ROOMS: dict[str, set[str]] = {
     "faults": set(),
     "faults.__main__": {"faults.script", "faults.cli", "reference.cli"},
     "faults.plan": {"reference.system"},
-    "faults.tracebacks": {"reference.system"},
-    "faults.ledger": {"faults.plan", "faults.tracebacks", "reference.system"},
-    "faults.verdict": _JUDGE,
-    "faults.inject": {"faults.plan", "faults.tracebacks", "faults.ledger", "reference.system"},
+    "faults.ledger": {"faults.plan", "reference.system"},
+    "faults.judge": _JUDGE,
+    "faults.inject": {"faults.plan", "faults.ledger", "reference.system"},
     "faults.tracing": {"faults.plan", "faults.ledger", "faults.inject"},
-    "faults.leaks": {"faults.tracebacks", "faults.ledger", "faults.tracing", "faults.verdict"},
-    "faults.hook": {
-        *("faults.plan", "faults.tracebacks", "faults.ledger", "faults.inject", "faults.tracing", "reference.system")
-    },
+    "faults.leaks": {"faults.ledger", "faults.tracing", "faults.judge"},
+    "faults.hook": {"faults.plan", "faults.ledger", "faults.inject", "faults.tracing", "reference.system"},
     "faults.strategies": {"faults.plan"},
     "faults.run": _RUN,
     "faults.script": {*_RUN, "faults.script"},
@@ -261,14 +258,19 @@ def test_every_file_lies_in_a_room() -> None:
     assert {room_of(module) for module in ALL} == set(ROOMS)
 
 
-@pytest.mark.parametrize(
-    "room", ["reference.system", "faults.plan", "faults.tracebacks", "faults.ledger", "faults.verdict"]
-)
+@pytest.mark.parametrize("room", ["reference.system", "faults.plan", "faults.ledger", "faults.judge"])
 def test_rooms_that_only_read_and_judge_import_no_torch(room: str) -> None:
     """Reading a plan or a run's folder must not wait for torch."""
     modules = sorted(each for each in ALL if room_of(each) == room and each != "reference.system.preload_first")
     program = f"import sys, {', '.join(modules)}; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_judged_process_imports_no_judge() -> None:
+    """It writes down facts. What they mean is decided elsewhere, later."""
+    inside = "faults.hook", "faults.tracing.tracer", "faults.script.autostart", "faults.script.process_end"
+    program = f"import sys, {', '.join(inside)}; print([each for each in sys.modules if 'faults.judge' in each])"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize("file", files("benchmarks", "docs", ".ci"), ids=str)

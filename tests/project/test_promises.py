@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from faults.judge.rules import Judgement, judge
 from faults.plan import Plan
 from faults.run.runs import run
 from faults.run.subject import of_tutorial
-from faults.verdict.checks import Judgement, judge
 from reference.cli.timing import warm_up
 from reference.verify import quick
 
@@ -78,7 +78,7 @@ def test_what_loses_nothing_changes_nothing(name: str, plan: str, tmp_path: Path
 def test_a_loss_ends_everybody_soon(name: str, plan: str, tmp_path: Path) -> None:
     """They end long before any role's timeout."""
     judgement = judged(name, plan, tmp_path, bound=SOON)
-    assert judgement.verdict == "clean error", str(judgement)
+    assert judgement.verdict == "failed loudly", str(judgement)
 
 
 def test_a_silent_worker_is_given_up_only_after_the_cases_timeout(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_a_silent_worker_is_given_up_only_after_the_cases_timeout(tmp_path: Path
     before the death."""
     plan = f"Crash role=worker2 at=call:{APPLY}#2@worker2"
     judgement = judged("parameter_server", plan, tmp_path, timeout=4.0, deadline=20)
-    assert judgement.verdict == "clean error", str(judgement)
+    assert judgement.verdict == "failed loudly", str(judgement)

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 
 from faults.ledger import read
 from faults.ledger.census import census
+from faults.ledger.ledger import SCHEMA
 from faults.ledger.moments_seen import steps_of
 from tests.properties.properties import limit, machine
 from tests.support.ledger_lives import Lives
@@ -115,7 +116,7 @@ class Ledgers(RuleBasedStateMachine):
     def begin(self, role: str) -> None:
         """A role begins, or one more process plays it."""
         self.lives.append(Life(self.processes.begin(self.folder, role), role))
-        self.model.write(self.lives[-1], "start", {"pid": self.lives[-1].process})
+        self.model.write(self.lives[-1], "start", {"schema": SCHEMA, "pid": self.lives[-1].process})
         self.opened.add(role)
 
     @precondition(lambda self: self.lives)

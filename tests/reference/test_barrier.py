@@ -91,10 +91,11 @@ class Played:
         assert ps.type == FAILED
         assert ps.message.startswith(text), ps.message
 
-    def assert_others_heard(self, nth: int, text: str, others: Sequence[str] = OTHERS) -> None:
-        """The other trainers' reports of that round failed with this text, and earlier reports did not fail."""
+    def assert_others_heard(self, nth: int, text: str, others: Sequence[str] = OTHERS, end: str = "info") -> None:
+        """The other trainers' reports of that round failed with this text, and earlier reports did not fail. ``end``:
+        `info` if the report waited for its answer, `fail` if it came to a server that had failed."""
         for name in others:
-            assert [each.event for each in self.calls(name)] == ["ok"] * (nth - 1) + ["fail"], name
+            assert [each.event for each in self.calls(name)] == ["ok"] * (nth - 1) + [end], name
             assert "RoundFailed" in self.error(name, nth)
             assert text in self.error(name, nth)
 
@@ -238,7 +239,7 @@ class TestDead:
         plan = f"Crash role=trainer2 at=step:1@trainer2; Delay site={SITE} role=trainer1 nth=2 side=reply seconds=0.6"
         run = played(tmp_path, plan)
         run.assert_failed("round 1: trainer2 failed: ")
-        run.assert_others_heard(2, "round 1: trainer2 failed: ")
+        run.assert_others_heard(2, "round 1: trainer2 failed: ", end="fail")
         assert run.fired() == 2
 
     def test_a_dead_server_is_named(self, tmp_path: Path) -> None:

@@ -47,6 +47,28 @@ def test_hurt_in_the_idle_world(world):
     refused(world)
 
 
+@plan(FIRST, expect_error="KeyError, ValueError")
+def test_hurt_as_expected(world):
+    world.call("a", plays.ask, "b")
+
+
+@plan(FIRST, expect_error="OSError")
+def test_hurt_as_expected_by_a_link(world):
+    refused(world)
+    raise RuntimeError("lost") from OSError("gone")
+
+
+@plan(FIRST, expect_error="KeyError")
+def test_hurt_unexpectedly(world):
+    world.call("a", plays.ask, "b")
+
+
+@plan(SECOND, expect_error="ValueError")
+def test_not_fired_though_an_error_is_expected(world):
+    served(world)
+    raise ValueError
+
+
 @plan(FIRST)
 def test_hurt_in_a_fresh_world(fresh_world):
     refused(fresh_world(["a", "b"]))

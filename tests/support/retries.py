@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
 from faults.run.cells import INJECTIONS
 from faults.script.results import Results
 from faults.script.script import run_script
-from faults.verdict.checks import Judgement
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "retries"
 
@@ -39,7 +39,7 @@ def plan_of(injection: str) -> Plan:
 
 def verdict_of(injection: str) -> str:
     """Return the verdict of both programs. That a payment counts twice shows only in what they print."""
-    return "clean error" if injection in ENDING else "returned"
+    return "failed loudly" if injection in ENDING else "unchecked"
 
 
 def run(program: str, injection: str, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:

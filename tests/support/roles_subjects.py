@@ -161,7 +161,7 @@ def touchy() -> int:
         start = time.monotonic()
         _pay(amount)
         if time.monotonic() - start >= 0.2:
-            raise TimeoutError("too slow")
+            raise RuntimeError("too slow")
     return _total()
 
 

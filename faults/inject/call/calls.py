@@ -16,25 +16,24 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.distributed.rpc import api
 from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.announcer import Announcer
-from faults.inject.call import flight
+from faults.inject.call import callee_errors, flight
 from faults.inject.call.called_sites import sites_of
 from faults.inject.call.delivery import CalleeState, deliver, has_begun
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.fetches import Fetches
 from faults.inject.call.gradients import Gradients
 from faults.inject.call.occurrence import concerns, hits, watches
+from faults.ledger.error_links import first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.plan.engine_sites import BACKWARD, ENGINE_SITES, TO_HERE
 from faults.plan.plan import Plan, PlanError
 from faults.plan.site import INTERNAL
-from faults.tracebacks.certainty import first_line, is_definite
-from faults.tracebacks.error_chain import pieces_of, to_json
 
 # How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
 WRITE_SECONDS = 1.0
@@ -46,6 +45,15 @@ def missing() -> str | None:
     """Say in one line why faults cannot hit calls of this torch; None if they can."""
     absent = [name for name in (_PICKLER, "_internal_rpc_pickler", *_SENDERS) if not hasattr(api, name)]
     return f"this torch has no {', '.join(absent)} in {api.__name__}" if absent else None
+
+
+class _Pending(NamedTuple):
+    """A call whose end is not recorded yet."""
+
+    note: dict[str, Any]
+    start: float
+    future: Any
+    in_flight: bool
 
 
 class _Unpickled:
@@ -65,7 +73,7 @@ class Calls:
         self._lock = threading.Lock()
         self._writing = threading.RLock()
         # Calls whose end is not recorded yet, by the identity of their notes.
-        self._pending: dict[int, tuple[dict[str, Any], float, Any]] = {}
+        self._pending: dict[int, _Pending] = {}
 
     def install(self) -> Callable[[], None]:
         """Replace the names, and return a function that puts them back. Raises PlanError: this torch lacks them."""
@@ -87,6 +95,7 @@ class Calls:
             setattr(api, name, _Unpickled())
         undo = ExitStack()
         undo.callback(_restore, original)
+        undo.callback(callee_errors.install())
         for site, room in ((TO_HERE, Fetches), (BACKWARD, Gradients)):
             if not self.plan.faults or self.plan.names(site):
                 undo.callback(room(self).install())
@@ -104,17 +113,17 @@ class Calls:
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         sites = sites_of(call.func, call.args, call.kwargs)
-        numbers, envelope = self.begin(sites, later=later)
+        numbers, envelope = self.begin(sites, timeout, later=later)
         site = sites[-1]
         envelope = self._in_flight(envelope, via)
         if envelope is not None:
             call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
         note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
         self.invoked(note, timeout, envelope)
-        start = time.monotonic()
+        start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         try:
             packed = self._pickler.serialize(call)
-            if envelope is not None and envelope.flight:
+            if envelope is not None and in_flight:
                 result = self._send_in_flight(send, to, packed, timeout, envelope)
             else:
                 result = send(to, *packed, timeout, later)
@@ -122,7 +131,7 @@ class Calls:
             self.write_failed("fail", note, start, error)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
-        self._pending[id(note)] = (note, start, future)
+        self._pending[id(note)] = _Pending(note, start, future, in_flight)
         future.add_done_callback(partial(self._ended, id(note)))
         return result
 
@@ -133,7 +142,7 @@ class Calls:
         ask = partial(self.send_directly, to, question, timeout, True)
         return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
 
-    def begin(self, sites: tuple[str, ...], *, later: bool) -> tuple[dict[str, int], Envelope | None]:
+    def begin(self, sites: tuple[str, ...], timeout: float, *, later: bool) -> tuple[dict[str, int], Envelope | None]:
         """Count and announce one call of these sites. Return its numbers, and the envelope of its faults if it has any.
 
         ``later``: the function answers with a future.
@@ -141,12 +150,13 @@ class Calls:
         numbers = self._count(sites)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        return numbers, self._envelope(sites, numbers, later)
+        envelope = self._envelope(sites, numbers, later)
+        return numbers, None if envelope is None else replace(envelope, timeout=_limit(timeout))
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
         hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
-        self.ledger.write("invoke", **note, timeout=float(timeout) if timeout >= 0 else default_timeout(), **hit)
+        self.ledger.write("invoke", **note, timeout=_limit(timeout), **hit)
 
     def send_directly(self, to: Any, call: PythonUDF, timeout: float, later: bool) -> Any:
         """Send a call that is neither counted nor recorded. Return its future."""
@@ -188,9 +198,9 @@ class Calls:
         if not self._writing.acquire(timeout=WRITE_SECONDS):
             return
         try:
-            for number, (_, _, future) in list(self._pending.items()):
-                if future.done():
-                    self._ended(number, future)
+            for number, each in list(self._pending.items()):
+                if each.future.done():
+                    self._ended(number, each.future)
         finally:
             self._writing.release()
 
@@ -198,20 +208,29 @@ class Calls:
         with self._writing:  # a process that ends meanwhile waits until the line is written
             known = self._pending.pop(number, None)
             if known is not None:  # otherwise another thread has recorded it
-                self._write_ended(future, *known[:2])
+                self._write_ended(future, known)
 
-    def _write_ended(self, future: Any, note: dict[str, Any], start: float) -> None:
+    def _write_ended(self, future: Any, call: _Pending) -> None:
         try:
             future.value()
         except Exception as error:
-            self.write_failed("fail" if is_definite(error) else "info", note, start, error)
+            kind = None if call.in_flight else callee_errors.raised_there(error)
+            self.write_failed("info" if kind is None else "fail", call.note, call.start, error, kind)
         else:
-            self.ledger.write("ok", **note, seconds=time.monotonic() - start)
+            self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
 
-    def write_failed(self, event: str, note: dict[str, Any], start: float, error: Exception) -> None:
-        """Record the end of one call that failed: ``fail`` or ``info``."""
-        seconds, causes = time.monotonic() - start, to_json(pieces_of(error))
-        self.ledger.write(event, **note, seconds=seconds, error=first_line(error), causes=causes)
+    def write_failed(
+        self, event: str, note: dict[str, Any], start: float, error: Exception, kind: type[BaseException] | None = None
+    ) -> None:
+        """Record the end of one call that failed: ``fail`` if its callee has answered by an error, of the class
+        ``kind``, or if it was never sent; otherwise ``info``, because it may have executed."""
+        seconds, links = time.monotonic() - start, to_json(links_of(error, kind))
+        self.ledger.write(event, **note, seconds=seconds, error=first_line(error), links=links)
+
+
+def _limit(timeout: float) -> float:
+    """Return the seconds that a call may take (0: without a limit); negative stands for the default."""
+    return float(timeout) if timeout >= 0 else default_timeout()
 
 
 def default_timeout() -> float:

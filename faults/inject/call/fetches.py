@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import PythonUDF
 
+from faults.inject.call import callee_errors
 from faults.inject.call.delivery import deliver
 from faults.inject.call.envelope import Envelope
 from faults.plan.engine_sites import TO_HERE
-from faults.tracebacks.certainty import is_definite
 
 if TYPE_CHECKING:
     from faults.inject.call.calls import Calls
@@ -50,14 +50,15 @@ class Fetches:
 
     def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
         calls = self._calls
-        numbers, envelope = calls.begin((TO_HERE,), later=False)
+        numbers, envelope = calls.begin((TO_HERE,), timeout, later=False)
         note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
         calls.invoked(note, timeout, envelope)
         start = time.monotonic()
         try:
             value = original(rref, timeout) if envelope is None else self._call(envelope, rref, timeout)
         except Exception as error:
-            calls.write_failed("fail" if is_definite(error) else "info", note, start, error)
+            kind = callee_errors.raised_there(error)
+            calls.write_failed("info" if kind is None else "fail", note, start, error, kind)
             raise
         calls.ledger.write("ok", **note, seconds=time.monotonic() - start)
         return value

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from faults.plan.plan import Fault
 
 
-class OutOfTurn(RuntimeError):
+class OutOfTurn(RuntimeError, TimeoutError):
     """The calls that were planned before this one did not execute in time."""
 
 

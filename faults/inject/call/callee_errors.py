@@ -1,0 +1,49 @@
+"""Know which class the callee of a failed call has raised, where torch keeps only a text of it.
+
+A callee answers with its error's text and class (`RemoteException`). Whoever reads the answer makes an exception of
+both, and C++ then makes a `RuntimeError` of that, with the text but without the class. So the class is noted when it is
+read, with the text by which the error is found again, in whatever thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.distributed.rpc.internal import RemoteException
+
+from reference.system.error_text import text_of
+
+_Answer: Any = RemoteException
+
+# The classes that were read last, by the texts of their errors.
+_read: dict[str, type[BaseException]] = {}
+_KEPT = 100
+
+
+def install() -> Callable[[], None]:
+    """Note each class that is read from now on. Return a function that ends that."""
+    original = _Answer.exception_type
+
+    def noted(answer: Any) -> type[BaseException]:
+        kind: type[BaseException] = original.__get__(answer)
+        text = answer.msg.encode().decode("unicode_escape")  # as torch makes the error's text of it
+        _read.pop(text, None)
+        _read[text] = kind
+        if len(_read) > _KEPT:
+            del _read[next(iter(_read))]
+        return kind
+
+    def undo() -> None:
+        _Answer.exception_type = original
+        _read.clear()
+
+    _Answer.exception_type = property(noted)
+    return undo
+
+
+def raised_there(error: BaseException) -> type[BaseException] | None:
+    """Return the class that a callee has raised, if this is what a caller got for it; None for any other error."""
+    said = text_of(error)
+    known = reversed([*_read.items()])
+    return next((kind for text, kind in known if text in said or repr(text) in said), None)  # a `KeyError` quotes it

@@ -1,0 +1,87 @@
+"""Compute how soon a program that fails has to end after a fault: within twice its own timeout, plus `MARGIN`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from faults.ledger.ledger import Event, Timeline
+from faults.ledger.record import Run
+from faults.plan.plan import Fault, Plan
+
+# Seconds that roles may take to end, besides the timeouts. There are two timeouts, because a role may begin to wait
+# only when another one has given up.
+MARGIN = 10.0
+
+
+# How many late packets of a role the others may have to wait for. A role may learn of an end only by such a packet,
+# once for each timeout. The start of RPC alone waits for 14 of them, one after another (measured with two roles).
+_LATE, _LATE_AT_START = 2, 20
+
+# The longest time that a call waits for its turn (seconds), if half of the program's own timeout is longer.
+_TURN = 10.0
+
+
+def bound_of_timeout(timeout: float) -> float:
+    """Return the seconds within which all roles have to end after a fault."""
+    return 2 * timeout + MARGIN
+
+
+def timeout_of(timeline: Timeline, first_seen: float | None = None) -> float:
+    """Return the longest timeout of a script that may have delayed its end.
+
+    These are the timeouts of `init_rpc` and `shutdown`, of calls that a fault hit, and of calls that were open at the
+    first effect of a fault (at ``first_seen``), or failed after it. A call without a limit (0) does not count. If there
+    is no timeout, as before RPC is up, the result is 0.
+    """
+    calls = _waiting(timeline, first_seen) if first_seen is not None else []
+    return max([*_timeouts(timeline.of("up", "invoke", "shutdown")), *map(_timeout, calls)], default=0.0)
+
+
+def turn_of(timeline: Timeline) -> float:
+    """Return the seconds that an `Order` lets a call of this program wait for its turn."""
+    return min(timeout_of(timeline) / 2 or _TURN, _TURN)
+
+
+def _timeouts(events: list[Event]) -> Iterator[float]:
+    for event in events:
+        if event.event != "invoke" or event.details.get("faults"):
+            yield _timeout(event)
+
+
+def _timeout(event: Event) -> float:
+    return float(event.details.get("rpc_timeout", event.details.get("timeout", 0.0)))
+
+
+def _waiting(timeline: Timeline, first_seen: float) -> list[Event]:
+    """Return the beginnings of calls that were open at this time, or began later and did not succeed."""
+    found: list[Event] = []
+    open_: dict[tuple[object, ...], Event] = {}
+    for event in timeline.of("invoke", "ok", "fail", "info"):
+        call = event.role, event.process, event.call
+        begun = open_.pop(call, None)
+        if event.event == "invoke":
+            open_[call] = event
+            found += [begun] if begun is not None else []  # the earlier call has no end: RPC was started again
+        elif begun is not None and event.time >= first_seen and (event.event != "ok" or begun.time <= first_seen):
+            found.append(begun)
+    return [*found, *open_.values()]
+
+
+def allowed(run: Run, first_seen: float | None) -> tuple[float, str]:
+    """Return the seconds that a failure may come after a fault, and how they are computed. ``first_seen``: the time of
+    the first effect of a fault."""
+    if run.bound is not None:
+        return run.bound + lasting(run.plan), "the bound that was given"
+    timeout = timeout_of(run.timeline, first_seen) if run.timeout is None else run.timeout
+    computed = f"twice the program's own timeout of {timeout:g} s, and {MARGIN:g} s"
+    return bound_of_timeout(timeout) + lasting(run.plan), computed
+
+
+def lasting(plan: Plan) -> float:
+    """Return the seconds that the faults themselves last, and those in which roles wait for packets that are late."""
+    return sum((fault.seconds or 0.0) + _late(fault) for fault in plan.faults)
+
+
+def _late(fault: Fault) -> float:
+    latency = ((fault.latency_ms or 0.0) + (fault.jitter_ms or 0.0)) / 1000
+    return (_LATE_AT_START if fault.at is None else _LATE) * latency

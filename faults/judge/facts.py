@@ -1,0 +1,256 @@
+"""The facts of a run that the rules are about: how each life of each role ended, and which of them failed.
+
+A role's *life* lasts from one start of its RPC to the next one in the same process; a role that is started again in
+another process has another life, too. Of a world of `launch` the launcher knows how each role ended. Of a script only
+the program waits for its processes, so the ledgers tell it, and the exit status that C wrote when no Python ran any
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from faults.judge.proof import firings, first_effects
+from faults.ledger.error_links import Link, from_json
+from faults.ledger.ledger import Event, Timeline
+from faults.ledger.record import COMMAND, End, Run
+from faults.plan.crash_ways import signal_of, status_of
+from reference.outcome import Exited
+
+# Kinds of ends. Besides the outcomes of `reference.outcome` a script's role may end in a way of which nothing tells
+# why, or still run.
+GONE, RUNNING = "Gone", "Running"
+# The ends that are failures. Who is gone convicts nobody: launchers often end servers so.
+_FAILURES = ("Raised", "Exited", "Killed", "Overdue")
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life of a role. ``number``: from 1; ``last``: its process did not start RPC again, under any name."""
+
+    role: str
+    number: int
+    process: int
+    events: Sequence[Event]
+    last: bool
+    end: End
+
+    def of(self, kind: str) -> Event | None:
+        """Return the last event of this kind."""
+        return _last(self.events, kind)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The end of a role's life, or of the command (`COMMAND`), that was a failure. ``time``: on the timeline."""
+
+    role: str
+    life: int
+    end: End
+    time: float
+    links: Sequence[Link]
+
+    @property
+    def types(self) -> set[str]:
+        """The classes of the error that ended it, and of the error of a callee that it is made of."""
+        own = [each for each in self.links if each.of == 0 and each.way in ("", "callee")]
+        return {name for each in own for name in each.types}
+
+    def __str__(self) -> str:
+        return f"{self.role} {short(self.end.text)}"
+
+
+class Facts:
+    """The facts of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @cached_property
+    def lives(self) -> list[Life]:
+        """The lives of all roles, each role's by their beginnings. The command is no role."""
+        return list(_of_script(self.run) if self.run.is_script else _of_world(self.run))
+
+    @cached_property
+    def last(self) -> dict[str, Life]:
+        """The last life of each role."""
+        return {life.role: life for life in self.lives}
+
+    @property
+    def command(self) -> End | None:
+        return self.run.ends.get(COMMAND)
+
+    @cached_property
+    def success(self) -> bool:
+        """Whether the program has done its work: the command ended with 0; in a world each role returned."""
+        if self.command is not None:
+            return self.command.returned
+        return bool(self.lives) and all(life.end.returned for life in self.lives)
+
+    @cached_property
+    def every_role_returned(self) -> bool:
+        return self.success and all(life.end.returned for life in self.lives)
+
+    @cached_property
+    def restarted(self) -> list[str]:
+        """The roles that were started again after a life that did not return."""
+        last = self.last
+        return list(
+            dict.fromkeys(each.role for each in self.lives if not each.end.returned and each is not last[each.role])
+        )
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The failures of roles by time, then the command's."""
+        found = [self._failure(life) for life in self.lives if life.end.kind in _FAILURES]
+        found.sort(key=lambda each: each.time)
+        command = self.command
+        if command is not None and command.kind in _FAILURES:
+            raised = [each for each in self.run.timeline.of("raised") if each.process == command.process]
+            links = _links(raised[-1]) if raised else []
+            found.append(Failure(COMMAND, 1, command, command.time - self.run.start, links))
+        return found
+
+    @cached_property
+    def of_roles(self) -> list[Failure]:
+        return [each for each in self.failures if each.role != COMMAND]
+
+    def _failure(self, life: Life) -> Failure:
+        raised, logged = life.of("raised"), life.of("logged")
+        told = raised if life.end.kind == "Raised" else logged if life.end.kind == "Exited" else None
+        links = [] if told is None else _links(told)
+        if not links and life.end.types:
+            links = [Link(life.end.types, life.end.text)]
+        return Failure(life.role, life.number, life.end, life.end.time - self.run.start, links)
+
+    @cached_property
+    def effects(self) -> dict[int, Event | None]:
+        """The first known effect of each fault."""
+        return first_effects(self.run)
+
+    @cached_property
+    def effect_times(self) -> list[float]:
+        """The times at which a fault is known to have fired."""
+        found = [*firings(self.run), *(event for event in self.effects.values() if event is not None)]
+        return sorted(event.time for event in found)
+
+    @cached_property
+    def killed(self) -> dict[int, Event]:
+        """The processes that the plan killed, and the firing that did."""
+        return crashes(self.run.timeline)
+
+
+def crashes(timeline: Timeline) -> dict[int, Event]:
+    """Return the processes that the crashes of a plan have hit, each with the event of the firing."""
+    fired = [event for event in timeline.of("fired") if event.details.get("kind") == "Crash"]
+    return {int(event.details.get("pid", event.process)): event for event in fired}
+
+
+def how_all_ended(run: Run) -> dict[str, str]:
+    """Say how each role ended, of several lives the last, and the command."""
+    facts = Facts(run)
+    command = {} if facts.command is None else {COMMAND: facts.command.text}
+    return {**{role: life.end.text for role, life in facts.last.items()}, **command}
+
+
+def short(text: str, longest: int = 120) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def _links(event: Event) -> list[Link]:
+    return from_json(event.details.get("links"))
+
+
+def _last(events: Sequence[Event], kind: str) -> Event | None:
+    return next((event for event in reversed(events) if event.event == kind), None)
+
+
+def _of_world(run: Run) -> list[Life]:
+    found = []
+    for role, end in run.ends.items():
+        events = [event for event in run.timeline.events if event.role == role]
+        raised = _last(events, "raised") if end.kind == "Raised" else None
+        links = _links(raised) if raised is not None else []
+        known = End(end.kind, end.text, end.time, links[0].types if links else end.types)
+        process = next((event.process for event in events if event.event == "start"), 0)
+        found.append(Life(role, 1, process, events, True, known))
+    return found
+
+
+def _of_script(run: Run) -> list[Life]:
+    starts = run.timeline.of("start")
+    latest = {_pid(event): event for event in starts if not event.role.startswith("+")}
+    killed = crashes(run.timeline)
+    found = []
+    for role in (each for each in run.timeline.roles if not each.startswith("+")):
+        for number, events in enumerate(_lives_of(run.timeline, role), 1):
+            process, last = _pid(events[0]), latest[_pid(events[0])] is events[0]
+            end = _end(run, events, process, killed.get(process)) if last else _of_earlier(run, events)
+            found.append(Life(role, number, process, events, last, end))
+    return found
+
+
+def _lives_of(timeline: Timeline, role: str) -> list[list[Event]]:
+    """Return the events of each life of a role.
+
+    An event without a process belongs to the latest start. An event of a process that has not started RPC, such as a
+    forked child, belongs to no life.
+    """
+    found: list[list[Event]] = []
+    current: dict[int, list[Event]] = {}
+    latest = 0
+    for event in (each for each in timeline.events if each.role == role):
+        if event.event == "start":
+            latest = _pid(event)
+            current[latest] = []
+            found.append(current[latest])
+        process = event.process or latest
+        if process in current:
+            current[process].append(event)
+    return found
+
+
+def _pid(start: Event) -> int:
+    return int(start.details.get("pid", 0))
+
+
+def _of_earlier(run: Run, events: Sequence[Event]) -> End:
+    """The end of a life whose process has started RPC again: nothing ended that process."""
+    return End("Returned", "returned", events[-1].time + run.timeline.zero, process=_pid(events[0]))
+
+
+def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -> End:
+    """How a process that played a role ended, at its last life. What it did itself counts before what hit it."""
+    time = events[-1].time + run.timeline.zero
+    raised, left = _last(events, "raised"), _last(events, "exit")
+    status = run.statuses.get(process)
+    if status is None and left is not None and (left.details.get("status") is not None or process not in run.gone):
+        status = int(left.details.get("status") or 0)
+    if raised is not None:
+        links = _links(raised)
+        cut = ", and then a signal ended it" if process in run.gone else ""
+        text = f"raised {raised.details.get('error')}{cut}"
+        return End("Raised", text, raised.time + run.timeline.zero, links[0].types if links else (), process)
+    if status:
+        return End("Exited", str(Exited(status)), time, process=process)
+    if process in run.running:
+        return End(RUNNING, "still ran when the command had ended", run.start + run.seconds, process=process)
+    if crash is not None and status is None:
+        return End("Killed", _killed(crash), crash.time + run.timeline.zero, process=process)
+    if _last(events, "interrupted") is not None:
+        return End(GONE, "was interrupted", time, process=process)
+    if status is None:
+        return End(GONE, "is gone without a word", run.gone.get(process, time), process=process)
+    return End("Returned", "returned", time, process=process)
+
+
+def _killed(crash: Event) -> str:
+    how = crash.details.get("how")
+    status, number = status_of(how), signal_of(how)
+    return (
+        f"was ended by the plan, with status {status}"
+        if number is None
+        else f"was killed by the plan, by {number.name}"
+    )

@@ -1,0 +1,142 @@
+"""Tell which RRefs and autograd contexts are leaks, from what all roles of a world held at one moment; name them.
+
+A leak is certain:
+
+- An RRef that only values of RRefs hold, to which no variable of any role leads. Programs cannot use it, and its owner
+  keeps its value.
+- An RRef that a global variable holds, and that its role has not used since it got another RRef of the same owner at
+  the same line. The program has gone on without it.
+- An autograd context that nothing can leave, or that is open when all roles have ended their work.
+
+All else is in use, or may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from faults.judge.holding_names import NO_LINE, Names, context, group, it
+from faults.ledger.ledger import Event, Timeline
+from faults.ledger.stock import FUNCTION, GLOBAL, TRACED, VALUE, Ident, Stock, from_events
+
+_EVENTS = ("start", "held", "made", "context", TRACED)
+
+Stocks = Mapping[str, Stock]
+
+
+def taken(timeline: Timeline) -> list[dict[str, Stock]]:
+    """Return what the roles of each world held when they had ended their work. Raises ValueError: no role wrote it."""
+    worlds: dict[tuple[str, int], dict[str, Stock]] = {}
+    for role in timeline.roles:
+        for world, stock in _of_role(role, timeline):
+            worlds.setdefault(world, {})[role] = stock
+    return list(worlds.values())
+
+
+def _of_role(role: str, timeline: Timeline) -> Iterator[tuple[tuple[str, int], Stock]]:
+    """Yield each stock of a role with its world: where that world met, and which of those that met there it is."""
+    lives: list[str] = []
+    open_events: dict[int, list[Event]] = {}
+    world: dict[int, tuple[str, int]] = {}
+    for event in (each for each in timeline.of(*_EVENTS) if each.role == role):
+        if event.event == "start":
+            lives.append(str(event.details.get("world")))
+            world[event.process] = (lives[-1], lives.count(lives[-1]))
+            open_events[event.process] = []
+            continue
+        open_events.setdefault(event.process, []).append(event)
+        if event.event == TRACED:
+            own = [(each.event, each.details) for each in open_events.pop(event.process)]
+            yield world.get(event.process, ("", 0)), from_events(role, own)
+
+
+def of_timeline(timeline: Timeline) -> tuple[list[str], list[str]]:
+    """Return the leaks of a run that traced RRefs and autograd contexts, and notes: what was held to the end, but is no
+    leak, and whose stock is missing.
+
+    Raises ValueError: the ledgers hold what no role writes.
+    """
+    found: list[str] = []
+    notes = [f"what {role} held is not known: {why}" for role, why in _missing(timeline).items()]
+    for stocks in taken(timeline):
+        ups = (event for event in timeline.of("up") if event.role in stocks)
+        workers = {name for event in ups for name in event.details.get("workers") or ()}
+        found += leaks(stocks, ended=True, every=workers == set(stocks) and are_settled(stocks))
+        notes += [f"held to the end: {each}" for each in kept(stocks)]
+    return found, notes
+
+
+def _missing(timeline: Timeline) -> dict[str, str]:
+    """Return the roles that began to trace more often than they took stock, each with the reason."""
+    missing: dict[str, str] = {}
+    for role in timeline.roles:
+        own = [each for each in timeline.of("tracing", TRACED, "untraced") if each.role == role]
+        if sum(each.event == "tracing" for each in own) > sum(each.event == TRACED for each in own):
+            errors = [str(each.details.get("error")) for each in own if each.event == "untraced"]
+            missing[role] = errors[-1] if errors else "it took no part in a common shutdown of a world of fixed size"
+    return missing
+
+
+def leaks(stocks: Stocks, *, ended: bool, every: bool) -> list[str]:
+    """Name what has leaked. ``ended``: the roles have ended their work; ``every``: the stock of every role is there,
+    and nothing happened to RRefs meanwhile. Otherwise nothing can be said about values of RRefs."""
+    rooted, names = _rooted(stocks), Names(stocks)
+    found = []
+    for role, stock in stocks.items():
+        for held in stock.held:
+            if every and held.root == VALUE and rooted.isdisjoint(held.of):
+                found.append(f"{names.told(role, held)}, and no variable of any role leads there")
+            elif held.root == GLOBAL and held.idle and ended:
+                found.append(
+                    f"{names.told(role, held)}, and {role} has got another there since it last used {it(held)}"
+                )
+        found += [context(role, each) for each in stock.contexts if ended or each.abandoned]
+    return found
+
+
+def are_settled(stocks: Stocks) -> bool:
+    """Whether no RRef is on its way from one of these roles to another: as many were received as sent."""
+    return sum(each.pickled for each in stocks.values()) == sum(each.unpickled for each in stocks.values())
+
+
+def kept(stocks: Stocks) -> list[str]:
+    """Name what variables hold, but is no leak for certain: RRefs of globals, and idle ones of running functions."""
+    names = Names(stocks)
+    return [
+        names.told(role, held)
+        for role, stock in stocks.items()
+        for held in stock.held
+        if (held.root == GLOBAL and not held.idle) or (held.root == FUNCTION and held.idle)
+    ]
+
+
+def everything(stocks: Stocks) -> list[str]:
+    """Name all RRefs that are held, and all contexts that are open."""
+    names = Names(stocks)
+    found = [names.told(role, held) for role, stock in stocks.items() for held in stock.held]
+    return found + [context(role, each) for role, stock in stocks.items() for each in stock.contexts]
+
+
+def last_seen(stocks: Stocks, silent: str) -> list[str]:
+    """Name the RRefs that other roles sent to a role which does not answer. It may hold them, or not."""
+    names = Names(stocks)
+    return [
+        f"{group(sent.rrefs)}, {names.made_by(sent.rrefs)}: last seen when {role} sent {it(sent)} to {silent} "
+        f"at {sent.line or NO_LINE}"
+        for role, stock in stocks.items()
+        for sent in stock.sent
+        if sent.to == silent
+    ]
+
+
+def _rooted(stocks: Stocks) -> set[Ident]:
+    """Return the RRefs to which variables lead, directly or through values of other RRefs, and those that may be in use
+    or on their way out: something unseen holds them, or no role does, but a value still lives."""
+    every = [held for stock in stocks.values() for held in stock.held]
+    found = {rref for held in every if held.root != VALUE for rref in held.rrefs}
+    found |= {rref for held in every for rref in held.of} - {rref for held in every for rref in held.rrefs}
+    size = -1
+    while size < len(found):
+        size = len(found)
+        found.update(rref for held in every if not found.isdisjoint(held.of) for rref in held.rrefs)
+    return found

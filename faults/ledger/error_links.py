@@ -1,0 +1,137 @@
+"""Record what an error is: its chain of exception objects, each with its types, its text and its identity.
+
+The chain is what Python knows of an exception: what it was raised from (``__cause__``), what was being handled when it
+was raised (``__context__``), and the members of a group. RPC makes another exception at the caller than the callee
+raised, so the callee's class is a link of its own. Nothing is read from a text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from reference.system.error_text import telling_line
+
+# How much is kept: characters of a text, and links of a chain.
+TEXT, LINKS = 400, 40
+
+# The ways in which a link belongs to another one. `ITSELF` is the error that was met.
+ITSELF, CAUSE, CONTEXT, MEMBER, CALLEE = "", "cause", "context", "member", "callee"
+WAYS = (ITSELF, CAUSE, CONTEXT, MEMBER, CALLEE)
+
+# The attribute that an exception is known by. It is pickled with the exception.
+_MARK = "_faults_identity"
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Link:
+    """One exception of a chain.
+
+    ``types``: the names of its class and of the classes that this derives from, without `object` and `BaseException`;
+    ``identity``: the same wherever the same object is met again, empty if the object cannot be marked or is not here;
+    ``way``: one of `WAYS`; ``of``: the number of the link that it is the cause, context, member or callee's error of;
+    ``place``: ``file:line in function`` where it was raised, empty if it was not raised here.
+    """
+
+    types: tuple[str, ...]
+    text: str = ""
+    identity: str = ""
+    way: str = ITSELF
+    of: int = 0
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.types[0]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}" if self.text else self.name
+
+
+def links_of(error: BaseException, callee: type[BaseException] | None = None) -> list[Link]:
+    """Return the chain of an exception, itself first. ``callee``: the class that the callee of a failed call raised."""
+    found = [_link(error, ITSELF, 0)]
+    if callee is not None:
+        found.append(Link(types_of(callee), way=CALLEE))
+    seen, todo = {id(error)}, [(0, error)]
+    for number, each in todo:  # breadth first; the list grows
+        for way, other in _next(each):
+            if id(other) not in seen and len(found) < LINKS:
+                seen.add(id(other))
+                todo.append((len(found), other))
+                found.append(_link(other, way, number))
+    return found
+
+
+def _next(error: BaseException) -> Iterator[tuple[str, BaseException]]:
+    if error.__cause__ is not None:
+        yield CAUSE, error.__cause__
+    if error.__context__ is not None:
+        yield CONTEXT, error.__context__
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield MEMBER, each
+
+
+def _link(error: BaseException, way: str, of: int) -> Link:
+    return Link(types_of(type(error)), said_by(error), _identity(error), way, of, _place(error))
+
+
+def types_of(kind: type) -> tuple[str, ...]:
+    return tuple(each.__name__ for each in kind.__mro__ if each not in (object, BaseException))
+
+
+def said_by(error: BaseException) -> str:
+    """Return an error's first telling line, as far as it is kept."""
+    return telling_line(error)[:TEXT]
+
+
+def _identity(error: BaseException) -> str:
+    known = getattr(error, _MARK, None)
+    if isinstance(known, str):
+        return known
+    mark = f"{os.getpid()}.{next(_numbers)}"
+    with suppress(Exception):  # a class that takes no further attributes
+        setattr(error, _MARK, mark)
+        return mark
+    return ""
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    code = trace.tb_frame.f_code
+    return f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} in {code.co_name}"
+
+
+def first_line(error: BaseException) -> str:
+    """Write an error as one line: its type and its message, without the traceback."""
+    return f"{type(error).__name__}: {telling_line(error)[:200]}"
+
+
+def to_json(links: Sequence[Link]) -> list[dict[str, Any]]:
+    """Return plain data, without the fields that are empty."""
+    return [{name: value for name, value in asdict(each).items() if value} for each in links]
+
+
+def from_json(value: Any) -> list[Link]:
+    """Read the links that `to_json` wrote. Raises ValueError: something else."""
+    try:
+        found = [Link(**{**each, "types": tuple(each["types"])}) for each in value or ()]
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"no links of an error: {error}") from error
+    texts = [item.name for item in fields(Link) if item.name not in ("types", "of")]
+    for number, each in enumerate(found):
+        right = bool(each.types) and all(isinstance(name, str) for name in each.types)
+        right &= all(isinstance(getattr(each, name), str) for name in texts) and each.way in WAYS
+        if not (right and type(each.of) is int and 0 <= each.of <= number and len(found) <= LINKS):
+            raise ValueError(f"no link of an error: {each!r}")
+    return found

@@ -1,1 +1,0 @@
-"""What a formatted traceback says of an error: its causes, its frames, its groups."""

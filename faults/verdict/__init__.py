@@ -1,1 +1,0 @@
-"""Judges a run by its folder: pure functions. No torch."""

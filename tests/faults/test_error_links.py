@@ -1,0 +1,137 @@
+"""What is kept of an error: its chain of exception objects, each with its types, its text, its place and identity."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.ledger.error_links import LINKS, TEXT, Link, first_line, from_json, links_of, said_by, to_json
+
+THERE = "On WorkerInfo(id=1, name=b):\n"
+
+
+class Closed(Exception):
+    """An error of a program's own."""
+
+
+class Sealed(Exception):
+    """It takes no further attributes, and cannot say what it is."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def lost() -> None:
+    raise Closed("no")
+
+
+def caught(source: str) -> Exception:
+    with pytest.raises(Exception) as found:  # noqa: PT011 (each has its own)
+        exec(source)
+    return found.value
+
+
+STATED = "try: lost()\nexcept Closed as error: raise KeyError('x') from error"
+CIRCLE = "first, second = Closed('1'), Closed('2')\nfirst.__cause__, second.__cause__ = second, first\nraise first"
+
+
+@pytest.mark.parametrize(
+    ("source", "wanted"),
+    [
+        ("lost()", ["Closed: no"]),
+        (STATED, ["KeyError: 'x'", "cause 0 Closed: no"]),  # its context is the same object
+        ("try: lost()\nexcept Closed: raise KeyError('x')", ["KeyError: 'x'", "context 0 Closed: no"]),
+        ("try: lost()\nexcept Closed: raise KeyError('x') from None", ["KeyError: 'x'", "context 0 Closed: no"]),
+        (
+            "raise ExceptionGroup('all', [Closed('1'), ExceptionGroup('more', [ValueError('2')])])",
+            [
+                "ExceptionGroup: all (2 sub-exceptions)",
+                "member 0 Closed: 1",
+                "member 0 ExceptionGroup: more (1 sub-exception)",
+                "member 2 ValueError: 2",
+            ],
+        ),
+        (CIRCLE, ["Closed: 1", "cause 0 Closed: 2"]),
+    ],
+)
+def test_a_chain_has_each_object_once_and_the_way_to_it(source: str, wanted: list[str]) -> None:
+    found = links_of(caught(source))
+    assert [f"{each.way} {each.of} {each}" if each.way else str(each) for each in found] == wanted
+    assert from_json(to_json(found)) == found
+
+
+def test_a_link_has_its_classes_and_the_place_where_it_was_raised() -> None:
+    error, cause = links_of(caught(STATED))
+    assert (error.types, cause.types) == (("KeyError", "LookupError", "Exception"), ("Closed", "Exception"))
+    assert cause.place == f"{Path(__file__).name}:{lost.__code__.co_firstlineno + 1} in lost"
+    assert links_of(Closed())[0].place == ""
+
+
+def test_the_class_of_the_callee_is_a_link_of_its_own() -> None:
+    found = links_of(caught(STATED), ZeroDivisionError)
+    assert [(each.way, each.of, each.name) for each in found[1:]] == [
+        ("callee", 0, "ZeroDivisionError"),
+        ("cause", 0, "Closed"),
+    ]
+    assert found[1] == Link(("ZeroDivisionError", "ArithmeticError", "Exception"), way="callee")
+
+
+def test_the_same_object_has_one_identity_wherever_it_is_met_even_in_another_process() -> None:
+    error = caught("lost()")
+    (first,), (again,) = links_of(error), links_of(error)
+    wrapped = links_of(ExceptionGroup("all", [error]))[1]
+    copied = links_of(pickle.loads(pickle.dumps(error)))[0]
+    assert first.identity
+    assert {first.identity} == {again.identity, wrapped.identity, copied.identity}
+    assert links_of(caught("lost()"))[0].identity != first.identity  # an equal one
+
+
+def test_an_error_that_can_be_neither_marked_nor_read_is_known_by_its_class() -> None:
+    assert links_of(Sealed()) == [Link(("Sealed", "Exception"))]
+
+
+def test_chains_and_texts_are_cut() -> None:
+    assert len(links_of(ExceptionGroup("all", [Closed(str(number)) for number in range(LINKS + 5)]))) == LINKS
+    assert links_of(Closed("x" * (TEXT + 5)))[0].text == "x" * TEXT
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError(f"{THERE}ValueError('no')\nTraceback\n  File"), "ValueError('no')"),
+        (RuntimeError("'On WorkerInfo(id=1, name=b):\\nKeyError(\\'no\\')\\nTraceback'"), "KeyError('no')"),
+        (RuntimeError("  eof \n more"), "eof"),
+        (RuntimeError(THERE.strip()), THERE.strip()),
+        (RuntimeError(""), ""),
+    ],
+)
+def test_an_error_says_its_first_telling_line(error: Exception, says: str) -> None:
+    assert (said_by(error), first_line(error)) == (says, f"{type(error).__name__}: {says}")
+    assert first_line(Closed("x" * 1000)) == f"Closed: {'x' * 200}"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(7, "Closed", [7], [{}], [{"types": []}], [{"types": 7}], [{"types": [7]}]),
+        *([{"types": ["Closed"], name: 7}] for name in ("text", "identity", "way", "place", "odd")),
+        *([{"types": ["Closed"], "of": of}] for of in (-1, 1, "0", True)),
+        [{"types": ["Closed"], "way": "odd"}],
+        [{"types": ["Closed"]}] * (LINKS + 1),
+    ],
+)
+def test_what_no_process_writes_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^no links? of an error: "):
+        from_json(value)
+
+
+def test_an_event_without_an_error_has_no_links() -> None:
+    assert from_json(None) == []

@@ -1,0 +1,142 @@
+"""How the processes of a script end: what each end is recorded as, whoever starts it, and whether anybody reads it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.judge.facts import how_all_ended
+from faults.judge.rules import Judgement
+from faults.ledger.record import COMMAND, Run
+from faults.plan import Plan
+from faults.script.script import run_script
+from tests.faults.test_script import COLD, _plain, own  # noqa: F401 (the fixture, too)
+
+pytestmark = pytest.mark.long
+
+PAYS = "site=__main__:pay role=till nth=2"
+LOST = f"Drop {PAYS} side=request"
+KILLED = "was killed by the plan, by SIGKILL"
+GONE, RETURNED, LATE = "is gone without a word", "returned", "raised RuntimeError: RPCErr:1:RPC ran for more"
+
+
+def played(program: str, how: str, place: Path, plan: str = "seed=0", **more: float) -> tuple[Run, Judgement]:
+    """Run a program. Its command ends with status 0, whatever its roles do."""
+    command = [sys.executable, own(program, place), how]
+    found, judgement = run_script(command, Plan.parse(plan), place / "run", **{"deadline": 60, **more})
+    assert found.ends[COMMAND].returned
+    return found, judgement
+
+
+def ended(found: Run, wanted: dict[str, str]) -> None:
+    """Compare the beginnings of the texts that tell how roles ended."""
+    texts = how_all_ended(found)
+    assert {role: texts[role][: len(text)] for role, text in wanted.items()} == wanted, found.timeline
+
+
+@pytest.mark.parametrize(
+    ("how", "plan", "verdict", "shop", "till"),
+    [
+        pytest.param("strict", "seed=0", "unchecked", RETURNED, RETURNED, marks=COLD),
+        ("rude", "seed=0", "unchecked", RETURNED, RETURNED),
+        ("open", "seed=0", "unchecked", RETURNED, RETURNED),
+        ("served", "seed=0", "unchecked", GONE, RETURNED),  # its parent ends it by SIGTERM
+        pytest.param("strict", LOST, "wrong", "raised ", LATE, marks=COLD),
+        ("tolerant", LOST, "unchecked", RETURNED, RETURNED),
+        ("strict", f"Duplicate {PAYS}", "wrong", "raised ", "raised RuntimeError: "),
+        (
+            "strict",
+            "Crash role=shop at=call:__main__:pay#2@till",
+            "wrong",
+            "was killed by the plan, by SIGKILL",
+            "raised",
+        ),
+        ("strict", "Crash role=till at=up@till", "wrong", "raised ", KILLED),
+        ("leaves", LOST, "wrong", "raised ", LATE),
+        ("gone", LOST, "wrong", "raised ", GONE),
+        ("gone", f"Duplicate {PAYS}", "unchecked", RETURNED, RETURNED),
+        ("strict", "Drop message=PYTHON_CALL role=till times=1", "wrong", "raised ", "raised "),
+        ("open", "Drop message=RREF_USER_DELETE role=till times=1", "unknown", RETURNED, RETURNED),
+    ],
+)
+def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
+    how: str, plan: str, verdict: str, shop: str, till: str, tmp_path: Path
+) -> None:
+    """A program that ends well although a role is lost needs a comparison: the verdict says so, and how."""
+    found, judgement = played("stall.py", how, tmp_path, plan)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    ended(found, {"shop": shop, "till": till})
+    lost = "and the command ended with status 0: --check, --same-output or --same-file says what is right"
+    assert (lost in str(judgement)) == (verdict == "wrong")
+
+
+@pytest.mark.cold
+@pytest.mark.parametrize(
+    ("how", "verdict", "end"),
+    [
+        ("nothing", "unchecked", RETURNED),
+        ("system-exit", "wrong", "exited with status 3"),
+        ("hook", "wrong", "raised AssertionError: nobody is told"),
+        ("cancelled", "wrong", "exited with status 1"),
+        ("caught", "unchecked", RETURNED),
+        ("destructor", "unchecked", GONE),
+        ("another-program", "unchecked", GONE),
+        ("unreached", "unknown", ""),
+    ],
+)
+def test_a_process_has_the_status_that_it_really_ended_with(how: str, verdict: str, end: str, tmp_path: Path) -> None:
+    """A role that the plan does not reach leaves no ledger to judge."""
+    found, judgement = played("ends.py", how, tmp_path)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    ended(found, {"till": end} if end else {})
+    assert ("till: no ledger" in str(judgement)) == (how == "unreached")
+
+
+@pytest.mark.parametrize(
+    ("program", "how", "verdict", "role", "end"),
+    [
+        ("launched.py", "kill", "unchecked", "shop", GONE),
+        ("launched.py", "killpg", "unchecked", "shop", GONE),
+        ("launched.py", "interrupt", "unchecked", "shop", "was interrupted"),
+        ("launched.py", "abort", "unchecked", "shop", GONE),
+        ("launched.py", "gives-up", "unchecked", "till", "was interrupted"),
+        ("launched.py", "twice", "unchecked", "till", RETURNED),
+        ("ranks.py", "right", "unchecked", "till", RETURNED),
+        ("ranks.py", "wrong", "wrong", "till", "raised AssertionError: 2"),
+    ],
+)
+def test_programs_may_start_and_end_their_processes_in_many_ways(
+    program: str, how: str, verdict: str, role: str, end: str, tmp_path: Path
+) -> None:
+    """A launcher without torch, signals, classes of their own; and two worlds at once, of which one lingers. Who is
+    gone without a word is shown, and convicts nobody."""
+    found, judgement = played(program, how, tmp_path)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    ended(found, {role: end})
+    assert (f"{role} {GONE}, " in str(judgement)) == (end == GONE)
+
+
+def test_a_program_that_recovers_has_no_bound(tmp_path: Path) -> None:
+    """The second world has too few calls for the fault, and works on beyond the bound."""
+    plan = "Raise site=__main__:pay role=till nth=4 side=request"
+    found, judgement = played("launched.py", "again", tmp_path, plan, bound=3)
+    assert judgement.verdict == "unchecked", f"{judgement}\n{found.timeline}"
+    assert "till (life 1) raised RuntimeError: FaultError('injected'), " in str(judgement)
+    [raised] = found.timeline.of("raised")
+    assert found.ends[COMMAND].time - found.start - raised.time > 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "end"), [("4", "failed loudly", "exited with status 1"), ("20", "hung", "still ran")]
+)
+def test_roles_that_outlive_a_command_that_the_plan_has_killed_have_their_bound(
+    seconds: str, verdict: str, end: str, tmp_path: Path
+) -> None:
+    """The worker notices at once that its controller is gone, and tries again for so long."""
+    command = [sys.executable, own("controller.py", tmp_path), seconds]
+    plan = Plan.parse("Crash role=controller at=call:__main__:more#5@worker")
+    found, judgement = run_script(command, plan, tmp_path / "run", deadline=60, bound=8)
+    assert judgement.verdict == verdict, f"{judgement}\n{found.timeline}"
+    ended(found, {"controller": KILLED, "worker": end})

@@ -1,0 +1,63 @@
+"""A record that lacks anything is noticed: of each golden run, each file is cut, emptied or removed, one at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from faults.judge.rules import judge
+from faults.ledger.ledger import SUFFIX
+from faults.ledger.plan_file import PLAN
+from faults.ledger.record import RUN, RecordError, read
+from faults.plan import Plan
+from tests.golden import store
+
+pytestmark = pytest.mark.always
+
+# Cuts of each ledger, at the end of a line and anywhere.
+_AT_LINES, _AT_BYTES = 1, 1
+_OTHERS = tuple(Plan.parse(each).to_json().encode() for each in ("seed=0", "Crash role=ps at=up@ps"))
+
+
+def cuts(path: str, content: bytes, random: Random) -> Iterator[bytes | None]:
+    """Yield what may be left of a file; None: it is removed."""
+    if path.endswith(SUFFIX):
+        ends = [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]
+        whole = ends[:-1]  # after the last one, there may be half a line, which nobody can read
+        yield from (content[:end] for end in random.sample(whole, min(_AT_LINES, len(whole))))
+        yield from (content[: random.randrange(1, ends[-1] - 1)] for _ in range(_AT_BYTES))
+        yield from (b"", None)
+    elif path == PLAN:
+        yield from (other for other in _OTHERS if Plan.from_json(other.decode()) != Plan.from_json(content.decode()))
+        yield None
+    elif path == RUN:
+        yield from (content[: random.randrange(len(content) - 2)], None)
+
+
+def verdict(folder: Path) -> str:
+    try:
+        return judge(read(folder)).verdict
+    except RecordError:
+        return "refused"
+
+
+@pytest.mark.parametrize("source", sorted(each.name.partition(".")[0] for each in store.FOLDER.glob("*.tar.xz")))
+def test_no_verdict_but_unknown_comes_of_a_record_that_is_not_whole(source: str, tmp_path: Path) -> None:
+    runs, decided, tried = store.unpacked(source), [], 0
+    for name, files in runs.items():
+        folder = tmp_path / name
+        store.write(files, folder)
+        assert verdict(folder) == json.loads(files[store.GOLDEN])["verdict"]
+        for path, content in files.items():
+            for number, cut in enumerate(cuts(path, content, Random(f"{name} {path}"))):
+                (folder / path).unlink() if cut is None else (folder / path).write_bytes(cut)
+                tried += 1
+                if (found := verdict(folder)) not in ("unknown", "refused"):
+                    decided.append(f"{name}: {path}, cut {number}: {found}")
+                (folder / path).write_bytes(content)
+    assert not decided, "\n".join(decided)
+    assert tried > 8 * len(runs)

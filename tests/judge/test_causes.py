@@ -1,0 +1,112 @@
+"""What is shown of each role that did not return: how, when, by which chain of errors, and which fault that meets."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.judge.causes import told
+from faults.judge.facts import Facts
+from faults.ledger import Event
+from faults.ledger.record import COMMAND, Run
+from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, fired, raised, script, started, world
+
+WHEN = "3.0 s after the start, 7.0 s before the command's end"
+INVOKE = event("a", "invoke", 1.0, **PAY, to="b", faults=[0])
+
+
+def fail(name: str = "Lost", text: str = "no", **details: object) -> Event:
+    links = raised("a", name, text=text).details["links"]
+    return event("a", "fail", 2.5, **{**PAY, "to": "b", "links": links, **details})
+
+
+def lines(run: Run) -> list[str]:
+    return list(told(Facts(run)))
+
+
+def test_who_returned_is_not_shown() -> None:
+    assert lines(world()) == lines(script()) == []
+
+
+MET = "met in call shop:pay#1 of a to b, which meets no fault"
+
+
+@pytest.mark.parametrize(
+    ("events", "met"),
+    [
+        ([], "meets no fault"),
+        ([INVOKE, fail()], f"met in call shop:pay#1 of a to b, which fault 1 hit: {DROP}"),
+        ([fail()], MET),
+        ([fail(links=[{"types": ["Lost"], "text": "no"}])], MET),  # another object, such as of a callee
+        ([fail(links=[{"types": ["Odd"], "identity": "Lost.no"}])], MET),  # the same one
+        ([event("b", "invoke", 1.0, **PAY, faults=[0]), fail()], MET),
+        ([event("a", "invoke", 1.0, **{**PAY, "nth": 2}, faults=[0]), fail()], MET),
+        ([fail(text="else")], "meets no fault"),
+        ([fail(site="torch.distributed.rpc.api:_x")], "meets no fault"),
+    ],
+)
+def test_a_chain_is_met_in_the_call_that_failed_by_it(events: list[Event], met: str) -> None:
+    assert lines(script(DROP, *events, raised("a", "Lost"))) == [f"a raised Lost: no, {WHEN} ({met})"]
+
+
+def test_the_callee_may_have_been_ended_by_the_plan() -> None:
+    found = lines(script(CRASH, crashed(), fail(), raised("a", "Lost"), cut="b"))
+    assert found == [
+        f"a raised Lost: no, {WHEN} (met in call shop:pay#1 of a to b, whose callee fault 1 ended)",
+        "b was killed by the plan, by SIGKILL, 2.0 s after the start, 8.0 s before the command's end",
+    ]
+    later = lines(script(CRASH, crashed(time=2.9), fail(), raised("a", "Lost"), cut="b"))
+    assert later[0].endswith("which meets no fault)")
+    another = lines(script(CRASH, crashed(), fail(to="c"), raised("a", "Lost"), cut="b"))
+    assert another[0].endswith("of a to c, which meets no fault)")
+
+
+def test_a_fault_raised_an_error_of_the_chain() -> None:
+    plan = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
+    found = lines(script(plan, fired(), raised("a", "OSError", cause="KeyError")))
+    assert found == [f"a raised OSError: no, {WHEN} <- KeyError: why (meets no fault)"]  # the plan says `injected`
+    assert lines(script(f"{plan} text=why", fired(), raised("a", "OSError", cause="KeyError")))[0].endswith(
+        "<- KeyError: why (fault 1 raised it)"
+    )
+
+
+def test_the_chain_shows_stated_causes_and_else_what_was_being_handled() -> None:
+    def shown(*ways: str) -> str:
+        links = [{"types": ["Lost"], "text": "0"}]
+        links += [{"types": ["Lost"], "text": str(number), "way": way} for number, way in enumerate(ways, 1)]
+        own = event("a", "raised", 3.0, error="Lost: 0", links=links)
+        return lines(script("seed=0", own))[0].removeprefix(f"a raised Lost: 0, {WHEN} ")
+
+    assert shown("cause", "context") == "<- Lost: 1 (meets no fault)"
+    assert shown("context") == "<- Lost: 1 (meets no fault)"
+    assert shown("callee") == "(meets no fault)"
+    assert shown("member", "member") == "<- Lost: 1 <- Lost: 2 (meets no fault)"
+    assert shown(*["member"] * 9).count("<-") == 6
+
+
+def test_a_role_that_is_gone_is_shown_with_its_moment_and_what_it_had_logged() -> None:
+    logged = event("b", "logged", 2.0, text="first"), event("b", "logged", 3.0, text="Exception in thread")
+    found = lines(script("seed=0", *logged, cut="b", gone={2: 110.5}))
+    moment = "10.5 s after the start, 0.5 s after the command's end"
+    assert found == [f"b is gone without a word, {moment}; it had logged: Exception in thread"]
+    assert "logged" not in lines(script("seed=0", *logged, raised("b", "Lost", 4.0)))[0]
+
+
+def test_each_life_that_did_not_return_is_shown() -> None:
+    again = [*started("b", 4.0, 22), raised("b", "Lost", 5.0, process=22)]
+    found = lines(script(CRASH, crashed(), *again, cut="b"))
+    assert [each.partition(",")[0] for each in found] == [
+        "b (life 1) was killed by the plan",
+        "b (life 2) raised Lost: no",
+    ]
+
+
+def test_the_command_is_shown_with_its_chain() -> None:
+    assert lines(script(DROP, status=1)) == ["the command exited with status 1"]
+    own = raised(COMMAND, "OSError", cause="Lost")
+    assert lines(script(DROP, own, status=1)) == [
+        "the command exited with status 1, by OSError: no <- Lost: why (meets no fault)"
+    ]
+
+
+def test_a_role_of_a_world_is_shown_by_the_launcher_s_words() -> None:
+    assert lines(world(DROP, raised("a", "Lost"))) == ["a raised Lost: no, 3.0 s after the start (meets no fault)"]

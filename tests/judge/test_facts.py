@@ -1,0 +1,137 @@
+"""How each life of a role ended, from the ledgers, exit statuses and what was seen of processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from faults.judge.facts import Facts, how_all_ended
+from faults.ledger import Event
+from faults.ledger.record import COMMAND, End
+from tests.judge.by_hand import CRASH, PROCESSES, command, crashed, event, raised, script, started, world
+
+
+def exited(role: str = "b", status: int | None = 0, time: float = 9.0, **details: Any) -> Event:
+    return event(role, "exit", time, status=status, **details)
+
+
+@pytest.mark.parametrize(
+    ("events", "known", "kind", "text"),
+    [
+        ([exited()], {}, "Returned", "returned"),
+        ([exited(status=None)], {}, "Returned", "returned"),
+        ([exited(status=3)], {}, "Exited", "exited with status 3"),
+        ([exited(status=3)], {"statuses": {2: 0}}, "Returned", "returned"),  # C wrote it last
+        ([exited()], {"statuses": {2: 3}}, "Exited", "exited with status 3"),
+        ([], {"statuses": {2: 0}}, "Returned", "returned"),
+        ([raised("b", "Lost"), exited(status=1)], {}, "Raised", "raised Lost: no"),
+        ([raised("b", "Lost")], {"gone": {2: 103.0}}, "Raised", "raised Lost: no, and then a signal ended it"),
+        ([], {"running": [2]}, "Running", "still ran when the command had ended"),
+        ([], {"gone": {2: 103.0}}, "Gone", "is gone without a word"),
+        ([], {}, "Gone", "is gone without a word"),
+        ([event("b", "interrupted", 3.0)], {}, "Gone", "was interrupted"),
+        ([crashed()], {}, "Killed", "was killed by the plan, by SIGKILL"),
+        ([crashed(how="term")], {}, "Killed", "was killed by the plan, by SIGTERM"),
+        ([crashed(how="exit:0")], {"gone": {2: 102.0}}, "Killed", "was ended by the plan, with status 0"),
+        ([crashed(), exited(status=3)], {}, "Exited", "exited with status 3"),  # its handler of the signal
+        ([crashed(role="a", pid=2)], {}, "Killed", "was killed by the plan, by SIGKILL"),  # `a` fired it
+        ([crashed(pid=7)], {}, "Gone", "is gone without a word"),
+    ],
+)
+def test_a_script_s_role_ends_in_one_way(events: list[Event], known: dict[str, Any], kind: str, text: str) -> None:
+    run = script(CRASH, *events, cut="b", **known)
+    found = Facts(run).last["b"].end
+    assert (found.kind, found.text) == (kind, text)
+    assert how_all_ended(run) == {"a": "returned", "b": text, COMMAND: "returned"}
+
+
+@pytest.mark.parametrize(
+    ("events", "known", "time"),
+    [
+        ([exited(time=7.0)], {}, 107.0),
+        ([crashed(time=4.0)], {}, 104.0),
+        ([], {"gone": {2: 105.5}}, 105.5),
+        ([], {"running": [2]}, 110.0),
+    ],
+)
+def test_an_end_has_its_moment(events: list[Event], known: dict[str, Any], time: float) -> None:
+    assert Facts(script(CRASH, *events, cut="b", **known)).last["b"].end.time == time
+
+
+class TestLives:
+    def ends(self, *events: Event, **known: Any) -> list[tuple[int, int, str]]:
+        lives = Facts(script(CRASH, *events, cut="b", **known)).lives
+        return [(each.number, each.process, each.end.kind) for each in lives if each.role == "b"]
+
+    def test_a_role_that_is_started_again_has_another_life(self) -> None:
+        again = [*started("b", 4.0, 22), exited(process=22)]
+        assert self.ends(crashed(), *again) == [(1, 2, "Killed"), (2, 22, "Returned")]
+        assert Facts(script(CRASH, crashed(), *again, cut="b")).restarted == ["b"]
+        assert Facts(script(CRASH, exited(time=3.0), *again)).restarted == []  # its first life had returned
+
+    def test_a_process_that_starts_rpc_again_has_ended_no_life_before(self) -> None:
+        again = [*started("b", 4.0), event("b", "raised", 5.0, error="Lost")]
+        assert self.ends(*again) == [(1, 2, "Returned"), (2, 2, "Raised")]
+        other = [*started("c", 4.0, 2), event("c", "exit", 5.0, status=3, process=2)]  # under another name
+        assert self.ends(*other) == [(1, 2, "Returned")]
+
+    def test_two_processes_that_play_a_role_at_once_have_their_own_ends(self) -> None:
+        other = [*started("b", 0.5, 22), event("b", "raised", 3.0, error="Lost", process=22)]
+        assert self.ends(*other, exited()) == [(1, 2, "Returned"), (2, 22, "Raised")]
+
+    def test_an_event_without_a_process_belongs_to_the_latest_start(self) -> None:
+        again = [*started("b", 4.0, 22), exited(status=3, process=0)]
+        assert self.ends(*again, statuses={2: 0}) == [(1, 2, "Returned"), (2, 22, "Exited")]
+
+    def test_an_event_of_a_forked_child_belongs_to_no_life(self) -> None:
+        assert self.ends(event("b", "raised", 3.0, error="Lost", process=77), exited()) == [(1, 2, "Returned")]
+
+    def test_processes_without_a_role_have_no_life(self) -> None:
+        assert self.ends(*started(COMMAND, 4.0, 2), exited(status=3)) == [(1, 2, "Exited")]
+        assert set(Facts(script("seed=0", *started(COMMAND), *started("+network", 0.0, 5))).last) == {"a", "b"}
+
+
+class TestFailures:
+    def test_they_come_by_time_and_the_commands_last(self) -> None:
+        run = script("seed=0", raised("b", "KeyError", 2.0), raised("a", "Lost", 3.0), raised(COMMAND, "OSError", 9.5))
+        found = Facts(replace(run, ends={COMMAND: command(1)})).failures
+        assert [(each.role, each.time, each.types) for each in found] == [
+            ("b", 2.0, {"KeyError", "LookupError", "Exception"}),
+            ("a", 3.0, {"Lost", "RuntimeError", "Exception"}),
+            (COMMAND, 10.0, {"OSError", "Exception"}),
+        ]
+
+    def test_only_the_error_and_that_of_its_callee_have_ended_a_role(self) -> None:
+        run = script("seed=0", raised("a", "OSError", callee="KeyError", cause="Lost"), status=1)
+        assert Facts(run).failures[0].types == {"OSError", "Exception", "KeyError", "LookupError"}
+        assert Facts(run).failures[1].types == set()  # the command's
+
+    def test_who_exited_may_have_logged_why(self) -> None:
+        logged = event("b", "logged", 3.0, text="x", links=raised("b", "Lost").details["links"])
+        assert [str(each.links[0]) for each in Facts(script("seed=0", logged, exited(status=1))).failures] == [
+            "Lost: no"
+        ]
+        assert Facts(script("seed=0", logged, crashed(), cut="b")).failures[0].links == []
+
+    @pytest.mark.parametrize("make", [world, script])
+    def test_success_is_what_the_command_says_or_every_role_of_a_world(self, make: Any) -> None:
+        failed = Facts(make("seed=0", raised("a", "Lost")))
+        assert (failed.success, failed.every_role_returned) == (make is script, False)
+        assert Facts(make()).every_role_returned
+
+    def test_the_launcher_knows_how_a_role_of_a_world_ended(self) -> None:
+        """The ledger has the chain of its error."""
+        ends = {"a": End("Raised", "raised x.Lost: no", 104.0, ("Lost",)), "b": End("Killed", "was killed", 103.0)}
+        child = event("a", "logged", -1.0, text="x", process=7)
+        found = Facts(world("seed=0", child, raised("a", "Lost", cause="KeyError"), ends=ends))
+        assert [(each.role, each.end.text, each.time) for each in found.failures] == [
+            ("b", "was killed", 3.0),
+            ("a", "raised x.Lost: no", 4.0),
+        ]
+        assert [each.name for each in found.failures[1].links] == ["Lost", "KeyError"]
+        assert found.last["a"].process == PROCESSES["a"]
+        assert found.last["a"].end.types == ("Lost", "RuntimeError", "Exception")
+        untold = Facts(world(ends=ends)).failures[1]
+        assert [(each.name, each.text) for each in untold.links] == [("Lost", "raised x.Lost: no")]

@@ -1,0 +1,515 @@
+"""The rules, each on runs that keep what it wants and on runs that break it: docs/verdicts.md, sentence by sentence."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.judge.rules import MISTAKES, TIMEOUTS, judge
+from faults.ledger import Event
+from faults.ledger.record import COMMAND, End, Run
+from faults.plan import Plan
+from faults.script.script import run_script
+from tests.judge.by_hand import (
+    CRASH,
+    DELAY,
+    DROP,
+    PAY,
+    check,
+    command,
+    crashed,
+    event,
+    fired,
+    raised,
+    script,
+    started,
+    verdict,
+    world,
+)
+
+OVERDUE = End("Overdue", "was overdue", 160.0)
+LOST = raised("a", "Lost")
+EFFECTIVE = event("b", "effective", 2.5, fault=0, kind="Corrupt")
+TOO_LATE = "a raised Lost: no, 5.1 s after the last fault before that, wanted at most 5.0 s: the bound that was given"
+
+
+def killed(by: str = "SIGKILL", time: float = 102.5) -> End:
+    return End("Killed", f"was killed by {by}", time)
+
+
+def left(role: str = "b", time: float = 8.5, **counts: int) -> Event:
+    return event(role, "left", time, **{"num_owner_rrefs": 0, **counts})
+
+
+def test_the_first_rule_that_does_not_hold_gives_the_verdict() -> None:
+    run = script(f"{CRASH}; {DELAY}", fired(1), raised("a", "NameError", 9.5), raised("b", "NameError", 1.0), status=1)
+    run = replace(run, gaps=["a.jsonl is missing"], leaks=["x"], trace="wrong")
+    checks, found = [], []
+    repairs: tuple[dict[str, Any], ...] = (
+        {"gaps": []},
+        {"bound": 30.0},
+        {"leaks": []},
+        {"trace": None},
+        {"timeline": script("seed=0", fired(1), LOST, event("b", "exit", 3.0, status=0)).timeline},
+        {"plan": Plan.parse(f"{CRASH}; {DROP}")},
+        {"timeline": script("seed=0", fired(1), crashed(), LOST, cut="b").timeline},
+    )
+    for repaired in repairs:
+        judgement = judge(run)
+        found.append(judgement.verdict)
+        checks.append([each.name for each in judgement.complaints])
+        run = replace(run, **repaired)
+    assert found == ["unknown", "hung", "leaked", "wrong", "wrong", "needless failure", "not fired"]
+    assert checks[0] == ["record", "ends", "left", "result", "errors", "needed", "fired"]
+    assert verdict(run) == "failed loudly"
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted", "status"),
+    [
+        (world(), "unchecked", 0),
+        (script(), "unchecked", 0),
+        (world(trace="equal"), "equal", 0),
+        (script(DROP, fired(), trace="equal"), "equal", 0),
+        (world(DROP, fired(), LOST), "failed loudly", 0),
+        (script(DROP, fired(), LOST, status=1), "failed loudly", 0),
+        (script(DROP, fired(), status=1), "failed loudly", 0),
+        (world(trace="wrong"), "wrong", 1),
+        (world(trace="unknown"), "unknown", 3),
+        (world(DROP), "not fired", 1),
+        (script(CRASH, LOST), "wrong", 1),
+    ],
+)
+def test_each_run_has_its_verdict_and_exit_status(run: Run, wanted: str, status: int) -> None:
+    judgement = judge(run)
+    assert (judgement.verdict, judgement.status) == (wanted, status), str(judgement)
+    assert judgement.succeeded == (wanted in ("equal", "unchecked"))
+    assert all(each.text and "\n" not in str(each) for each in judgement.checks)
+
+
+def test_what_does_not_hold_is_said_line_by_line() -> None:
+    found = str(judge(world(DROP, trace="wrong", difference="1 ULP"))).splitlines()
+    assert found == [
+        "FAIL     result: 1 ULP",
+        f"FAIL     fired: {DROP} fired 0 times, wanted 1 (recorded calls of this site: none)",
+        "pass     record, ends, left, errors, needed, evidence",
+        "verdict: wrong",
+    ]
+
+
+def test_a_role_that_was_started_again_has_recovered_if_the_result_is_right() -> None:
+    again = [*started("b", 4.0, process=22), event("b", "exit", 8.0, status=0, process=22)]
+    for trace, wanted in (("equal", "recovered"), (None, "unchecked"), ("wrong", "wrong")):
+        assert verdict(script(CRASH, crashed(), *again, trace=trace)) == wanted
+    assert verdict(script(CRASH, crashed(), cut="b", trace="equal")) == "equal"
+
+
+def test_an_unchecked_script_is_told_how_to_compare() -> None:
+    told = "no result was compared: --check, --same-output or --same-file says what is right"
+    assert [told in judge(run).notes for run in (script(), world(), script(trace="equal"))] == [True, False, False]
+
+
+def test_a_rule_can_be_left_out() -> None:
+    run = world(DROP)
+    assert [each.name for each in judge(run, without="fired").checks] == [
+        *("record", "ends", "left", "result", "errors", "needed", "evidence")
+    ]
+    assert judge(run, without="fired").verdict == "unchecked"
+
+
+class TestHung:
+    @pytest.mark.parametrize(
+        ("run", "text"),
+        [
+            (world(ends={"a": OVERDUE}), "a missed the deadline, wanted an end of every role"),
+            (
+                world(ends={"a": OVERDUE, "b": replace(OVERDUE, text="stopped, ended after 10 s")}),
+                "a missed the deadline; b stopped, ended after 10 s, wanted",
+            ),
+            (
+                script(ends={COMMAND: OVERDUE}, cut="b", running=[2], waits={"b (process 2)": "shop.py:7", "+x": "y"}),
+                f"{COMMAND} missed the deadline while b still ran; b (process 2) waits at shop.py:7, wanted",
+            ),
+            (
+                script(ends={COMMAND: OVERDUE}, waits={f"process {n}": "shop.py:7" for n in range(10)}),
+                f"{COMMAND} missed the deadline{''.join(f'; process {n} waits at shop.py:7' for n in range(8))}; 2 m",
+            ),
+        ],
+    )
+    def test_the_deadline_was_missed(self, run: Run, text: str) -> None:
+        assert (check("ends", run).holds, verdict(run)) == (False, "hung")
+        assert check("ends", run).text.startswith(text)
+
+    def test_a_role_that_outlives_a_command_that_the_plan_has_killed_hangs(self) -> None:
+        end = {COMMAND: replace(killed(), process=2)}
+        run = script(CRASH, crashed(), cut="b", running=[2], seconds=12.0, ends=end)
+        text = "b still ran 9.5 s after the command, which the plan had killed, wanted an end of every role"
+        assert (verdict(run), check("ends", run).text) == ("hung", text)
+        assert verdict(replace(run, running=[])) == "failed loudly"
+
+    @pytest.mark.parametrize(("time", "late"), [(7.0, False), (7.1, True)])
+    @pytest.mark.parametrize("make", [world, script])
+    def test_who_fails_has_to_end_within_the_bound_after_the_fault(self, make: Any, time: float, late: bool) -> None:
+        run = make(DROP, fired(), raised("a", "Lost", time))
+        assert check("ends", run).holds is not late
+        assert not late or check("ends", run).text == TOO_LATE
+
+    def test_the_last_fault_before_the_failure_counts(self) -> None:
+        between = [fired(time=1.0), fired(time=4.0), raised("a", "Lost", 8.5)]
+        assert check("ends", script(DROP, *between)).holds is True
+        assert check("ends", script(DROP, between[0], fired(time=9.0), between[2])).holds is False
+
+    @pytest.mark.parametrize(("time", "late"), [(113.0, False), (113.1, True)])
+    def test_a_command_is_counted_from_the_last_roles_end(self, time: float, late: bool) -> None:
+        run = script(DROP, fired(), event("b", "exit", 8.0, status=0), raised("a", "Lost", 6.0))
+        run = replace(run, ends={COMMAND: command(1, time)})
+        assert check("ends", run).holds is not late
+        ended = script(DROP, fired(), raised("a", "Lost", 6.0), cut="b", gone={2: 110.0})  # by the command itself
+        assert check("ends", replace(ended, ends={COMMAND: command(1, 111.1)})).holds is False
+
+        outlived = script(DROP, fired(), raised("a", "Lost", 6.0), event("b", "exit", 14.0, status=0))
+        assert check("ends", replace(outlived, ends={COMMAND: command(1, 111.1)})).holds is False
+        early = script(DROP, fired(), LOST, event("b", "exit", 3.0, status=0), fired(time=8.0))
+        assert check("ends", replace(early, ends={COMMAND: command(1, 112.5)})).holds is True
+
+    def test_a_launcher_that_waits_in_vain_hangs(self) -> None:
+        run = script(DROP, fired(), status=1, cut="ab", gone={1: 109.9, 2: 109.9})
+        assert check("ends", run).text.startswith(f"{COMMAND} exited with status 1, 8.0 s after the last fault")
+
+    def test_who_returns_takes_as_long_as_it_takes(self) -> None:
+        assert check("ends", world(DROP, fired(), ends={"a": replace(world().ends["a"], time=1e6)})).holds is True
+
+    def test_a_run_without_ends_is_unknown(self) -> None:
+        assert check("ends", replace(world(), ends={})).holds is None
+        assert check("ends", world(complete=False)).text == "not recorded"
+
+
+class TestLeaked:
+    def test_a_process_or_shared_memory_is_left(self) -> None:
+        run = world(DROP, fired(), LOST, leaks=["a still runs (process 1)"])
+        assert (verdict(run), check("left", run).text) == ("leaked", "a still runs (process 1)")
+
+    @pytest.mark.parametrize("make", [world, script])
+    def test_rrefs_and_contexts_are_left_where_every_role_returned(self, make: Any) -> None:
+        run = make("seed=0", left(num_owner_rrefs=2, num_autograd_contexts=1))
+        assert (verdict(run), check("left", run).text) == ("leaked", "b: num_owner_rrefs=2 num_autograd_contexts=1")
+        assert check("left", make(DROP, fired(), left(num_owner_rrefs=2), LOST)).holds is True
+        assert check("left", make("seed=0", left(num_pending_futures=1))).holds is True  # torch sends it later
+        alone = event("b", "shutdown", 8.1, graceful=False)
+        assert check("left", make("seed=0", alone, left(num_owner_rrefs=2))).holds is True
+
+    def test_an_rref_that_a_role_traced_counts(self) -> None:
+        traced = [event("b", "context", 7.0, number=3, line="x.py:2 in g"), event("b", "traced", 7.1, worker=1)]
+        found = check("left", world("seed=0", *traced)).text
+        assert found == "autograd context 3 of b: entered at x.py:2 in g, not left"
+        begun = event("b", "tracing", 0.2)
+        note = "what b held is not known: it took no part in a common shutdown of a world of fixed size"
+        assert judge(world("seed=0", begun, trace="equal")).notes == (note,)
+        assert note not in judge(world(DROP, fired(), begun, LOST)).notes
+
+
+class TestWrong:
+    def test_a_result_is_not_the_right_one(self) -> None:
+        wrong = check("result", world(trace="wrong", difference="1 ULP"))
+        assert (wrong.holds, wrong.text) == (False, "1 ULP")
+        assert [check("result", world(trace=each)).holds for each in ("equal", "unknown")] == [True, None]
+
+    @pytest.mark.parametrize(
+        ("events", "cut", "wanted"),
+        [
+            ([crashed()], "b", "wrong"),
+            ([crashed(), LOST], "b", "wrong"),
+            ([crashed(), event("b", "exit", 3.0, status=1)], "", "wrong"),
+            ([crashed(how="exit:0"), event("b", "exit", 3.0, status=0)], "", "unchecked"),
+            ([crashed(), *started("b", 4.0, 22), event("b", "exit", 8.0, status=0, process=22)], "", "unchecked"),
+        ],
+    )
+    def test_success_without_a_role_needs_a_comparison(self, events: list[Event], cut: str, wanted: str) -> None:
+        assert verdict(script(CRASH, *events, cut=cut)) == wanted
+        assert verdict(script(CRASH, *events, cut=cut, trace="equal")) in ("equal", "recovered")
+
+    @pytest.mark.parametrize("make", [world, script])
+    def test_a_role_failed_before_any_fault_had_fired(self, make: Any) -> None:
+        assert check("errors", make("seed=0", LOST)).text == "a raised Lost: no: no fault was planned"
+        assert check("errors", make(DROP, raised("a", "Lost", 1.9), fired())).text.endswith("no fault had fired")
+        assert check("errors", make(DROP, LOST, fired())).holds is True
+        assert check("errors", make("Delay message=PYTHON_CALL seconds=1", LOST)).holds is True  # nobody reports it
+        assert check("errors", script(status=1)).text == f"{COMMAND} exited with status 1: no fault was planned"
+
+    def test_an_order_may_hurt_before_it_fires(self) -> None:
+        plan = "Order site=shop:pay roles=a,b nth=1 seconds=5"
+        held = event("a", "invoke", 2.0, **PAY, faults=[0], process=1)
+        assert check("errors", world(plan, held, LOST)).holds is True
+        assert check("errors", world(plan, raised("a", "Lost", 1.9), held)).holds is False
+
+    @pytest.mark.parametrize(
+        ("how", "end", "right"),
+        [
+            (None, killed(), True),
+            ("segv", killed("SIGSEGV"), True),
+            ("abort", killed("SIGSEGV"), True),  # faulthandler
+            ("segv", killed(), False),
+            ("exit:3", killed(), False),
+        ],
+    )
+    def test_a_signal_that_neither_plan_nor_launcher_sent(self, how: str | None, end: End, right: bool) -> None:
+        run = world(CRASH, crashed(how=how), ends={"b": end})
+        assert verdict(run) == ("failed loudly" if right else "wrong")
+        assert right or check("errors", run).text.endswith(": the plan sent no such signal")
+        assert verdict(world(DROP, fired(), ends={"b": end})) == "wrong"
+        assert verdict(script(DROP, fired(), status=1, cut="b", gone={2: 103.0})) == "failed loudly"
+
+    @pytest.mark.parametrize("name", [*sorted(MISTAKES), "KeyError", "ModuleNotFoundError"])
+    def test_a_mistake_in_the_code(self, name: str) -> None:
+        assert verdict(script(DROP, fired(), raised("a", name), status=1)) == "wrong"
+        assert verdict(world(DROP, fired(), raised("a", name))) == "wrong"
+        assert verdict(world(DROP, fired(), raised("a", "RuntimeError", callee=name))) == "wrong"
+        assert verdict(world(DROP, fired(), raised("a", "RuntimeError", cause=name))) == "failed loudly"
+
+    def test_a_mistake_that_a_role_logged_before_it_exited_was_handled(self) -> None:
+        logged = event("a", "logged", 2.5, text="x", links=raised("a", "NameError").details["links"])
+        assert verdict(script(DROP, fired(), logged, event("a", "exit", 3.0, status=1), status=1)) == "failed loudly"
+
+    def test_the_commands_mistake_counts_where_no_role_had_failed_before(self) -> None:
+        own = raised(COMMAND, "AssertionError", 9.5)
+        assert verdict(script(DROP, fired(), own, status=1)) == "wrong"
+        assert verdict(script(DROP, fired(), LOST, own, status=1)) == "failed loudly"
+        aborted = script(DROP, fired(), own, ends={COMMAND: End("Killed", "was killed by SIGABRT", 110.0, process=9)})
+        assert verdict(aborted) == "wrong"
+
+    @pytest.mark.parametrize(
+        ("error", "wanted"),
+        [
+            (raised("a", "KeyError", text="shut"), "failed loudly"),
+            (raised("a", "RuntimeError", text="shut", callee="KeyError"), "failed loudly"),
+            (raised("a", "KeyError", text="x"), "wrong"),
+            (raised("a", "NameError", text="shut"), "wrong"),
+            (raised("a", "NameError", text="shut", cause="KeyError"), "wrong"),
+        ],
+    )
+    def test_an_error_of_the_plan_is_no_mistake(self, error: Event, wanted: str) -> None:
+        plan = "Raise site=shop:pay role=a nth=1 side=reply error=KeyError text=shut"
+        assert verdict(world(plan, fired(), error)) == wanted
+
+    @pytest.mark.parametrize(
+        ("name", "wanted"),
+        [("NameError", "wrong"), ("ModuleNotFoundError", "wrong"), ("KeyError", "failed loudly")],
+    )
+    def test_after_a_corrupt_that_was_delivered_data_may_be_to_blame(self, name: str, wanted: str) -> None:
+        plan = "Corrupt site=shop:pay role=a nth=1 side=reply change=bit"
+        assert verdict(world(plan, fired(), EFFECTIVE, raised("a", name))) == wanted
+        other = event("b", "effective", 2.5, fault=1, kind="Delay")
+        assert verdict(world(plan, fired(), other, raised("a", name))) == "wrong"
+        assert verdict(world(plan, fired(), replace(EFFECTIVE, time=3.5), raised("a", name))) == "wrong"
+
+
+class TestExpected:
+    """``--expect-error TYPE``."""
+
+    @pytest.mark.parametrize(
+        ("error", "expected", "wanted"),
+        [
+            (raised("a", "KeyError"), ["KeyError"], "failed loudly"),
+            (raised("a", "KeyError"), ["LookupError"], "failed loudly"),  # a class that it derives from
+            (raised("a", "RuntimeError", cause="KeyError"), ["KeyError"], "failed loudly"),
+            (raised("a", "RuntimeError", callee="KeyError"), ["KeyError"], "failed loudly"),
+            (LOST, ["KeyError", "Lost"], "failed loudly"),
+            (LOST, ["KeyError"], "wrong"),
+            (raised("a", "Lost", text="KeyError"), ["KeyError"], "wrong"),
+        ],
+    )
+    def test_a_link_of_some_failures_chain_is_of_that_type(
+        self, error: Event, expected: list[str], wanted: str
+    ) -> None:
+        for run in (world(DROP, fired(), error), script(DROP, fired(), error, status=1)):
+            assert verdict(run, *expected) == wanted
+        other = raised("b", "Lost", 3.5)
+        assert verdict(script(DROP, fired(), error, other, status=1, bound=20.0), *expected) == wanted
+
+    def test_a_failure_that_is_named_is_neither_wrong_nor_needless(self) -> None:
+        assert verdict(script("seed=0", LOST, status=1), "Lost") == "failed loudly"
+        assert verdict(script(DELAY, fired(), LOST, status=1), "Lost") == "failed loudly"
+        assert verdict(script("seed=0", LOST, raised("b", "OSError"), status=1), "Lost") == "wrong"  # the other one
+
+    def test_it_names_what_was_wanted_and_asks_nothing_of_a_success(self) -> None:
+        found = judge(script(DROP, fired(), status=1), expected=["Lost", "KeyError"])
+        assert found.complaints[0].text == f"{COMMAND} exited with status 1: wanted Lost or KeyError"
+        assert verdict(script(DROP, fired(), trace="equal"), "Lost") == "equal"
+
+
+CALL = event("a", "invoke", 1.0, **PAY, to="b", timeout=2.0)
+
+
+class TestNeedless:
+    @pytest.mark.parametrize(
+        "plan",
+        [
+            DELAY,
+            "Order site=shop:pay roles=a,b nth=1 seconds=5",
+            "Pause role=b at=up@b seconds=1",
+            "Hold role=b at=up@b seconds=1",
+            "Slow role=b latency_ms=10",
+            "Partition role=b direction=both seconds=1",
+            "Lossy role=b direction=both percent=50 seconds=1",
+        ],
+    )
+    def test_it_failed_although_every_fault_loses_nothing(self, plan: str) -> None:
+        for run in (script(plan, fired(), LOST, status=1), world(plan, fired(), LOST)):
+            assert verdict(run) == "needless failure"
+        kind = plan.partition(" ")[0]
+        text = (
+            f"a raised Lost: no, although {kind} loses nothing, no call ran into its own limit, and no error is a time-"
+        )
+        assert check("needed", world(plan, fired(), LOST)).text.startswith(text)
+        assert verdict(world(f"{plan}; {DROP}", fired(), fired(1), LOST)) == "failed loudly"
+        assert check("needed", world(f"{plan}; {DROP}", fired(), LOST)).text.startswith(text)  # the loss did not fire
+        assert check("needed", world(plan, LOST)).holds is True
+
+    @pytest.mark.parametrize(
+        "plan",
+        [DROP, CRASH, "Partition role=b direction=both", "Lossy role=b direction=both percent=50", "Reset role=b"],
+    )
+    def test_a_fault_that_loses_something_may_make_it_fail(self, plan: str) -> None:
+        assert check("needed", script(plan, crashed(), LOST, status=1, cut="b")).holds is True
+
+    def test_success_is_never_needless(self) -> None:
+        assert verdict(script(DELAY, fired(), LOST, trace="equal")) == "equal"
+
+    @pytest.mark.parametrize(("took", "limit", "wanted"), [(2.0, 2.0, True), (1.9, 2.0, False), (9.0, 0.0, False)])
+    @pytest.mark.parametrize("kind", ["fail", "info"])
+    def test_a_call_ran_into_its_own_limit(self, kind: str, took: float, limit: float, wanted: bool) -> None:
+        begun = event("a", "invoke", 1.0, **PAY, to="b", timeout=limit)
+        ended = event("a", kind, 1.0 + took, **PAY, to="b", seconds=took)
+        assert check("needed", world(DELAY, fired(), begun, ended, LOST)).holds is wanted
+        assert check("needed", world(DELAY, fired(), begun, replace(ended, process=7), LOST)).holds is False
+
+    @pytest.mark.parametrize("name", [*sorted(TIMEOUTS), "DistNetworkError"])
+    @pytest.mark.parametrize("way", ["itself", "cause", "callee"])
+    def test_a_chain_holds_a_time_out(self, name: str, way: str) -> None:
+        error = {
+            "itself": raised("a", name),
+            "cause": raised("a", "Lost", cause=name),
+            "callee": raised("a", "Lost", callee=name),
+        }
+        run = world(DELAY, fired(), error[way])
+        assert check("needed", run).holds is (name in TIMEOUTS)
+
+    def test_after_duplicate_alone_a_failure_is_needless_in_any_case(self) -> None:
+        plan, late = "Duplicate site=shop:pay role=a nth=1", raised("a", "TimeoutError")
+        run = world(plan, fired(), late)
+        assert check("needed", run).text == "a raised TimeoutError: no, although Duplicate loses nothing"
+        assert check("needed", world(f"{plan}; {DELAY}", fired(), fired(1), late)).holds is True
+
+
+class TestNotFired:
+    def test_it_would_pass_and_a_fault_never_fired(self) -> None:
+        assert verdict(world(f"{DROP}; {CRASH}", fired())) == "not fired"
+        assert verdict(world(f"{DROP}; {CRASH}", fired(), raised("a", "NameError"))) == "wrong"
+
+    def test_a_fault_of_a_message_without_evidence_makes_a_run_unknown_that_would_pass(self) -> None:
+        plan = "Drop message=PYTHON_CALL times=1"
+        lost = event("a", "info", 2.0, **PAY, via="rpc", to="b", error="RPCErr:2:Send attempt failed intentionally for")
+        assert verdict(world(plan)) == "unknown"
+        assert check("evidence", world(plan)).text == f"{plan}: left no evidence"
+        assert verdict(world(plan, lost)) == "unchecked"
+        assert verdict(world(plan, trace="wrong")) == "wrong"
+        assert verdict(world(f"{plan}; {DROP}")) == "not fired"
+
+
+class TestNobodyIsConvicted:
+    def test_by_a_role_that_is_gone_without_a_word(self) -> None:
+        run = script("seed=0", cut="b", gone={2: 107.5})
+        assert verdict(run) == "unchecked"
+        assert "b is gone without a word, 7.5 s after the start, 2.5 s before the command's end" in judge(run).notes
+
+    def test_by_an_error_that_ends_only_a_thread(self) -> None:
+        logged = event("b", "logged", 3.0, text="Exception in thread", links=raised("b", "NameError").details["links"])
+        assert verdict(script("seed=0", logged, trace="equal")) == "equal"
+
+    @pytest.mark.parametrize(
+        ("by", "events", "ends", "torchs"),
+        [
+            ("SIGABRT", [LOST], {}, True),
+            ("SIGABRT", [], {}, False),
+            ("SIGABRT", [raised("a", "Lost", 5.0)], {}, False),  # it ended later
+            ("SIGSEGV", [LOST], {}, False),
+            ("SIGSEGV", [event("b", "info", 2.4, **PAY, via="remote")], {}, True),
+            ("SIGKILL", [event("b", "info", 2.4, **PAY, via="remote")], {}, False),
+            ("SIGSEGV", [event("b", "fail", 2.4, **PAY, via="remote")], {}, False),
+            ("SIGSEGV", [event("b", "info", 2.4, **PAY, via="rpc")], {}, False),
+            ("SIGSEGV", [event("a", "info", 2.4, **PAY, via="remote")], {}, False),
+        ],
+    )
+    def test_by_a_crash_of_torch(self, by: str, events: list[Event], ends: dict[str, End], torchs: bool) -> None:
+        run = world(DROP, fired(), *events, ends={"b": killed(by, 104.0), **ends})
+        assert verdict(run) == ("failed loudly" if torchs else "wrong")
+        assert (f"b was killed by {by}: torch itself may have crashed it" in judge(run).notes) is torchs
+
+    def test_by_a_store_that_torch_lost_at_a_common_shutdown(self) -> None:
+        """Whoever holds the store has left before."""
+
+        def convicted(*events: Event, name: str = "DistNetworkError", **different: Any) -> bool:
+            found = {verdict(script("seed=0", *events, raised("b", name, 4.0), status=status)) for status in (0, 1)}
+            assert found in ({"unchecked", "failed loudly"}, {"wrong"})
+            return "wrong" in found
+
+        begun = [event(role, "shutdown", 1.0, graceful=True) for role in "ab"]
+        first, own = left("a", 2.0), left("b", 3.0)
+        rude = [replace(each, details={"graceful": False}) for each in begun]
+        assert not convicted(*begun, first, own)
+        late = script(DELAY, fired(), *begun, first, own, raised("b", "DistNetworkError", 4.0), status=1)
+        assert verdict(late) == "failed loudly"
+        assert convicted(*begun, first, own, name="RuntimeError")
+        for events in (
+            [*begun, own],  # the other one has not left
+            [*begun, left("a", 3.5), own],
+            [*begun, first, left("c", 2.5)],  # it has not begun its shutdown
+            [rude[0], begun[1], first, own],
+            [begun[0], rude[1], first, own],
+        ):
+            assert convicted(*events)
+
+    @pytest.mark.long
+    def test_by_a_real_rank_that_reads_the_last_count_after_the_first_rank_has_ended(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TP_SOCKET_IFNAME", "lo")
+        program = Path(__file__).parents[1] / "scripts" / "slow_store.py"
+        _, judgement = run_script([sys.executable, str(program)], Plan(), tmp_path, deadline=150)
+        assert judgement.verdict == "failed loudly", judgement
+        assert any("torch's own race at a common shutdown" in each for each in judgement.notes)
+
+
+class Counted(dict[str, Any]):
+    """An event's details that count in ``looks`` how often any of them is read."""
+
+    looks = 0
+
+    def get(self, *arguments: Any) -> Any:
+        Counted.looks += 1
+        return super().get(*arguments)
+
+    def __getitem__(self, name: str) -> Any:
+        Counted.looks += 1
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize("kind", ["Delay every=true seconds=0.5 side=reply", "Drop every=true side=reply"])
+def test_a_judgement_takes_time_by_the_number_of_events(kind: str) -> None:
+    """A plan whose faults hit many thousand calls is judged in seconds."""
+
+    def looks(count: int) -> int:
+        events = []
+        for nth in range(1, count + 1):
+            details = {"site": "shop:pay", "nth": nth, "caller": "a", "fault": 0, "faults": [0]}
+            for name, role in (("invoke", "a"), ("fired", "b"), ("effective", "b"), ("fail", "a"), ("ok", "b")):
+                events.append(Event(role, name, 1.0, Counted(details)))
+        before = Counted.looks
+        judge(world(f"{kind} site=shop:pay", *events))
+        return Counted.looks - before
+
+    assert looks(400) < 3 * looks(200)
