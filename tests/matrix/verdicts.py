@@ -125,7 +125,7 @@ _ROWS: Mapping[str, Row] = {
         **_ONE_CALLER,
         **_NO_STEP,
         **other_trace("Corrupt"),
-        **error("Drop to_here", worker0=LATE),
+        **error("Drop to_here", worker0=rf"({LATE}|{GONE})"),  # as above
         **other_trace("Corrupt to_here"),
         **_NO_GRADIENT,
     },
