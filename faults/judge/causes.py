@@ -19,9 +19,8 @@ def told(facts: Facts) -> Iterator[str]:
     """Yield a line for each role's life that did not return, and the command's end."""
     failures = {(each.role, each.life): each for each in facts.failures}
     for life in (each for each in facts.lives if not each.end.returned):
-        failure = failures.get((life.role, life.number))
-        chain = "" if failure is None or not failure.links else f" {_chain(facts, failure)}"
-        yield f"{_name(facts, life)} {short(life.end.text)}, {_when(facts, life)}{chain}{_logged(life, failure)}"
+        why = _why(facts, life, failures.get((life.role, life.number)))
+        yield f"{_name(facts, life)} {short(life.end.text)}, {_when(facts, life)}{why}"
     command = failures.get((COMMAND, 1))
     if command is not None and command.links:
         yield f"the command {command.end.text}, by {short(str(command.links[0]))} {_chain(facts, command)}"
@@ -44,12 +43,17 @@ def _when(facts: Facts, life: Life) -> str:
     return f"{after}, {abs(before):.1f} s {'before' if before >= 0 else 'after'} the command's end"
 
 
-def _logged(life: Life, failure: Failure | None) -> str:
-    """Quote the last error that a role logged, if its end does not tell it."""
+def _why(facts: Facts, life: Life, failure: Failure | None) -> str:
+    """Show the chain of the error that ended a life, or the last error that it logged, with that one's chain."""
     logged = life.of("logged")
-    if logged is None or (failure is not None and failure.end.kind == "Raised"):
+    if failure is not None and failure.end.kind == "Raised":
+        return f" {_chain(facts, failure)}" if failure.links else ""
+    if logged is None:
         return ""
-    return f"; it had logged: {short(str(logged.details.get('text', '')))}"
+    told = f"; it had logged: {short(str(logged.details.get('text', '')))}"
+    if failure is None or not failure.links:
+        return told
+    return f"{told}: {short(str(failure.links[0]), 80)} {_chain(facts, failure)}"
 
 
 def _chain(facts: Facts, failure: Failure) -> str:

@@ -15,6 +15,7 @@ from faults.judge.causes import told
 from faults.judge.effects import without_effect
 from faults.judge.facts import GONE, RUNNING, Facts, Failure, short
 from faults.judge.gaps import gaps
+from faults.ledger.error_links import from_json
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
@@ -336,10 +337,11 @@ def _is_gentle(run: Run, number: int) -> bool:
 
 
 def _reached_a_limit(facts: Facts) -> bool:
-    if any(not TIMEOUTS.isdisjoint(link.types) for each in facts.failures for link in each.links):
+    failed = facts.run.timeline.of("fail", "info")
+    chains = [*(each.links for each in facts.failures), *(from_json(event.details.get("links")) for event in failed)]
+    if any(not TIMEOUTS.isdisjoint(link.types) for links in chains for link in links):
         return True
     limits = {_call(event): float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
-    failed = facts.run.timeline.of("fail", "info")
     return any(0 < limits.get(_call(each), 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)
 
 

@@ -167,7 +167,7 @@ def test_a_test_that_asks_for_something_impossible_fails_in_one_line(run: Run) -
         "no_plan": no_plan,
         "unknown_kind": f"unknown 'kind' 'Frob', wanted one of {', '.join(KINDS)}",
         "no_text": f"{no_plan}, got 7",
-        "unknown_option": "the mark plan takes unseen and activate, got unsen",
+        "unknown_option": "the mark plan takes unseen, activate, expect_error, got unsen",
         "unknown_leak": "the mark leaves takes processes, threads, descriptors, memory, files, rrefs, contexts, "
         "got process",
         "roles_that_cannot_be[world0]": "role names must differ, got a, a",

@@ -91,6 +91,14 @@ def test_a_role_that_is_gone_is_shown_with_its_moment_and_what_it_had_logged() -
     assert "logged" not in lines(script("seed=0", *logged, raised("b", "Lost", 4.0)))[0]
 
 
+def test_a_role_that_exited_is_shown_with_the_chain_of_what_it_had_logged() -> None:
+    links = raised("b", "Lost", cause="Gone").details["links"]
+    told = event("b", "logged", 3.0, text="giving up", links=links), event("b", "exit", 4.0, status=7)
+    [line] = lines(script(DROP, *told))
+    assert line.startswith("b exited with status 7, 4.0 s after the start, ")
+    assert line.endswith("; it had logged: giving up: Lost: no <- Gone: why (meets no fault)")
+
+
 def test_each_life_that_did_not_return_is_shown() -> None:
     again = [*started("b", 4.0, 22), raised("b", "Lost", 5.0, process=22)]
     found = lines(script(CRASH, crashed(), *again, cut="b"))

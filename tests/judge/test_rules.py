@@ -397,6 +397,9 @@ class TestNeedless:
         }
         run = world(DELAY, fired(), error[way])
         assert check("needed", run).holds is (name in TIMEOUTS)
+        failed = event("a", "fail", 2.5, **PAY, to="b", seconds=0.1, links=error[way].details["links"])
+        run = world(DELAY, fired(), failed, raised("a", "Lost", text="not joined"))
+        assert check("needed", run).holds is (name in TIMEOUTS)
 
     def test_after_duplicate_alone_a_failure_is_needless_in_any_case(self) -> None:
         plan, late = "Duplicate site=shop:pay role=a nth=1", raised("a", "TimeoutError")

@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _PLANS = "tests/faults/test_plugin_plans.py"
 _TABLE = f"{_PLANS}::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test"
 _UNUSED = (f"{_TABLE}[unused-12-said2]",)
-_NOT_FIRED = (f"{_TABLE}[not fired-5-said1]",)
+_NOT_FIRED = (f"{_TABLE}[not fired-6-said1]",)
 _OTHERS = (f"{_TABLE}[others-9-said4]",)
 _OPTION = (f"{_TABLE}[option-5-said3]",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
