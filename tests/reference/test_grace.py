@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 import pytest
 
 from reference.outcome import Outcome, Overdue, PeerLost, Raised, Returned, WorldError
-from reference.system.process_status import is_stopped
 from reference.world import World, launch
 from reference.world.grace import Grace
 from reference.world.phase import Phase
@@ -87,24 +87,31 @@ def test_a_role_that_has_not_begun_to_start_is_not_stuck_and_holds_up_no_other()
         assert world.wait() == {"a": Returned(None), "b": Returned(None)}
 
 
-def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait() -> None:
-    outcomes = played({"a": roles_grace.stop, "b": roles_grace.fail, "c": roles_plain.nothing}, grace=1)
+def one_stops_and_one_fails(place: Path) -> dict[str, Any]:
+    """The second role fails when the first one is stopped."""
+    return {"a": partial(roles_grace.stop, place / "pid"), "b": partial(roles_grace.fail, place / "pid")}
+
+
+def test_a_stopped_role_is_ended_once_the_others_have_ended_or_wait(tmp_path: Path) -> None:
+    outcomes = played({**one_stops_and_one_fails(tmp_path), "c": roles_plain.nothing}, grace=1)
     assert str(outcomes["a"]) == "was stopped, while all others had ended or waited, and was ended after 1 s"
     assert "role.py" in stacks(outcomes["a"])  # it goes on to write them, so `stop` itself may have ended by then
     assert isinstance(outcomes["c"], Raised)
     assert outcomes["c"].type == LOST
 
 
-def wait_until_stopped(world: World, role: str) -> None:
-    due = time.monotonic() + 30
-    while not is_stopped(world.pids[role]):
-        assert time.monotonic() < due
-        time.sleep(0.01)
+def wait_until_failed(world: World, role: str) -> None:
+    with suppress(ProcessLookupError):  # it has ended already
+        process = os.pidfd_open(world.pids[role])
+        try:
+            assert select.select([process], [], [], 30)[0]
+        finally:
+            os.close(process)
 
 
-def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended() -> None:
-    with launch({"a": roles_grace.stop, "b": roles_grace.fail}, deadline=DEADLINE, grace=30) as world:
-        wait_until_stopped(world, "a")
+def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended(tmp_path: Path) -> None:
+    with launch(one_stops_and_one_fails(tmp_path), deadline=DEADLINE, grace=30) as world:
+        wait_until_failed(world, "b")
         os.kill(world.pids["a"], signal.SIGCONT)
         stopped = world.wait()["a"]
     assert isinstance(stopped, Raised)
@@ -113,18 +120,15 @@ def test_a_stopped_role_that_goes_on_within_the_grace_is_not_ended() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("roles", "rest"),
+    "others",
     [
-        ({"a": roles_grace.stop, "b": roles_plain.nothing}, "was overdue"),  # no role has ended
-        (
-            {"a": roles_grace.stop, "b": roles_grace.fail, "c": roles_grace.wait_for_ever},
-            "was overdue",
-        ),  # one still plays
+        {"b": roles_plain.nothing},  # no role has ended
+        {"c": roles_grace.wait_for_ever},  # one still plays
     ],
 )
-def test_a_stopped_role_is_left_alone_while_others_may_go_on(roles: dict[str, Any], rest: str) -> None:
-    with launch(roles, deadline=4, grace=0.2) as world:
-        assert str(world.wait()["a"]) == rest
+def test_a_stopped_role_is_left_alone_while_others_may_go_on(others: dict[str, Any], tmp_path: Path) -> None:
+    with launch({**one_stops_and_one_fails(tmp_path), **others}, deadline=4, grace=0.2) as world:
+        assert str(world.wait()["a"]) == "was overdue"
 
 
 @pytest.mark.parametrize("grace", [0, True])

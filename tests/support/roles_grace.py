@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch.distributed.rpc as rpc
 
+from reference.system.process_status import is_stopped
 from tests.support import roles_plain
 
 # Address space beyond what a role has when it begins to start RPC: gloo's threads have their stacks in it, the agent's
@@ -74,8 +75,11 @@ def a_takes_its_time(seconds: int, role: str) -> None:
         ctypes.PyDLL(None).sleep(seconds)
 
 
-def stop() -> None:
-    """Stop this role's process, as a SIGSTOP from outside does."""
+def stop(place: Path | None = None) -> None:
+    """Stop this role's process, as a SIGSTOP from outside does. ``place``: the file for its process id."""
+    if place is not None:
+        place.with_suffix(".new").write_text(str(os.getpid()))
+        place.with_suffix(".new").replace(place)
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
@@ -83,5 +87,10 @@ def wait_for_ever() -> None:
     threading.Event().wait()
 
 
-def fail() -> None:
+def fail(place: Path) -> None:
+    """Fail once the process whose id is in this file is stopped. If it heard of the loss before, it would not stop."""
+    due = time.monotonic() + 30
+    while not (place.exists() and is_stopped(int(place.read_text()))):
+        assert time.monotonic() < due
+        time.sleep(0.01)
     raise roles_plain.Unlucky("today")
