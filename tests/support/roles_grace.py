@@ -83,14 +83,18 @@ def stop(place: Path | None = None) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-def wait_for_ever() -> None:
+def wait_for_ever(place: Path | None = None) -> None:
+    """``place``: a file that tells that this role plays."""
+    if place is not None:
+        place.touch()
     threading.Event().wait()
 
 
-def fail(place: Path) -> None:
-    """Fail once the process whose id is in this file is stopped. If it heard of the loss before, it would not stop."""
+def fail(place: Path, *others: Path) -> None:
+    """Fail once the process whose id is in this file is stopped, and the other files are there. If a role heard of the
+    loss before, it would not stop or play."""
     due = time.monotonic() + 30
-    while not (place.exists() and is_stopped(int(place.read_text()))):
+    while not (all(each.exists() for each in (place, *others)) and is_stopped(int(place.read_text()))):
         assert time.monotonic() < due
         time.sleep(0.01)
     raise roles_plain.Unlucky("today")
