@@ -204,9 +204,10 @@ def wrong(case: rpc_basics.Case, replay: Trace | None = None) -> Trace:
 _right = rpc_basics.train_locally
 
 
-def test_a_healthy_run_of_a_tutorial_gives_0(capsys: pytest.CaptureFixture[str]) -> None:
-    """Calls are recorded, so the verdict shows that there were some."""
-    assert main(["run", "rpc_basics", "--healthy"]) == 0
+def test_a_healthy_run_of_a_tutorial_gives_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Calls are recorded."""
+    assert main(["run", "rpc_basics", "--healthy", "--dir", str(tmp_path / "run")]) == 0
+    assert record.read(tmp_path / "run").timeline.of("invoke")
     out = capsys.readouterr().out
     assert headline(out).endswith(" s healthy: no faults planned")
     assert "pass     record, ends," in out
