@@ -192,15 +192,14 @@ def tell_uncaught(folder: Path, error: BaseException) -> None:
     if os.getpid() in _told:
         return
     _told.add(os.getpid())
-    state = CalleeState.open
-    own = None if state is None or state.ledger.process != os.getpid() else state.ledger
-    if state is not None and own is not None:
-        state.settle()  # the call that failed by this error may not be recorded yet
+    own = CalleeState.of_this_process()
+    if own is not None:
+        own.settle()  # the call that failed by this error may not be recorded yet
     if isinstance(error, Exception):
-        ledger = own or Ledger(folder, COMMAND)
+        ledger = Ledger(folder, COMMAND) if own is None else own.ledger
         ledger.write("raised", error=first_line(error), links=to_json(links_of(error, raised_there(error))))
     elif own is not None and isinstance(error, KeyboardInterrupt):
-        own.write("interrupted")
+        own.ledger.write("interrupted")
 
 
 def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -> None:

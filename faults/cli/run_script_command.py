@@ -39,9 +39,10 @@ def main(arguments: Sequence[str], command: list[str]) -> int:
     how |= {"deadline": options.deadline, "bound": options.bound}
     run: Any = partial(run_script, command, **how)
     with stored(options.dir) as (place, passed):
-        given = results if results.wanted else None
         if plan.faults:
             given = with_healthy(run, shlex.join(command), place, results)
+        else:
+            given = results if results.wanted else None
         found, judgement = run(plan, place, results=given, expected=options.expect_error)
         _print_streams(place, given)
         passed.append(judgement.passed)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from faults.judge.facts import RUNNING, Facts, Failure, Life, short
+from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
 from faults.judge.proof import firings
-from faults.ledger.error_links import CALLEE, CONTEXT, Link, from_json
+from faults.ledger.error_links import CALLEE, CONTEXT, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
 from faults.plan.site import INTERNAL
@@ -104,7 +104,7 @@ def _failed_calls(facts: Facts, links: Sequence[Link]) -> list[Event]:
     same = {(link.name, link.text) for link in links}
     found = []
     for event in facts.run.timeline.of("fail", "info"):
-        own = from_json(event.details.get("links"))
+        own = links_in(event)
         if str(event.details.get("site")).startswith(INTERNAL):
             continue
         if any(link.identity in identities or (link.name, link.text) in same for link in own):

@@ -109,7 +109,7 @@ class Facts:
         command = self.command
         if command is not None and command.kind in _FAILURES:
             raised = [each for each in self.run.timeline.of("raised") if each.process == command.process]
-            links = _links(raised[-1]) if raised else []
+            links = links_in(raised[-1]) if raised else []
             found.append(Failure(COMMAND, 1, command, command.time - self.run.start, links))
         return found
 
@@ -120,7 +120,7 @@ class Facts:
     def _failure(self, life: Life) -> Failure:
         raised, logged = life.of("raised"), life.of("logged")
         told = raised if life.end.kind == "Raised" else logged if life.end.kind == "Exited" else None
-        links = [] if told is None else _links(told)
+        links = [] if told is None else links_in(told)
         if not links and life.end.types:
             links = [Link(life.end.types, life.end.text)]
         return Failure(life.role, life.number, life.end, life.end.time - self.run.start, links)
@@ -159,7 +159,8 @@ def short(text: str, longest: int = 120) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def _links(event: Event) -> list[Link]:
+def links_in(event: Event) -> list[Link]:
+    """Return the chain of the error that an event tells."""
     return from_json(event.details.get("links"))
 
 
@@ -172,7 +173,7 @@ def _of_world(run: Run) -> list[Life]:
     for role, end in run.ends.items():
         events = [event for event in run.timeline.events if event.role == role]
         raised = _last(events, "raised") if end.kind == "Raised" else None
-        links = _links(raised) if raised is not None else []
+        links = links_in(raised) if raised is not None else []
         known = End(end.kind, end.text, end.time, links[0].types if links else end.types)
         process = next((event.process for event in events if event.event == "start"), 0)
         found.append(Life(role, 1, process, events, True, known))
@@ -229,7 +230,7 @@ def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -
     if status is None and left is not None and (left.details.get("status") is not None or process not in run.gone):
         status = int(left.details.get("status") or 0)
     if raised is not None:
-        links = _links(raised)
+        links = links_in(raised)
         cut = ", and then a signal ended it" if process in run.gone else ""
         text = f"raised {raised.details.get('error')}{cut}"
         return End("Raised", text, raised.time + run.timeline.zero, links[0].types if links else (), process)

@@ -13,9 +13,8 @@ from faults.judge import holdings, proof
 from faults.judge.bound import allowed
 from faults.judge.causes import told
 from faults.judge.effects import without_effect
-from faults.judge.facts import GONE, RUNNING, Facts, Failure, short
+from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, short
 from faults.judge.gaps import gaps
-from faults.ledger.error_links import from_json
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
@@ -209,9 +208,8 @@ def _result(facts: Facts) -> Check:
     if run.trace is not None:
         holds = None if run.trace == "unknown" else run.trace == "equal"
         return Check("result", "wrong", holds, run.difference or run.trace)
-    lost = [each for each in facts.of_roles if facts.success and not of_torch(facts, each)]
-    lost = [each for each in lost if facts.last[each.role].number == each.life]
-    if lost:
+    ended = [each for each in facts.of_roles if facts.success and not of_torch(facts, each)]
+    if lost := [each for each in ended if facts.last[each.role].number == each.life]:
         text = f"{'; '.join(map(str, lost))}, and the command ended with status 0: {HOW_TO_COMPARE}"
         return Check("result", "wrong", False, text)
     return Check("result", "wrong", True, "not compared")
@@ -338,7 +336,7 @@ def _is_gentle(run: Run, number: int) -> bool:
 
 def _reached_a_limit(facts: Facts) -> bool:
     failed = facts.run.timeline.of("fail", "info")
-    chains = [*(each.links for each in facts.failures), *(from_json(event.details.get("links")) for event in failed)]
+    chains = [*(each.links for each in facts.failures), *map(links_in, failed)]
     if any(not TIMEOUTS.isdisjoint(link.types) for links in chains for link in links):
         return True
     limits = {_call(event): float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}

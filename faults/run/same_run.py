@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from faults.judge.facts import Facts
+from faults.judge.gaps import gaps
 from faults.judge.proof import firings
 from faults.judge.rules import judge
 from faults.ledger.record import Run
@@ -48,7 +50,8 @@ def compare(first: Run, again: Run) -> tuple[bool | None, str]:
         )
     if first.trace == "wrong" and again.trace is None:
         return None, "the same facts; the first run's results were wrong, which were not checked now (wanted --check)"
-    return True, f"the same facts, and the same verdict: {got}"
+    told_same = f"the same facts, and the same verdict: {got}"
+    return (None, f"{told_same}; but the stored run is not whole") if gaps(Facts(first)) else (True, told_same)
 
 
 def _comparable(run: Run, again: Run) -> Run:

@@ -94,8 +94,8 @@ def _forget() -> None:
 def _note(folder: Path, status: int | None = None) -> None:
     """Write ``exit`` to the ledger, once, and an uncaught error that is not recorded yet."""
     _tell_last(folder)
-    callee = CalleeState.open
-    if callee is not None and callee.ledger.process == os.getpid() and os.getpid() not in _left:
+    callee = CalleeState.of_this_process()
+    if callee is not None and os.getpid() not in _left:
         _left.add(os.getpid())
         callee.settle()
         callee.ledger.write("exit", status=status)

@@ -19,7 +19,7 @@ from faults.judge.bound import allowed
 from faults.judge.proof import first_effects
 from faults.judge.rules import Judgement, judge
 from faults.ledger import record
-from faults.ledger.ledger import Timeline, read
+from faults.ledger.ledger import read
 from faults.ledger.record import COMMAND, Run
 from faults.ledger.run_files import renewed
 from faults.plan.plan import Plan, PlanError
@@ -102,18 +102,17 @@ def _printing(results: Results | None, place: Path) -> Iterator[dict[str, IO[byt
 
 def _deadline(place: Path, plan: Plan, bound: float | None, begun: float, patience: float) -> float:
     """Compute from the ledgers so far how many seconds after its beginning the command is overdue."""
-    timeline = read(place)
-    first_seen = _first_seen(plan, timeline)
-    since = 0.0 if first_seen is None else first_seen + timeline.zero - begun
-    return max(patience, since + allowed(Run("", plan, timeline, bound=bound), first_seen)[0] + LATER)
+    so_far = Run("", plan, read(place), bound=bound)
+    first_seen = _first_seen(so_far)
+    since = 0.0 if first_seen is None else first_seen + so_far.timeline.zero - begun
+    return max(patience, since + allowed(so_far, first_seen)[0] + LATER)
 
 
 def _survivors(place: Path, plan: Plan, bound: float | None) -> float:
     """Compute from the ledgers so far how many seconds roles have to end after the plan has killed their command."""
-    timeline = read(place)
-    return allowed(Run("", plan, timeline, bound=bound), _first_seen(plan, timeline))[0]
+    so_far = Run("", plan, read(place), bound=bound)
+    return allowed(so_far, _first_seen(so_far))[0]
 
 
-def _first_seen(plan: Plan, timeline: Timeline) -> float | None:
-    effects = first_effects(Run("", plan, timeline)).values()
-    return min((event.time for event in effects if event is not None), default=None)
+def _first_seen(run: Run) -> float | None:
+    return min((event.time for event in first_effects(run).values() if event is not None), default=None)

@@ -43,10 +43,8 @@ def wanted(item: pytest.Item, option: str | None) -> Wanted | None:
         plan = with_faults(option)
         # `unseen` holds only for the messages of the test's own plan: the test does not prove the loss of others.
         strange = own is None or not set(plan.at("message").values()) <= set(own.faults)
-        unseen = options["unseen"] and not strange
-        return Wanted(
-            plan, unseen, options["activate"], options["expect_error"], imposed=not marks and "plan" not in fixtures
-        )
+        options["unseen"] = options["unseen"] and not strange
+        return Wanted(plan, **options, imposed=not marks and "plan" not in fixtures)
     return None if own is None else Wanted(own, **options)
 
 

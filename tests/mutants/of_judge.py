@@ -89,8 +89,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "lost-roles-pass",
         _RULES,
-        "    lost = [each for each in lost if facts.last[each.role].number == each.life]",
-        "    lost = [each for each in lost if facts.last[each.role].number != each.life]",
+        "    if lost := [each for each in ended if facts.last[each.role].number == each.life]:",
+        "    if lost := [each for each in ended if facts.last[each.role].number != each.life]:",
         (f"{_OF_RULES}::TestWrong::test_success_without_a_role_needs_a_comparison",),
         "a trainer died, the command returned 0, and nobody says so",
     ),

@@ -106,8 +106,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "unseen-for-all",
         _WANTED,
-        """unseen = options["unseen"] and not strange""",
-        """unseen = options["unseen"]""",
+        """options["unseen"] = options["unseen"] and not strange""",
+        """options["unseen"] = bool(options["unseen"])""",
         (f"{_PLANS}::test_a_test_answers_only_for_messages_of_its_own_plan",),
         "messages of the option may go unseen where a mark has said so of others",
     ),

@@ -128,7 +128,7 @@ class Calls:
             else:
                 result = send(to, *packed, timeout, later)
         except Exception as error:  # such as arguments that cannot be pickled, or an agent that has shut down
-            self.write_failed("fail", note, start, error)
+            self.write_failed(note, start, error, sent=False)
             raise
         future = result._get_future() if hasattr(result, "_get_future") else result
         self._pending[id(note)] = _Pending(note, start, future, in_flight)
@@ -150,8 +150,7 @@ class Calls:
         numbers = self._count(sites)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        envelope = self._envelope(sites, numbers, later)
-        return numbers, None if envelope is None else replace(envelope, timeout=_limit(timeout))
+        return numbers, self._envelope(sites, numbers, timeout, later)
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
@@ -167,7 +166,9 @@ class Calls:
             self._counts.update(sites)
             return {site: self._counts[site] for site in sites}
 
-    def _envelope(self, sites: tuple[str, ...], numbers: dict[str, int], later: bool) -> Envelope | None:
+    def _envelope(
+        self, sites: tuple[str, ...], numbers: dict[str, int], timeout: float, later: bool
+    ) -> Envelope | None:
         found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         watched = {
@@ -179,7 +180,10 @@ class Calls:
             return None
         hit = next((s for s in reversed(sites) if found[s]), sites[-1])
         hurt = dict(sorted(faults.items()))
-        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed, ordered=ordered)
+        seed, limit = self.plan.seed, _limit(timeout)
+        return Envelope(
+            hurt, self.role, hit, numbers[hit], later, numbers, watched, seed, ordered=ordered, timeout=limit
+        )
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -214,16 +218,17 @@ class Calls:
         try:
             future.value()
         except Exception as error:
-            kind = None if call.in_flight else callee_errors.raised_there(error)
-            self.write_failed("info" if kind is None else "fail", call.note, call.start, error, kind)
+            self.write_failed(call.note, call.start, error, in_flight=call.in_flight)
         else:
             self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)
 
     def write_failed(
-        self, event: str, note: dict[str, Any], start: float, error: Exception, kind: type[BaseException] | None = None
+        self, note: dict[str, Any], start: float, error: Exception, *, sent: bool = True, in_flight: bool = False
     ) -> None:
-        """Record the end of one call that failed: ``fail`` if its callee has answered by an error, of the class
-        ``kind``, or if it was never sent; otherwise ``info``, because it may have executed."""
+        """Record the end of one call that failed: ``fail`` if its callee has answered by an error, or if it was never
+        sent; otherwise ``info``, because it may have executed."""
+        kind = callee_errors.raised_there(error) if sent and not in_flight else None
+        event = "info" if sent and kind is None else "fail"
         seconds, links = time.monotonic() - start, to_json(links_of(error, kind))
         self.ledger.write(event, **note, seconds=seconds, error=first_line(error), links=links)
 

@@ -49,6 +49,11 @@ class CalleeState:
         self.begun_calls = BegunCalls()
         self.earlier: Earlier = {}
 
+    @classmethod
+    def of_this_process(cls) -> CalleeState | None:
+        """Return the state that this process has opened; None if there is none, or only that of a forking parent."""
+        return cls.open if cls.open is not None and cls.open.ledger.process == os.getpid() else None
+
 
 def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""

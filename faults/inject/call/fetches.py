@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
 from torch.distributed.rpc.internal import PythonUDF
 
-from faults.inject.call import callee_errors
 from faults.inject.call.delivery import deliver
 from faults.inject.call.envelope import Envelope
 from faults.plan.engine_sites import TO_HERE
@@ -57,8 +56,7 @@ class Fetches:
         try:
             value = original(rref, timeout) if envelope is None else self._call(envelope, rref, timeout)
         except Exception as error:
-            kind = callee_errors.raised_there(error)
-            calls.write_failed("info" if kind is None else "fail", note, start, error, kind)
+            calls.write_failed(note, start, error)
             raise
         calls.ledger.write("ok", **note, seconds=time.monotonic() - start)
         return value
