@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from faults.tracing.tracer import Tracer
 
 # Steps above this number are not recorded, nor are more errors that a role logs.
-RECORDED, LOGGED = 10_000, 100
+RECORDED = 10_000
 # Undo `install`, and `activate`.
 _installed = ExitStack()
 _active = ExitStack()
@@ -142,7 +143,8 @@ def activate(
         undo.callback(ledger.close)
         for action in on_activate:
             action(place, ledger)
-        announcer = Announcer(role)
+        undo.enter_context(ledger.own_errors())
+        announcer = Announcer(role, ledger.own_errors)
         announcer.subscribe(Moment("up", role), partial(_note_up, ledger))
         undo.callback(Calls(plan, role, ledger, announcer, ordered=is_ordered(place)).install())
         for number, fault in plan.at("message").items():
@@ -170,19 +172,26 @@ def deactivate() -> None:
 
 
 def _hear_uncaught(folder: Path) -> Callable[[], None]:
-    """Record the exception that ends this process. Return the undo."""
-    original = sys.excepthook
+    """Record the exception that ends this process, and those that end its threads. Return the undo."""
+    original, of_thread = sys.excepthook, threading.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # the folder was removed, or may not be written by the user that this process now has
             tell_uncaught(folder, error)
         original(kind, error, trace)
 
+    def thread_excepthook(ended: threading.ExceptHookArgs) -> None:
+        with suppress(Exception):
+            _tell_of_thread(ended)
+        of_thread(ended)
+
     def undo() -> None:
         if sys.excepthook is excepthook:
             sys.excepthook = original
+        if threading.excepthook is thread_excepthook:
+            threading.excepthook = of_thread
 
-    sys.excepthook = excepthook
+    sys.excepthook, threading.excepthook = excepthook, thread_excepthook
     return undo
 
 
@@ -197,9 +206,17 @@ def tell_uncaught(folder: Path, error: BaseException) -> None:
         own.settle()  # the call that failed by this error may not be recorded yet
     if isinstance(error, Exception):
         ledger = Ledger(folder, COMMAND) if own is None else own.ledger
-        ledger.write("raised", error=first_line(error), links=to_json(links_of(error, raised_there(error))))
+        ledger.write("raised", error=first_line(error), links=to_json(links_of(error, raised_there)))
     elif own is not None and isinstance(error, KeyboardInterrupt):
         own.ledger.write("interrupted")
+
+
+def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
+    """Record an exception that ends only a thread, in the ledger of the role that this process plays."""
+    error, own = ended.exc_value, CalleeState.of_this_process()
+    if own is not None and isinstance(error, Exception):
+        name = "" if ended.thread is None else ended.thread.name
+        own.ledger.write("thread", name=name, error=first_line(error), links=to_json(links_of(error, raised_there)))
 
 
 def _listen(announcer: Announcer, plan: Plan, ledger: Ledger, undo: ExitStack) -> None:
@@ -228,16 +245,16 @@ def _step(announcer: Announcer, ledger: Ledger, number: int) -> None:
 
 
 class _Logged:
-    """Records what a role logs as an error, with the exception if there is one: the first `LOGGED` records."""
+    """Records what a role logs as an error, with the exception if there is one: the first `RECORDED` records."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger, self._count = ledger, 0
 
     def hear(self, record: logging.LogRecord) -> None:
-        if self._count < LOGGED:
+        if self._count < RECORDED:
             self._count += 1
             error = record.exc_info[1] if record.exc_info else None
-            links = {} if error is None else {"links": to_json(links_of(error))}
+            links = {} if error is None else {"links": to_json(links_of(error, raised_there))}
             self._ledger.write("logged", text=record.getMessage()[:TEXT], **links)
 
 

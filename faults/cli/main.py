@@ -15,7 +15,7 @@ from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
 from faults.plan.plan import PlanError
 from faults.run.sweep import SweepFailed
-from faults.script.results import StaleResult
+from faults.script.results import CheckMissing, StaleResult
 from reference.cli.options import BadInput
 from reference.outcome import WorldError
 from reference.system.printable import escape_output, one_line
@@ -43,6 +43,12 @@ Write options in full, each at most once, and before `--script`.
 Exit status 0: pass; 1: fail; 2: bad input (then no process was started); 3: unknown; 130: interrupted."""
 
 
+_REFUSED = (
+    *(BadInput, PlanError, CaseError, WorldError, NetworkError),
+    *(RecordError, SweepFailed, StaleResult, CheckMissing),
+)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run one command, and return its exit status. Bad input starts no process."""
     escape_output()
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         return _run(arguments)
-    except (BadInput, PlanError, CaseError, WorldError, NetworkError, RecordError, SweepFailed, StaleResult) as error:
+    except _REFUSED as error:
         print(one_line(f"error: {' '.join(str(error).split())}"), file=sys.stderr)
         return 2
     except OSError as error:

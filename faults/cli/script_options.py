@@ -33,7 +33,7 @@ BOUND: Option = (
     {
         "type": seconds,
         "metavar": "X",
-        "help": "seconds from the first fault to the end of a program that fails (default: computed from its own "
+        "help": "seconds from the last fault to the end of a program that fails (default: computed from its own "
         "timeouts)",
     },
 )

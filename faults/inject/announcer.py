@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from faults.plan.moment import Moment
 
@@ -13,10 +13,13 @@ Action = Callable[[], object]
 
 
 class Announcer:
-    """The moments of one role, in its process. Actions run in the thread that announces, each once. Thread-safe."""
+    """The moments of one role, in its process. Actions run in the thread that announces, each once. Thread-safe.
 
-    def __init__(self, role: str) -> None:
-        self.role = role
+    ``around``: what an action runs in, such as `Ledger.own_errors`.
+    """
+
+    def __init__(self, role: str, around: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
+        self.role, self._around = role, around
         self._waiting: dict[Moment, list[Action]] = {}
         self._lock = threading.Lock()
 
@@ -31,7 +34,8 @@ class Announcer:
         with self._lock:
             actions = self._waiting.pop(Moment(event, self.role, number, site), [])
         for action in actions:
-            action()
+            with self._around():
+                action()
 
 
 def hear_steps(

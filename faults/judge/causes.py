@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
-from faults.judge.proof import firings
 from faults.ledger.error_links import CALLEE, CONTEXT, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
@@ -13,10 +12,12 @@ from faults.plan.site import INTERNAL
 
 # How many links of a chain are shown.
 _SHOWN = 6
+# What pools of processes give to an error as its cause: a traceback's text.
+_TRACEBACKS = ("_RemoteTraceback", "RemoteTraceback")
 
 
 def told(facts: Facts) -> Iterator[str]:
-    """Yield a line for each role's life that did not return, and the command's end."""
+    """Yield a line for each role's life that did not return, the command's end, and each error that ended a thread."""
     failures = {(each.role, each.life): each for each in facts.failures}
     for life in (each for each in facts.lives if not each.end.returned):
         why = _why(facts, life, failures.get((life.role, life.number)))
@@ -26,6 +27,9 @@ def told(facts: Facts) -> Iterator[str]:
         yield f"the command {command.end.text}, by {short(str(command.links[0]))} {_chain(facts, command)}"
     elif command is not None:
         yield f"the command {short(command.end.text)}"
+    for event in facts.run.timeline.of("thread"):
+        thread, error = event.details.get("name"), short(str(event.details.get("error")))
+        yield f"an error ended only the thread {thread} of {event.role}, {event.time:.1f} s after the start: {error}"
 
 
 def _name(facts: Facts, life: Life) -> str:
@@ -58,7 +62,7 @@ def _why(facts: Facts, life: Life, failure: Failure | None) -> str:
 
 def _chain(facts: Facts, failure: Failure) -> str:
     """Write a failure's chain, and the fault that it meets."""
-    links = [link for link in failure.links[1:] if link.way != CALLEE]
+    links = [link for link in failure.links[1:] if link.way != CALLEE and link.name not in _TRACEBACKS]
     causes = {link.of for link in links if link.way != CONTEXT}
     # What was being handled matters only where no cause is stated.
     links = [link for link in links if link.way != CONTEXT or link.of not in causes]
@@ -67,55 +71,63 @@ def _chain(facts: Facts, failure: Failure) -> str:
 
 
 def _met(facts: Facts, failure: Failure) -> str:
-    """Say which fault a chain meets: one that raised an error of it, or that hit the call which failed by it."""
-    for link in failure.links:
-        if raised := _raised_by(facts, link):
-            return f"fault {raised} raised it"
-    for event in _failed_calls(facts, failure.links):
-        call = f"{event.details.get('site')}#{event.details.get('nth')} of {event.role} to {event.details.get('to')}"
-        hit = _hit(facts, event)
-        if hit is not None:
-            return f"met in call {call}, which fault {hit + 1} hit: {facts.run.plan.faults[hit]}"
-        crash = _crash_of(facts, str(event.details.get("to")))
-        if crash is not None and crash.time <= event.time:
-            return f"met in call {call}, whose callee fault {crash.details['fault'] + 1} ended"
-        return f"met in call {call}, which meets no fault"
-    return "meets no fault"
+    """Say in which call a chain is met, and which fault hit that call or ended its callee.
 
-
-def _raised_by(facts: Facts, link: Link) -> int | None:
-    for event in firings(facts.run):
-        fault = facts.run.plan.faults[event.details["fault"]]
-        same = (fault.error or "FaultError") in link.types and (fault.text or "injected") in link.text
-        if fault.kind == "Raise" and fault.side != "flight" and same:
-            return int(event.details["fault"]) + 1
-    return None
-
-
-def _crash_of(facts: Facts, role: str) -> Event | None:
-    """Return the first firing by which the plan ended a process of this role."""
-    processes = {life.process for life in facts.lives if life.role == role}
-    return next((event for process, event in facts.killed.items() if process in processes), None)
+    A callee may have failed by a call of its own, so that one is looked for next.
+    """
+    calls: list[str] = []
+    found = _failed_calls(facts, failure.links)
+    event = _of_chain(found, failure)
+    while event is not None:
+        calls.append(f"call {event.details.get('site')}#{event.details.get('nth')} of {event.role} to {_callee(event)}")
+        if fate := _fate(facts, event):
+            return f"met in {', by '.join(calls)}, {fate}"
+        found = _failed_calls(facts, links_in(event))
+        event = _latest([each for each in found if each.role == _callee(event) and each.time < event.time])
+    return f"met in {calls[0]}, which meets no fault" if calls else "meets no fault"
 
 
 def _failed_calls(facts: Facts, links: Sequence[Link]) -> list[Event]:
-    """Return the calls that failed by an error of a chain: the same object, or one of the same class and text."""
-    identities = {link.identity for link in links} - {""}
-    same = {(link.name, link.text) for link in links}
-    found = []
-    for event in facts.run.timeline.of("fail", "info"):
-        own = links_in(event)
-        if str(event.details.get("site")).startswith(INTERNAL):
-            continue
-        if any(link.identity in identities or (link.name, link.text) in same for link in own):
-            found.append(event)
-    return found
+    """Return the program's calls that failed by an error of a chain: the same object, or one with the same text."""
+    identities, texts = _identities(links), {link.text for link in links} - {""}
+    return [
+        event
+        for event in facts.run.timeline.of("fail", "info")
+        if not str(event.details.get("site")).startswith(INTERNAL)
+        if any(link.identity in identities or link.text in texts for link in links_in(event))
+    ]
 
 
-def _hit(facts: Facts, ended: Event) -> int | None:
-    """Return the fault that hit a call, by its beginning."""
+def _of_chain(calls: Sequence[Event], failure: Failure) -> Event | None:
+    """Return the call by whose error somebody failed: the same object; else the latest one of its own before that;
+    else of anybody."""
+    identities = _identities(failure.links)
+    before = [each for each in calls if each.time <= failure.time]
+    same = [each for each in before if any(link.identity in identities for link in links_in(each))]
+    own = [each for each in before if each.process == failure.end.process]
+    return _latest(same or own or before)
+
+
+def _identities(links: Sequence[Link]) -> set[str]:
+    return {link.identity for link in links} - {""}
+
+
+def _latest(events: Sequence[Event]) -> Event | None:
+    return max(events, key=lambda each: each.time, default=None)
+
+
+def _callee(event: Event) -> str:
+    return str(event.details.get("to"))
+
+
+def _fate(facts: Facts, ended: Event) -> str:
+    """Say which faults hit a call, by its beginning, or which one ended its callee; empty if none did."""
     for event in facts.run.timeline.of("invoke"):
-        if event.role == ended.role and event.process == ended.process and event.call == ended.call:
-            faults = event.details.get("faults") or [None]
-            return None if faults[0] is None else int(faults[0])
-    return None
+        if (event.role, event.process, event.call) == (ended.role, ended.process, ended.call):
+            numbers = event.details.get("faults", ())
+            if numbers:
+                hit = (f"fault {number + 1} hit: {facts.run.plan.faults[number]}" for number in numbers)
+                return f"which {', and '.join(hit)}"
+    processes = {life.process for life in facts.lives if life.role == _callee(ended)}
+    crashes = [event for pid, event in facts.killed.items() if pid in processes and event.time <= ended.time]
+    return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""

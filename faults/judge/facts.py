@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from faults.judge.proof import firings, first_effects
-from faults.ledger.error_links import Link, from_json
+from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan.crash_ways import signal_of, status_of
@@ -54,12 +54,20 @@ class Failure:
 
     @property
     def types(self) -> set[str]:
-        """The classes of the error that ended it, and of the error of a callee that it is made of."""
-        own = [each for each in self.links if each.of == 0 and each.way in ("", "callee")]
-        return {name for each in own for name in each.types}
+        """The classes of the errors that ended it."""
+        return {name for each in self.itself for name in each.types}
+
+    @property
+    def itself(self) -> list[Link]:
+        """The error that ended it; of a group its members, too, and of a failed call the error of the callee."""
+        own: list[int] = []
+        for number, each in enumerate(self.links):
+            if number == 0 or (each.of in own and each.way in (MEMBER, CALLEE)):
+                own.append(number)
+        return [self.links[number] for number in own]
 
     def __str__(self) -> str:
-        return f"{self.role} {short(self.end.text)}"
+        return f"{player(self.role)} {short(self.end.text)}"
 
 
 class Facts:
@@ -155,6 +163,11 @@ def how_all_ended(run: Run) -> dict[str, str]:
     return {**{role: life.end.text for role, life in facts.last.items()}, **command}
 
 
+def player(role: str) -> str:
+    """Name a role, or the command, in a text."""
+    return "the command" if role == COMMAND else role
+
+
 def short(text: str, longest: int = 120) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
@@ -174,8 +187,8 @@ def _of_world(run: Run) -> list[Life]:
         events = [event for event in run.timeline.events if event.role == role]
         raised = _last(events, "raised") if end.kind == "Raised" else None
         links = links_in(raised) if raised is not None else []
-        known = End(end.kind, end.text, end.time, links[0].types if links else end.types)
         process = next((event.process for event in events if event.event == "start"), 0)
+        known = End(end.kind, end.text, end.time, links[0].types if links else end.types, process)
         found.append(Life(role, 1, process, events, True, known))
     return found
 
@@ -237,13 +250,15 @@ def _end(run: Run, events: Sequence[Event], process: int, crash: Event | None) -
     if status:
         return End("Exited", str(Exited(status)), time, process=process)
     if process in run.running:
-        return End(RUNNING, "still ran when the command had ended", run.start + run.seconds, process=process)
+        since = "was overdue" if run.ends[COMMAND].kind == "Overdue" else "had ended"
+        return End(RUNNING, f"still ran when the command {since}", run.start + run.seconds, process=process)
     if crash is not None and status is None:
         return End("Killed", _killed(crash), crash.time + run.timeline.zero, process=process)
     if _last(events, "interrupted") is not None:
         return End(GONE, "was interrupted", time, process=process)
     if status is None:
-        return End(GONE, "is gone without a word", run.gone.get(process, time), process=process)
+        after = " after its shutdown" if _last(events, "left") is not None else ""
+        return End(GONE, f"is gone without a word{after}", run.gone.get(process, time), process=process)
     return End("Returned", "returned", time, process=process)
 
 

@@ -19,7 +19,10 @@ NO_RPC = (
 def gaps(facts: Facts) -> list[str]:
     """Return one line for each gap; none if the record is whole."""
     run = facts.run
-    return [*([NO_RPC] if _unseen(run) else []), *run.gaps, *_of_ledgers(facts), *_of_other_runs(run)]
+    failed = (
+        f"{event.role}: faults itself failed: {event.details.get('error')}" for event in run.timeline.of("broken")
+    )
+    return [*failed, *([NO_RPC] if _unseen(run) else []), *run.gaps, *_of_ledgers(facts), *_of_other_runs(run)]
 
 
 def _unseen(run: Run) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from faults.judge.hints import Reasons
 from faults.judge.message_evidence import evidence
@@ -42,14 +42,14 @@ def first_effects(run: Run) -> dict[int, Event | None]:
 def fired(run: Run) -> Proof:
     """Every fault of the plan fired, as often as it says."""
     counts = Counter(event.details["fault"] for event in firings(run))
+    first = {event.details["fault"]: event.time for event in reversed(firings(run))}
     proof = evidence(run.plan, run.timeline)
-    starts = Counter(event.role for event in run.timeline.of("start"))
     reasons, hits = Reasons(run), _hits(run)
     wrong, unseen = [], []
     for number, fault in enumerate(run.plan.faults):
         if fault.place == "message":
             unseen += [str(fault)] if proof.get(number) is None else []
-        elif not _often_enough(starts, fault, counts[number]):
+        elif not _often_enough(run, fault, counts[number], first.get(number, 0.0)):
             wrong.append(f"{fault} fired {counts[number]} times, wanted {_wanted(fault)}{reasons.of(number, fault)}")
         elif hits.get(number, counts[number]) != counts[number]:
             wrong.append(f"{fault} fired {counts[number]} times, wanted {hits[number]}: the calls that it hit")
@@ -98,13 +98,14 @@ def _once(fault: Fault) -> bool:
     return fault.place in ("process", "network") or counted or fault.numbered
 
 
-def _often_enough(starts: Mapping[str, int], fault: Fault, count: int) -> bool:
-    """Whether a fault fired often enough: once in all lives of a role, unless it says ``lives=every``."""
+def _often_enough(run: Run, fault: Fault, count: int, first: float) -> bool:
+    """Whether a fault fired often enough: once in all lives of a role, unless it says ``lives=every``. Lives that
+    begin before it has fired (``first``), as in worlds that run at the same time, do not know of each other."""
     if not _once(fault):
         return count >= 1
     roles = {fault.moment.role} if fault.moment else set(fault.callers or [fault.role])
-    most = max(1, *(starts.get(str(role), 0) for role in roles)) if fault.lives == "every" else 1
-    return 1 <= count <= most
+    known = [event.role for event in run.timeline.of("start") if fault.lives == "every" or event.time <= first]
+    return 1 <= count <= max(1, *(known.count(str(role)) for role in roles))
 
 
 def _wanted(fault: Fault) -> str:

@@ -13,8 +13,9 @@ from faults.judge import holdings, proof
 from faults.judge.bound import allowed
 from faults.judge.causes import told
 from faults.judge.effects import without_effect
-from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, short
+from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, player, short
 from faults.judge.gaps import gaps
+from faults.ledger.error_links import CALLEE
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
@@ -126,7 +127,7 @@ def _passing(facts: Facts) -> str:
 
 
 def _record(facts: Facts) -> Check:
-    """The record is whole: no file is missing, torn or changed, and RPC was seen."""
+    """The record is whole: no file is missing, torn or changed, RPC was seen, and `faults` itself did not fail."""
     timeline, found = facts.run.timeline, gaps(facts)
     events = f"{len(timeline.events)} events in {len(timeline.roles)} ledgers"
     return Check("record", UNKNOWN, None if found else True, "; ".join(found) or events)
@@ -156,9 +157,9 @@ def _ends(facts: Facts) -> Check:
 def _lateness(run: Run, late: Sequence[str]) -> str:
     """Name the roles that missed the deadline, and those given up before it, with the reason."""
     given_up = [role for role in late if not run.ends[role].text.startswith("was overdue")]
-    missed = ", ".join(role for role in late if role not in given_up)
+    missed = ", ".join(player(role) for role in late if role not in given_up)
     found = [f"{missed} missed the deadline"] if missed else []
-    return "; ".join([*found, *(f"{role} {short(run.ends[role].text)}" for role in given_up)])
+    return "; ".join([*found, *(f"{player(role)} {short(run.ends[role].text)}" for role in given_up)])
 
 
 def _waiting(run: Run) -> str:
@@ -224,7 +225,7 @@ def _errors(facts: Facts, expected: Sequence[str]) -> Check:
         if why := _unasked(facts, failure) or _by_signal(facts, failure) or _mistake(facts, failure):
             found.append(f"{failure}: {why}")
     if expected and facts.failures and not any(_is(each, expected) for each in facts.failures):
-        found.append(f"{'; '.join(map(str, facts.failures))}: wanted {' or '.join(expected)}")
+        found = [f"{'; '.join(found or map(str, facts.failures))}: wanted {' or '.join(expected)}"]
     return Check("errors", "wrong", not found, "; ".join(found) or "none that convicts the program")
 
 
@@ -296,12 +297,8 @@ def _mistake(facts: Facts, failure: Failure) -> str:
 def _is_of_plan(facts: Facts, failure: Failure) -> bool:
     """Whether a `Raise` of the plan raised this error."""
     raised = [facts.run.plan.faults[event.details["fault"]] for event in proof.firings(facts.run)]
-    own = [link for link in failure.links if link.of == 0 and link.way in ("", "callee")]
-    return any(
-        fault.error == link.name and (fault.text or "injected") in failure.links[0].text
-        for fault in raised
-        for link in own
-    )
+    errors = [(link.name, failure.links[link.of].text if link.way == CALLEE else link.text) for link in failure.itself]
+    return any(fault.error == name and (fault.text or "injected") in text for fault in raised for name, text in errors)
 
 
 def _was_corrupted(facts: Facts, time: float) -> bool:
@@ -362,6 +359,8 @@ def _evidence(facts: Facts) -> Check:
 def _notes(facts: Facts, verdict: str) -> Iterator[str]:
     """Yield the facts that convict nobody."""
     yield from told(facts)
+    for event in facts.run.timeline.of("broken"):
+        yield from str(event.details.get("stack", "")).splitlines()
     for failure in facts.failures:
         if why := of_torch(facts, failure):
             yield f"{failure}: {why}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -34,8 +34,7 @@ class Link:
 
     ``types``: the names of its class and of the classes that this derives from, without `object` and `BaseException`;
     ``identity``: the same wherever the same object is met again, empty if the object cannot be marked or is not here;
-    ``way``: one of `WAYS`; ``of``: the number of the link that it is the cause, context, member or callee's error of;
-    ``place``: ``file:line in function`` where it was raised, empty if it was not raised here.
+    ``way``: one of `WAYS`; ``of``: the number of the link that it is the cause, context, member or callee's error of.
     """
 
     types: tuple[str, ...]
@@ -43,7 +42,6 @@ class Link:
     identity: str = ""
     way: str = ITSELF
     of: int = 0
-    place: str = ""
 
     @property
     def name(self) -> str:
@@ -53,19 +51,22 @@ class Link:
         return f"{self.name}: {self.text}" if self.text else self.name
 
 
-def links_of(error: BaseException, callee: type[BaseException] | None = None) -> list[Link]:
-    """Return the chain of an exception, itself first. ``callee``: the class that the callee of a failed call raised."""
+def links_of(
+    error: BaseException, callee_of: Callable[[BaseException], type[BaseException] | None] = lambda _: None
+) -> list[Link]:
+    """Return the chain of an exception, itself first. ``callee_of``: returns the class that the callee of a call raised
+    which failed by this exception, None for any other one."""
     found = [_link(error, ITSELF, 0)]
-    if callee is not None:
-        found.append(Link(types_of(callee), way=CALLEE))
     seen, todo = {id(error)}, [(0, error)]
     for number, each in todo:  # breadth first; the list grows
+        if (kind := callee_of(each)) is not None:
+            found.append(Link(types_of(kind), way=CALLEE, of=number))
         for way, other in _next(each):
             if id(other) not in seen and len(found) < LINKS:
                 seen.add(id(other))
                 todo.append((len(found), other))
                 found.append(_link(other, way, number))
-    return found
+    return found[:LINKS]
 
 
 def _next(error: BaseException) -> Iterator[tuple[str, BaseException]]:
@@ -79,7 +80,7 @@ def _next(error: BaseException) -> Iterator[tuple[str, BaseException]]:
 
 
 def _link(error: BaseException, way: str, of: int) -> Link:
-    return Link(types_of(type(error)), said_by(error), _identity(error), way, of, _place(error))
+    return Link(types_of(type(error)), said_by(error), _identity(error), way, of)
 
 
 def types_of(kind: type) -> tuple[str, ...]:
@@ -92,24 +93,14 @@ def said_by(error: BaseException) -> str:
 
 
 def _identity(error: BaseException) -> str:
-    known = getattr(error, _MARK, None)
-    if isinstance(known, str):
-        return known
-    mark = f"{os.getpid()}.{next(_numbers)}"
-    with suppress(Exception):  # a class that takes no further attributes
+    with suppress(Exception):  # a class that takes no further attributes, or whose attributes fail
+        known = getattr(error, _MARK, None)
+        if isinstance(known, str):
+            return known
+        mark = f"{os.getpid()}.{next(_numbers)}"
         setattr(error, _MARK, mark)
         return mark
     return ""
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    code = trace.tb_frame.f_code
-    return f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} in {code.co_name}"
 
 
 def first_line(error: BaseException) -> str:

@@ -13,9 +13,10 @@ torn. Each line names the ``process`` that wrote it, because several may play on
   caller.
 - ``executing``, ``executed``: calls that a fault has hit, at the callee; ``refused``: a second execution that raised.
 - ``ordering``: all calls of functions are recorded so.
-- ``raised``: an exception ended a process; ``interrupted``: a KeyboardInterrupt did; ``logged``: the program logged an
-  error; ``exit``: a script's process ends in order, with this status if it is known by then. ``links``, here and for a
-  call that failed: the error's chain (`error_links`).
+- ``raised``: an exception ended a process; ``interrupted``: a KeyboardInterrupt did; ``thread``: an exception ended
+  only a thread; ``logged``: the program logged an error; ``exit``: a script's process ends in order, with this status
+  if it is known by then. ``links``, here and for a call that failed: the error's chain (`error_links`).
+- ``broken``: `faults` itself has failed, with the traceback.
 - ``listens``: a role takes orders to hold its GIL, at this descriptor.
 - ``failed``: a fault that could not be fired, and why. ``resumed``, ``died``: the end of a pause; ``healed``:
   the end of a network's fault.
@@ -28,15 +29,17 @@ import json
 import os
 import threading
 import time
+import traceback
 import weakref
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from faults.ledger import file_schema
+from faults.ledger.error_links import first_line
 from reference.system.plain_file import content_of
 from reference.system.printable import OneLine, one_line, said, shown
 
@@ -97,6 +100,19 @@ class Ledger:
             if not self._is_open():
                 self._open()
             os.write(self._file, b"\n" * self._is_torn() + line.encode())
+
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
+        """Record an error of `faults` itself, which must not be taken for the program's."""
+        try:
+            yield
+        except Exception as error:
+            self.broken(error)
+            raise
+
+    def broken(self, error: Exception) -> None:
+        """Record an error of `faults` itself."""
+        self.write("broken", error=first_line(error), stack="".join(traceback.format_exception(error)))
 
     def _open(self) -> None:
         self._file: int | None = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)

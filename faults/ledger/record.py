@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -31,7 +30,6 @@ SCRATCH = f".{RUN}"
 # others.
 COMMAND = "+command"
 
-_NUMBERS = file_schema.named(file_schema.integer)
 # The fields of `run.json`, and of each end in it.
 _FORMS = file_schema.by_name(
     (file_schema.text, "name difference plan"),
@@ -43,8 +41,8 @@ _FORMS = file_schema.by_name(
     (file_schema.many(file_schema.integer), "running"),
     (lambda value: value in (None, "equal", "wrong", "unknown"), "trace"),
     (file_schema.named(file_schema.mapping), "ends"),
-    (file_schema.named(file_schema.text), "waits"),
-    (_NUMBERS, "events statuses"),
+    (file_schema.named(file_schema.text), "waits ledgers"),
+    (file_schema.named(file_schema.integer), "statuses"),
     (file_schema.named(file_schema.finite), "gone"),
 )
 _END = file_schema.by_name(
@@ -54,7 +52,7 @@ _END = file_schema.by_name(
     (file_schema.many(file_schema.text), "types"),
 )
 # What `write` adds, and `read` compares.
-_OWN = ("schema", "plan", "events")
+OWN = ("schema", "plan", "ledgers")
 
 
 class RecordError(OneLine, ValueError):
@@ -122,10 +120,12 @@ class Run:
 
 
 def write(folder: Path, **values: Any) -> None:
-    """Write ``run.json``, whole or not at all: the facts of `Run`, and how much the other files hold by now."""
-    own = {"schema": SCHEMA, "plan": _digest(folder), "events": dict(_counts(folder))}
+    """Write ``run.json``, whole or not at all: all facts of `Run`, and digests of what the other files hold by now."""
+    own = {"schema": SCHEMA, "plan": _digest(folder / PLAN), "ledgers": _digests(folder)}
+    nothing = Run("", Plan(), ledger.Timeline((), {}, ()))
+    told = {name: getattr(nothing, name) for name in _FORMS.keys() - own.keys()} | values
     scratch = folder / SCRATCH
-    scratch.write_text(json.dumps({**own, **values}, indent=1, default=asdict) + "\n")
+    scratch.write_text(json.dumps({**own, **dict(sorted(told.items()))}, indent=1, default=asdict) + "\n")
     scratch.replace(folder / RUN)
 
 
@@ -142,11 +142,11 @@ def read(folder: str | os.PathLike[str]) -> Run:
             missing = "no run.json: the folder comes from `prepare`, or the launcher died"
             return Run(place.name, plan, timeline, complete=False, gaps=(missing,))
         values = _run(json.loads(content_of(place / RUN)))
-        own = {name: values.pop(name) for name in _OWN}
+        own = {name: values.pop(name) for name in OWN}
         ends = {role: _end(end) for role, end in values.pop("ends").items()}
         for name in ("statuses", "gone"):
-            values[name] = {int(process): value for process, value in values.get(name, {}).items()}
-        return Run(plan=plan, timeline=timeline, ends=ends, gaps=tuple(_gaps(place, timeline, own)), **values)
+            values[name] = {int(process): value for process, value in values[name].items()}
+        return Run(plan=plan, timeline=timeline, ends=ends, gaps=tuple(_gaps(place, own)), **values)
     except (PlanError, OSError) as error:
         raise RecordError(f"{place} is not a run's folder: {error}") from error
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -160,9 +160,8 @@ def _run(values: Any) -> dict[str, Any]:
     if values.get("schema") != SCHEMA:
         raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
     file_schema.check(values, _FORMS)
-    strange = next((name for name in values if name not in _FORMS), None)
-    if strange is not None:
-        raise ValueError(f"unknown field {shown(strange)}")
+    for strange in sorted(values.keys() ^ _FORMS.keys()):
+        raise ValueError(f"{'unknown' if strange in values else 'missing'} field {shown(strange)}")
     return values
 
 
@@ -171,26 +170,23 @@ def _end(values: dict[str, Any]) -> End:
     return End(**{**values, "types": tuple(values["types"])})
 
 
-def _digest(folder: Path) -> str:
-    return hashlib.sha256(content_of(folder / PLAN)).hexdigest()
+def _digest(file: Path) -> str:
+    return hashlib.sha256(content_of(file)).hexdigest()[:32]
 
 
-def _counts(folder: Path) -> Counter[str]:
-    """Return how many events each ledger has that can be read."""
-    timeline = ledger.read(folder)
-    return Counter({**dict.fromkeys(timeline.roles, 0), **Counter(event.role for event in timeline.events)})
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the digest of each ledger, by its role."""
+    return {path.stem: _digest(path) for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
-def _gaps(folder: Path, timeline: ledger.Timeline, own: Mapping[str, Any]) -> Iterator[str]:
+def _gaps(folder: Path, own: Mapping[str, Any]) -> Iterator[str]:
     """Name the files that are not as they were when ``run.json`` was written."""
-    if own["plan"] != _digest(folder):
+    if own["plan"] != _digest(folder / PLAN):
         yield f"{PLAN} is not the plan of this run"
-    counts = Counter(event.role for event in timeline.events)
-    for role, count in own["events"].items():
-        if role not in timeline.roles:
-            yield f"{role}{SUFFIX} is missing"
-        elif counts[role] != count:
-            yield f"{role}{SUFFIX} has {counts[role]} events, wanted {count}"
-    for role in timeline.roles:
-        if role not in own["events"]:
-            yield f"{role}{SUFFIX} is of another run"
+    wanted, found = own["ledgers"], _digests(folder)
+    for role in sorted(wanted.keys() | found.keys()):
+        if wanted.get(role) != found.get(role):
+            how = (
+                "missing" if role not in found else "of another run" if role not in wanted else "not as the run left it"
+            )
+            yield f"{role}{SUFFIX} is {how}"

@@ -14,6 +14,7 @@ import atexit
 import ctypes
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ from faults.inject.call.delivery import CalleeState
 from faults.ledger.ledger import Ledger
 from faults.ledger.run_files import STATUS
 
+# Where `mp.spawn` executes a function in a child.
+_SPAWN = "torch.multiprocessing.spawn"
 # The files to which C writes exit statuses: process id to file descriptor.
 _files: dict[int, int] = {}
 # The processes that have written ``exit``: this one, and those that it was forked from.
@@ -59,14 +62,17 @@ def _watched(folder: Path, bootstrap: Callable[..., int]) -> Callable[..., int]:
 def _run(folder: Path, run: Callable[[], object]) -> None:
     try:
         run()
-    except SystemExit as error:
-        # `mp.spawn` has passed the error on to its caller, and exits from within the handler.
-        if error.__context__ is not None and error.code not in (None, 0):
-            hook.tell_uncaught(folder, error.__context__)
-        raise
     except BaseException as error:
-        hook.tell_uncaught(folder, error)
+        with suppress(Exception):  # as in `hook`
+            hook.tell_uncaught(folder, _passed_on(error) or error)
         raise
+
+
+def _passed_on(error: BaseException) -> BaseException | None:
+    """Return the error that `mp.spawn` has passed on to its caller before it exits, from within the handler; None if
+    it was the program that raised ``error``."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return error.__context__ if frame.f_globals.get("__name__") == _SPAWN else None
 
 
 def _write_status(folder: Path, ledger: Ledger) -> None:
@@ -86,8 +92,8 @@ def _forget() -> None:
     """Reset the state in a forked child, which plays no role yet."""
     _inherited[:] = [sys.exc_info()[1], getattr(sys, "last_value", None)]
     for handle in _files.values():  # the child inherits the parent's file and the hook that writes to it
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), handle)
+        with suppress(OSError), Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), handle)
     _files.clear()
 
 

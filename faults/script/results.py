@@ -23,9 +23,16 @@ OUTPUT, ERRORS, BEGUN = "stdout", "stderr", ".begun"
 # A check by a command that takes longer is unknown (seconds).
 CHECK_SECONDS = 300.0
 
+# The statuses with which a shell says that it cannot start a command.
+_NOT_STARTED = (126, 127)
+
 
 class StaleResult(ValueError):
     """A file that the program has to write is there before the program runs. One line."""
+
+
+class CheckMissing(ValueError):
+    """A check that cannot be started. One line."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,9 @@ class Results:
         """Check the results, and move the program's files into the run's folder.
 
         Returns 'equal', 'wrong' or 'unknown' with the reason; None if the command failed, or nothing is checked.
+
+        Raises:
+            CheckMissing: the check cannot be started.
         """
         try:
             found = self._by_command(folder) if returned and self.command else None
@@ -95,6 +105,8 @@ class Results:
         status, said = _run(self.command, variables)
         if status is None:
             return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
+        if status in _NOT_STARTED:
+            raise CheckMissing(f"the check `{shown}` cannot be started: {said}")
         if status == 0:
             return "equal", f"`{shown}` ended with status 0"
         return "wrong", f"`{shown}` ended with status {status}: {said}; wanted 0"

@@ -46,8 +46,9 @@ def run_script(
 ) -> tuple[Run, Judgement]:
     """Run ``command`` under ``plan``. It prints to this process's output, or into files beside its ``results``.
 
-    ``bound``: seconds within which all have to end after the first fault; by default computed from the program's own
-    timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the bound is later.
+    ``bound``: seconds within which who fails has to end after the last fault before that; by default computed from the
+    program's own timeouts. ``deadline``: seconds until the command is killed; by default ``patience``, or more if the
+    bound is later.
     ``results``: how to check the results of a command that returned.
     ``trace``: trace RRefs and autograd contexts, so that a leak is named with its holder.
     ``order``: record in which order calls execute, for `replay`.
@@ -56,6 +57,7 @@ def run_script(
     Raises:
         PlanError: the plan has faults of a network, which need roles started by `world.launch`.
         StaleResult: a result is there before the run.
+        CheckMissing: a check cannot be started.
         OSError: the command cannot be started.
     """
     if plan.at("network"):

@@ -7,7 +7,6 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import torch
 from torch.futures import Future
 
+from faults.inject.call import delivery
 from faults.inject.call.delivery import CalleeState, FaultError, deliver, exception_of
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.futures import completed, is_future
@@ -178,7 +178,8 @@ def test_raise_waits_for_an_asynchronous_answer() -> None:
         future.wait()
 
 
-def test_a_caller_that_would_wait_too_long_is_answered_before_its_call_executes_again(tmp_path: Path) -> None:
+def test_a_long_call_is_answered_before_it_executes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "SHORT", 0.0)
     before, gate, calls = set(threading.enumerate()), threading.Event(), itertools.count(1)
 
     def pay() -> int:
@@ -187,8 +188,7 @@ def test_a_caller_that_would_wait_too_long_is_answered_before_its_call_executes_
         assert number == 1 or gate.wait(10)
         return number
 
-    sent = replace(envelope("Duplicate"), timeout=1e-9)
-    assert deliver(sent, pay, (), {}) == 1
+    assert deliver(envelope("Duplicate"), pay, (), {}) == 1
     assert [event.event for event in ledger.read(tmp_path).events if event.event == "effective"] == []
     gate.set()
     [again] = set(threading.enumerate()) - before
@@ -210,6 +210,29 @@ def test_a_duplicate_that_is_refused_does_not_change_the_answer(tmp_path: Path) 
     assert deliver(envelope("Duplicate"), lambda: next(first), (), {}) == 1
     (refused,) = ledger.read(tmp_path).of("refused")
     assert refused.details["error"] == "StopIteration: "
+
+
+@pytest.mark.parametrize(
+    ("plan", "broken"),
+    [
+        ("Raise side=request error=KeyError", None),
+        ("Raise side=reply error=KeyError", None),
+        ("Duplicate", None),  # the function's own error
+        ("Delay side=request seconds=0.01", "TypeError: no time"),
+    ],
+)
+def test_only_an_error_of_faults_itself_is_recorded_as_such(
+    plan: str, broken: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(*_: object) -> None:
+        raise TypeError("no time")
+
+    monkeypatch.setattr(delivery.Delivery, "wait", wait)
+    with pytest.raises((KeyError, TypeError)):
+        deliver(envelope(plan), {}.__getitem__, ("sale",), {})
+    found = ledger.read(tmp_path).of("broken")
+    assert [each.details["error"] for each in found] == ([broken] if broken else [])
+    assert all("in wait" in each.details["stack"] for each in found)
 
 
 def test_faults_of_one_call_come_in_the_order_of_the_plan(tmp_path: Path) -> None:

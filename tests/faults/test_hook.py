@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from functools import partial
@@ -112,6 +113,41 @@ def test_a_step_that_is_no_longer_recorded_is_still_a_moment(tmp_path: Path) -> 
         hook.deactivate()
     assert reached == [10_000, 10_001]
     assert [each.details["number"] for each in ledger.read(tmp_path).of("step")] == [1, 10_000]
+
+
+def test_an_error_at_a_moment_is_of_faults_itself(tmp_path: Path) -> None:
+    announcer = hook.activate(prepared(PLAN, tmp_path), "a")
+    announcer.subscribe(Moment("shutdown", "a"), partial(_raise, TypeError("no order")))
+    try:
+        with pytest.raises(TypeError):
+            announcer.announce("shutdown")
+    finally:
+        hook.deactivate()
+    assert [each.details["error"] for each in ledger.read(tmp_path).of("broken")] == ["TypeError: no order"]
+
+
+def test_an_error_that_ends_only_a_thread_is_recorded_and_told_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", lambda ended: told.append(ended.exc_type))
+    before = threading.excepthook
+    hook.install(prepared(PLAN, tmp_path))
+    hook.activate(tmp_path, "a")
+    for error in (KeyError("no sale"), SystemExit(3)):
+        thread = threading.Thread(target=_raise, args=(error,), name="reader")
+        thread.start()
+        thread.join(10)
+    hook.remove()
+    assert threading.excepthook is before
+    assert told == [KeyError, SystemExit]
+    [event] = ledger.read(tmp_path).of("thread")
+    assert (event.details["name"], event.details["error"]) == ("reader", "KeyError: 'no sale'")
+    assert event.details["links"][0]["types"] == ["KeyError", "LookupError", "Exception"]
+
+
+def _raise(error: BaseException) -> None:
+    raise error
 
 
 def test_a_torch_without_these_names_is_refused_and_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

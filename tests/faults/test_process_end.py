@@ -54,7 +54,7 @@ def ended(found: Run, wanted: dict[str, str]) -> None:
             "raised",
         ),
         ("strict", "Crash role=till at=up@till", "wrong", "raised ", KILLED),
-        ("leaves", LOST, "wrong", "raised ", LATE),
+        ("leaves", LOST, "wrong", "raised ", "exited with status 1"),  # from within the handler
         ("gone", LOST, "wrong", "raised ", GONE),
         ("gone", f"Duplicate {PAYS}", "unchecked", RETURNED, RETURNED),
         ("strict", "Drop message=PYTHON_CALL role=till times=1", "wrong", "raised ", "raised "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from faults.ledger.run_files import RESULTS
 from faults.script import results
-from faults.script.results import ERRORS, OUTPUT, Results, StaleResult
+from faults.script.results import ERRORS, OUTPUT, CheckMissing, Results, StaleResult
 
 
 def run(folder: Path, found: Results, output: str = "", returned: bool = True, **files: str) -> Any:
@@ -125,6 +126,13 @@ def test_a_command_is_a_shells_command_line(tmp_path: Path) -> None:
     assert run(tmp_path / "run", wanted, "168 primes\n", loss="1")[0] == "equal"
     assert run(tmp_path / "run", wanted, "167 primes\n", loss="1")[0] == "wrong"
     assert run(tmp_path / "run", wanted, "168 primes\n", loss="")[0] == "wrong"
+
+
+@pytest.mark.parametrize("command", ["nosuchcheck --all", "./loss"])
+def test_a_command_that_cannot_be_started_is_refused(command: str, tmp_path: Path) -> None:
+    """It convicts nobody."""
+    with pytest.raises(CheckMissing, match=rf"^the check `{re.escape(command)}` cannot be started: "):
+        run(tmp_path / "run", Results(command=command, written=[Path("loss")]), loss="1")
 
 
 def test_a_command_that_does_not_end_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

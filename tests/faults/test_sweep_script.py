@@ -18,6 +18,7 @@ from faults.cli.main import main
 from tests.faults.test_script import SCRIPTS, _plain, own  # noqa: F401 (the fixture, too)
 from tests.support.suite_runs import ROOT
 
+DROP = "Drop site=__main__:pay role=till side=reply"
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())
 
 
@@ -95,19 +96,23 @@ def test_a_program_that_does_not_write_its_file_is_not_healthy(capfd: pytest.Cap
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("check", ["no-such-command x", "false"])
 @pytest.mark.parametrize(
-    "command", [["sweep"], ["run", "--plan", "Drop site=__main__:pay role=till side=reply"]], ids=len
+    ("command", "check", "why"),
+    [
+        (["sweep"], "false", "is not healthy: FAIL result: `false` ended with status 1"),
+        (["run", "--plan", DROP], "false", "is not healthy: FAIL result: `false` ended with status 1"),
+        (["run", "--plan", DROP], "no-such-command x", "the check `no-such-command x` cannot be started: "),
+        (["run", "--healthy"], "no-such-command x", "the check `no-such-command x` cannot be started: "),
+    ],
 )
 def test_a_check_that_fails_in_the_healthy_run_convicts_nobody(
-    command: list[str], check: str, capfd: pytest.CaptureFixture[str]
+    command: list[str], check: str, why: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*command, "--check", check, "--dir", "runs", *script("total.pt")]) == 2
     said = capfd.readouterr()
     assert "verdict" not in said.out
     [line] = [line for line in said.err.splitlines() if line.startswith("error: ")]
-    assert "is not healthy: FAIL result: " in line
-    assert f"`{check}` ended with status {1 if check == 'false' else 127}" in line
+    assert why in line
 
 
 @pytest.mark.parametrize(

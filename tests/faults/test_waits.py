@@ -115,7 +115,7 @@ def test_an_overdue_script_is_told_with_its_places(tmp_path: Path) -> None:
     )
     assert judgement.verdict == "unknown"  # it starts no RPC
     [ends] = [check.text for check in judgement.checks if check.name == "ends"]
-    assert ends.startswith("+command missed the deadline; ")
+    assert ends.startswith("the command missed the deadline; ")
     assert " waits at waiting.py:" in ends
     assert record.read(tmp_path / "run").waits == run.waits
     assert run.ends["+command"].text == "was overdue after 3 s"

@@ -5,6 +5,7 @@ A run that is recorded waits in `WAITING` until all are, so that a recording whi
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from faults.inject.network import network
 from faults.judge.rules import Judgement, judge
-from faults.ledger.record import Run, read
+from faults.ledger.record import OWN, RUN, Run, read, write
 from faults.script.results import Results
 from reference.system.world_files import RENDEZVOUS
 from tests.golden import store
@@ -59,6 +60,9 @@ def recorded(row: Row, place: Path) -> dict[str, bytes]:
     found, judgement, mistakes = _run(row, place)
     files = dict(kept(place / "run", {str(place): "/recorded"}))
     store.write(files, place / "kept")
+    facts = json.loads(files[RUN])
+    write(place / "kept", **{name: value for name, value in facts.items() if name not in OWN})  # of what is kept
+    files[RUN] = (place / "kept" / RUN).read_bytes()
     again = judge(read(place / "kept"))
     if again.verdict != judgement.verdict:
         mistakes.append(f"{again.verdict} by what is kept, {judgement.verdict} by the run")

@@ -8,7 +8,7 @@ from faults.judge.causes import told
 from faults.judge.facts import Facts
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, Run
-from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, fired, raised, script, started, world
+from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, raised, script, started, world
 
 WHEN = "3.0 s after the start, 7.0 s before the command's end"
 INVOKE = event("a", "invoke", 1.0, **PAY, to="b", faults=[0])
@@ -60,13 +60,60 @@ def test_the_callee_may_have_been_ended_by_the_plan() -> None:
     assert another[0].endswith("of a to c, which meets no fault)")
 
 
-def test_a_fault_raised_an_error_of_the_chain() -> None:
-    plan = "Raise site=shop:pay role=a nth=1 side=request error=KeyError"
-    found = lines(script(plan, fired(), raised("a", "OSError", cause="KeyError")))
-    assert found == [f"a raised OSError: no, {WHEN} <- KeyError: why (meets no fault)"]  # the plan says `injected`
-    assert lines(script(f"{plan} text=why", fired(), raised("a", "OSError", cause="KeyError")))[0].endswith(
-        "<- KeyError: why (fault 1 raised it)"
-    )
+RAISE = "Raise site=shop:pay side=reply error=KeyError text=why"
+
+
+def calls(
+    role: str,
+    nth: int,
+    *faults: int,
+    ended: float,
+    to: str = "b",
+    text: str = "why",
+    process: int = 0,
+    identity: str = "",
+) -> list[Event]:
+    """A call that failed by an error with this text."""
+    at = {"site": "shop:pay", "nth": nth, "to": to} | ({"process": process} if process else {})
+    links = [{"types": ["RuntimeError"], "text": text, "identity": identity}]
+    begun = event(role, "invoke", ended - 0.5, **at, faults=list(faults))
+    return [begun, event(role, "fail", ended, **at, links=links)]
+
+
+@pytest.mark.parametrize(
+    ("events", "met"),
+    [
+        ([*calls("a", 1, 0, ended=1.0), *calls("a", 2, 1, ended=2.0)], 2),  # the later one, not the first fault
+        ([*calls("a", 1, 0, ended=1.0), *calls("a", 2, 1, ended=3.5)], 1),  # one that failed after that has no part
+        ([*calls("a", 1, 0, ended=1.0), *calls("c", 2, 1, ended=2.0)], 1),  # another role's
+        ([*calls("c", 2, 1, ended=2.0)], 2),  # it heard of it from that one
+        ([*calls("a", 1, 0, ended=1.0), *calls("a", 2, 1, ended=2.0, process=11)], 1),  # another process of the role
+        ([*calls("a", 1, 0, ended=1.0, identity="Lost.no"), *calls("a", 2, 1, ended=2.0)], 1),  # the same object
+    ],
+)
+def test_of_several_calls_with_such_an_error_the_one_counts_that_it_came_from(events: list[Event], met: int) -> None:
+    plan = f"{RAISE} role=a nth=1; {RAISE} role=a nth=2"
+    [line] = lines(script(plan, *events, raised("a", "Lost", cause="KeyError")))
+    assert f"which fault {met} hit: {RAISE.partition(' ')[0]}" in line
+
+
+def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
+    inner = calls("b", 1, 0, ended=2.0, to="c", text="no")
+    [line] = lines(script(f"{RAISE} role=b nth=1", *inner, *calls("a", 1, ended=2.5, text="no"), raised("a", "Lost")))
+    assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
+
+
+def test_all_faults_of_a_call_are_named() -> None:
+    plan = f"Delay {RAISE.split()[1]} role=a nth=1 side=request seconds=1; {RAISE} role=a nth=1"
+    [line] = lines(script(plan, *calls("a", 1, 0, 1, ended=2.0), raised("a", "Lost", cause="KeyError")))
+    assert "which fault 1 hit: Delay " in line
+    assert ", and fault 2 hit: Raise " in line
+
+
+def test_a_traceback_that_a_pool_gives_as_a_cause_is_not_shown() -> None:
+    assert lines(script("seed=0", raised("a", "Lost", cause="_RemoteTraceback"))) == [
+        f"a raised Lost: no, {WHEN} (meets no fault)"
+    ]
 
 
 def test_the_chain_shows_stated_causes_and_else_what_was_being_handled() -> None:

@@ -108,6 +108,13 @@ class TestFailures:
         assert Facts(run).failures[0].types == {"OSError", "Exception", "KeyError", "LookupError"}
         assert Facts(run).failures[1].types == set()  # the command's
 
+    def test_of_a_group_every_member_has_ended_it(self) -> None:
+        ways = [("ExceptionGroup", "", 0), ("Lost", "cause", 0), ("ExceptionGroup", "member", 0), ("Odd", "callee", 1)]
+        ways += [("KeyError", "member", 2), ("OSError", "callee", 2)]
+        links = [{"types": [name], "way": way, "of": of} for name, way, of in ways]
+        failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=links)
+        assert Facts(script("seed=0", failed)).failures[0].types == {"ExceptionGroup", "KeyError", "OSError"}
+
     def test_who_exited_may_have_logged_why(self) -> None:
         logged = event("b", "logged", 3.0, text="x", links=raised("b", "Lost").details["links"])
         assert [str(each.links[0]) for each in Facts(script("seed=0", logged, exited(status=1))).failures] == [

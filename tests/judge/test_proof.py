@@ -63,6 +63,12 @@ class TestFired:
         three = [crashed(), *(crashed(process=process) for process in (22, 23))]
         assert proof(script(f"{CRASH} lives=every", *three, *AGAIN, cut="b"))[0] is False
 
+    def test_lives_that_began_before_it_fired_do_not_know_of_each_other(self) -> None:
+        """Two worlds at once, in which roles have the same names."""
+        beside = started("a", 1.0, 11)
+        assert proof(script(DROP, *TWICE, *beside))[0] is True
+        assert proof(script(DROP, *TWICE, fired(), *beside))[0] is False
+
     def test_it_says_how_often_and_in_how_many_lives(self) -> None:
         assert proof(world(DROP, fired()))[1] == "1 of 1 faults"
         assert [*repeated(world(DROP, fired()))] == []

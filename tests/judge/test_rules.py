@@ -132,11 +132,11 @@ class TestHung:
             ),
             (
                 script(ends={COMMAND: OVERDUE}, cut="b", running=[2], waits={"b (process 2)": "shop.py:7", "+x": "y"}),
-                f"{COMMAND} missed the deadline while b still ran; b (process 2) waits at shop.py:7, wanted",
+                "the command missed the deadline while b still ran; b (process 2) waits at shop.py:7, wanted",
             ),
             (
                 script(ends={COMMAND: OVERDUE}, waits={f"process {n}": "shop.py:7" for n in range(10)}),
-                f"{COMMAND} missed the deadline{''.join(f'; process {n} waits at shop.py:7' for n in range(8))}; 2 m",
+                f"the command missed the deadline{''.join(f'; process {n} waits at shop.py:7' for n in range(8))}; 2 m",
             ),
         ],
     )
@@ -178,7 +178,7 @@ class TestHung:
 
     def test_a_launcher_that_waits_in_vain_hangs(self) -> None:
         run = script(DROP, fired(), status=1, cut="ab", gone={1: 109.9, 2: 109.9})
-        assert check("ends", run).text.startswith(f"{COMMAND} exited with status 1, 8.0 s after the last fault")
+        assert check("ends", run).text.startswith("the command exited with status 1, 8.0 s after the last fault")
 
     def test_who_returns_takes_as_long_as_it_takes(self) -> None:
         assert check("ends", world(DROP, fired(), ends={"a": replace(world().ends["a"], time=1e6)})).holds is True
@@ -238,7 +238,7 @@ class TestWrong:
         assert check("errors", make(DROP, raised("a", "Lost", 1.9), fired())).text.endswith("no fault had fired")
         assert check("errors", make(DROP, LOST, fired())).holds is True
         assert check("errors", make("Delay message=PYTHON_CALL seconds=1", LOST)).holds is True  # nobody reports it
-        assert check("errors", script(status=1)).text == f"{COMMAND} exited with status 1: no fault was planned"
+        assert check("errors", script(status=1)).text == "the command exited with status 1: no fault was planned"
 
     def test_an_order_may_hurt_before_it_fires(self) -> None:
         plan = "Order site=shop:pay roles=a,b nth=1 seconds=5"
@@ -337,7 +337,10 @@ class TestExpected:
 
     def test_it_names_what_was_wanted_and_asks_nothing_of_a_success(self) -> None:
         found = judge(script(DROP, fired(), status=1), expected=["Lost", "KeyError"])
-        assert found.complaints[0].text == f"{COMMAND} exited with status 1: wanted Lost or KeyError"
+        assert found.complaints[0].text == "the command exited with status 1: wanted Lost or KeyError"
+        found = judge(script(DROP, fired(), raised("a", "NameError"), status=1), expected=["KeyError"])
+        said = "a raised NameError: no: NameError is a mistake in the code: wanted KeyError"
+        assert found.complaints[0].text == said
         assert verdict(script(DROP, fired(), trace="equal"), "Lost") == "equal"
 
 
@@ -423,6 +426,14 @@ class TestNotFired:
         assert verdict(world(f"{plan}; {DROP}")) == "not fired"
 
 
+class TestUnknown:
+    def test_a_program_is_not_convicted_by_an_error_of_faults_itself(self) -> None:
+        failed = event("b", "broken", 2.0, error="TypeError: x", stack="Traceback\n  File\nTypeError: x\n")
+        found = judge(world(DROP, fired(), failed, raised("a", "TypeError"), trace="wrong"))
+        assert (found.verdict, found.complaints[0].text) == ("unknown", "b: faults itself failed: TypeError: x")
+        assert found.notes[1:] == ("Traceback", "  File", "TypeError: x")
+
+
 class TestNobodyIsConvicted:
     def test_by_a_role_that_is_gone_without_a_word(self) -> None:
         run = script("seed=0", cut="b", gone={2: 107.5})
@@ -430,8 +441,12 @@ class TestNobodyIsConvicted:
         assert "b is gone without a word, 7.5 s after the start, 2.5 s before the command's end" in judge(run).notes
 
     def test_by_an_error_that_ends_only_a_thread(self) -> None:
-        logged = event("b", "logged", 3.0, text="Exception in thread", links=raised("b", "NameError").details["links"])
-        assert verdict(script("seed=0", logged, trace="equal")) == "equal"
+        links = raised("b", "NameError").details["links"]
+        run = script(
+            "seed=0", event("b", "thread", 3.0, name="reader", error="NameError: x", links=links), trace="equal"
+        )
+        assert verdict(run) == "equal"
+        assert judge(run).notes == ("an error ended only the thread reader of b, 3.0 s after the start: NameError: x",)
 
     @pytest.mark.parametrize(
         ("by", "events", "ends", "torchs"),

@@ -131,7 +131,7 @@ MUTANTS = (
     Mutant(
         "raised-and-caught",
         _DELIVERY,
-        "            raise exception_of(fault)\n        if",
+        "            raise self._planned(fault)\n        if",
         "            return\n        if",
         (f"{_OF_DELIVERY}::test_raise_raises_on_either_side",),
         "an exception that is planned and never raised",
@@ -155,8 +155,8 @@ MUTANTS = (
     Mutant(
         "graph-lost",
         _DELIVERY,
-        "        try:\n            return function()\n        finally:",
-        "        try:\n            with torch.no_grad():\n                return function()\n        finally:",
+        "        try:\n            return function()\n        except",
+        "        try:\n            with torch.no_grad():\n                return function()\n        except",
         ("tests/faults/test_calls.py::test_gradients_stay_the_same_bits[rpc_sync]",),
         "a hurt call loses its gradients",
     ),

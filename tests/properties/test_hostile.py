@@ -443,7 +443,7 @@ def test_a_name_that_is_no_files_is_refused(name: str, tmp_path: Path, capsys: p
 PLAN = Plan.parse(
     "Drop site=shop:pay role=a nth=1 side=reply; Crash role=b at=up@b; Delay site=shop:pay seconds=1 side=request"
 )
-LINKS = [{"types": ["RuntimeError", "Exception"], "text": "timed out", "place": "a.py:3"}]
+LINKS = [{"types": ["RuntimeError", "Exception"], "text": "timed out", "identity": "7.1"}]
 CALL = {"site": "shop:pay", "nth": 1, "to": "shop", "via": "rpc"}
 
 

@@ -51,8 +51,8 @@ def arrived(way: str, name: str) -> tuple[Left, str]:
         try:
             WAYS[way](name)
         except Exception as error:
-            kind = callee_errors.raised_there(error)
-            seen.append(kind.__name__ if kind else "")
+            kind, quoted = callee_errors.raised_there(error), callee_errors.raised_there(OSError(f"lost: {error}"))
+            seen.append(kind.__name__ if kind and quoted is None else "")
             raise
 
     try:

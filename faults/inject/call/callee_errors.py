@@ -19,6 +19,8 @@ _Answer: Any = RemoteException
 # The classes that were read last, by the texts of their errors.
 _read: dict[str, type[BaseException]] = {}
 _KEPT = 100
+# How torch begins the text of an error that a callback of `Future.then` has raised.
+_BY_CALLBACK = "Got the following error when running the callback: "
 
 
 def install() -> Callable[[], None]:
@@ -43,7 +45,14 @@ def install() -> Callable[[], None]:
 
 
 def raised_there(error: BaseException) -> type[BaseException] | None:
-    """Return the class that a callee has raised, if this is what a caller got for it; None for any other error."""
+    """Return the class that a callee has raised, if this is what a caller got for it; None for any other error, also
+    for one that only quotes what the caller got."""
     said = text_of(error)
     known = reversed([*_read.items()])
-    return next((kind for text, kind in known if text in said or repr(text) in said), None)  # a `KeyError` quotes it
+    return next((kind for text, kind in known if _is_of(kind, text, said) or _is_of(kind, repr(text), said)), None)
+
+
+def _is_of(kind: type[BaseException], text: str, said: str) -> bool:
+    """Whether C++ has made ``said`` of a callee's error, or Python has, where a `KeyError` quotes its text."""
+    begins = said.startswith((text, f"{kind.__name__}: {text}"))
+    return begins or (said.startswith(_BY_CALLBACK) and text in said)

@@ -29,7 +29,7 @@ from faults.inject.call.envelope import Envelope
 from faults.inject.call.fetches import Fetches
 from faults.inject.call.gradients import Gradients
 from faults.inject.call.occurrence import concerns, hits, watches
-from faults.ledger.error_links import first_line, links_of, to_json
+from faults.ledger.error_links import CALLEE, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
 from faults.plan.engine_sites import BACKWARD, ENGINE_SITES, TO_HERE
 from faults.plan.plan import Plan, PlanError
@@ -113,7 +113,7 @@ class Calls:
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
         sites = sites_of(call.func, call.args, call.kwargs)
-        numbers, envelope = self.begin(sites, timeout, later=later)
+        numbers, envelope = self.begin(sites, later=later)
         site = sites[-1]
         envelope = self._in_flight(envelope, via)
         if envelope is not None:
@@ -142,7 +142,7 @@ class Calls:
         ask = partial(self.send_directly, to, question, timeout, True)
         return flight.send_in_flight(ask, partial(send, to, *packed, timeout, envelope.answers_later))
 
-    def begin(self, sites: tuple[str, ...], timeout: float, *, later: bool) -> tuple[dict[str, int], Envelope | None]:
+    def begin(self, sites: tuple[str, ...], *, later: bool) -> tuple[dict[str, int], Envelope | None]:
         """Count and announce one call of these sites. Return its numbers, and the envelope of its faults if it has any.
 
         ``later``: the function answers with a future.
@@ -150,7 +150,8 @@ class Calls:
         numbers = self._count(sites)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        return numbers, self._envelope(sites, numbers, timeout, later)
+        with self.ledger.own_errors():
+            return numbers, self._envelope(sites, numbers, later)
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""
@@ -166,9 +167,7 @@ class Calls:
             self._counts.update(sites)
             return {site: self._counts[site] for site in sites}
 
-    def _envelope(
-        self, sites: tuple[str, ...], numbers: dict[str, int], timeout: float, later: bool
-    ) -> Envelope | None:
+    def _envelope(self, sites: tuple[str, ...], numbers: dict[str, int], later: bool) -> Envelope | None:
         found = {s: hits(self.plan, self.role, s, numbers[s]) for s in sites}
         faults = {number: fault for each in found.values() for number, fault in each.items()}
         watched = {
@@ -180,10 +179,7 @@ class Calls:
             return None
         hit = next((s for s in reversed(sites) if found[s]), sites[-1])
         hurt = dict(sorted(faults.items()))
-        seed, limit = self.plan.seed, _limit(timeout)
-        return Envelope(
-            hurt, self.role, hit, numbers[hit], later, numbers, watched, seed, ordered=ordered, timeout=limit
-        )
+        return Envelope(hurt, self.role, hit, numbers[hit], later, numbers, watched, self.plan.seed, ordered=ordered)
 
     def _in_flight(self, envelope: Envelope | None, via: str) -> Envelope | None:
         """Give a key to the envelope of a call that fails in flight. A `remote` cannot: it has no future to fail."""
@@ -227,10 +223,10 @@ class Calls:
     ) -> None:
         """Record the end of one call that failed: ``fail`` if its callee has answered by an error, or if it was never
         sent; otherwise ``info``, because it may have executed."""
-        kind = callee_errors.raised_there(error) if sent and not in_flight else None
-        event = "info" if sent and kind is None else "fail"
-        seconds, links = time.monotonic() - start, to_json(links_of(error, kind))
-        self.ledger.write(event, **note, seconds=seconds, error=first_line(error), links=links)
+        links = links_of(error) if in_flight or not sent else links_of(error, callee_errors.raised_there)
+        event = "fail" if not sent or any(each.way == CALLEE and each.of == 0 for each in links) else "info"
+        seconds = time.monotonic() - start
+        self.ledger.write(event, **note, seconds=seconds, error=first_line(error), links=to_json(links))
 
 
 def _limit(timeout: float) -> float:

@@ -20,14 +20,17 @@ from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
 from faults.inject.call.delayed_replies import DelayedReplies
 from faults.inject.call.envelope import Envelope
 from faults.inject.call.futures import completed, failing, is_future, new_future, unless_failed
-from faults.inject.call.order_gate import OrderGate
+from faults.inject.call.order_gate import OrderGate, OutOfTurn
 from faults.inject.process.own_end import end_now
 from faults.inject.process.signal_masks import IGNORED, has_signal
-from faults.ledger.error_links import first_line, links_of, to_json
+from faults.ledger.error_links import first_line
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault
 
 Function = Callable[..., Any]
+
+# Seconds that an execution may take for which a caller waits twice.
+SHORT = 0.25
 
 
 class FaultError(RuntimeError):
@@ -59,7 +62,13 @@ def deliver(envelope: Envelope, function: Function, args: tuple[Any, ...], kwarg
     """Execute the call on the callee, in the call's RPC thread. Raises FaultError: no plan is installed there."""
     if CalleeState.open is None and not envelope.faults:  # there is nothing to hurt, and no ledger
         return function(*args, **kwargs)
-    return Delivery(_open(envelope.site), envelope).run(partial(function, *args, **kwargs))
+    delivery = Delivery(_open(envelope.site), envelope)
+    try:
+        return delivery.run(partial(function, *args, **kwargs))
+    except Exception as error:
+        if not isinstance(error, OutOfTurn) and id(error) not in delivery.raised:
+            delivery.callee.ledger.broken(error)
+        raise
 
 
 @rpc.functions.async_execution  # type: ignore[untyped-decorator]
@@ -76,11 +85,16 @@ def _open(site: str) -> CalleeState:
 
 
 class Delivery:
-    """One call with faults. Apply the faults of the request, then those of the reply, each in the order of the plan."""
+    """One call with faults. Apply the faults of the request, then those of the reply, each in the order of the plan.
+
+    ``raised``: the identities of the errors of the program's function, and of those that the plan raises. The errors
+    themselves would be kept in a circle with what their frames hold.
+    """
 
     def __init__(self, callee: CalleeState, envelope: Envelope) -> None:
         self.callee, self.envelope = callee, envelope
         self.faults = envelope.faults.items()
+        self.raised: set[int] = set()
         call = f"{envelope.caller} {envelope.site} {envelope.nth}"
         self.corrupter = MessageCorrupter(self.write, envelope, call, callee.earlier)
 
@@ -112,6 +126,11 @@ class Delivery:
             error = raised
         return self._answer(result, error)
 
+    def _planned(self, fault: Fault) -> Exception:
+        error = exception_of(fault)
+        self.raised.add(id(error))
+        return error
+
     def _watch(self, side: str, message: Any) -> None:
         """Keep the tensors of a request or a reply for faults that hit a later call."""
         for number, fault in self.envelope.watched.items():
@@ -124,7 +143,7 @@ class Delivery:
             return
         self.write("fired", number, fault, side="request")
         if fault.kind == "Raise":
-            raise exception_of(fault)
+            raise self._planned(fault)
         if fault.kind == "Delay":
             self.wait(number, fault)
 
@@ -163,14 +182,14 @@ class Delivery:
     def _executed(self, function: Function) -> Any:
         """Execute the function, and once more for each `Duplicate`. Return the first answer; drop the others.
 
-        The caller waits for all of them, unless its time would run out: then the others follow in another thread.
+        The caller waits for all of them if they are short. Else the others follow in another thread, because whoever
+        waits for the answer, or for the caller, may reach a limit that the first answer keeps.
         """
         start = time.monotonic()
         try:
             return self._execute(function, self._flights())
         finally:
-            needed = (1 + len(self._duplicates())) * (time.monotonic() - start)
-            if 0 < self.envelope.timeout <= needed:
+            if time.monotonic() - start > SHORT:
                 threading.Thread(target=self._execute_again, args=(function,), daemon=True).start()
             else:
                 self._execute_again(function)
@@ -181,7 +200,7 @@ class Delivery:
             try:
                 self._execute(function)
             except Exception as error:
-                self._write("refused", error=first_line(error), links=to_json(links_of(error)))
+                self._write("refused", error=first_line(error))
             self.write("effective", number, fault, executions=executions)
 
     def _duplicates(self) -> list[tuple[int, Fault]]:
@@ -200,6 +219,9 @@ class Delivery:
         start = time.monotonic()
         try:
             return function()
+        except Exception as error:
+            self.raised.add(id(error))
+            raise
         finally:
             self._note("executed")
             for number, fault in flights:
@@ -228,7 +250,7 @@ class Delivery:
             if fault.kind == "Drop":
                 return Future()
             if fault.kind == "Raise":
-                result, error = failing(result, exception_of(fault))
+                result, error = failing(result, self._planned(fault))
             late += fault.seconds or 0.0
         # If an asynchronous function does not answer with a future, torch reports that mistake of the program.
         if late and (is_future(result) or error is not None or not self.envelope.asynchronous):

@@ -14,8 +14,7 @@ class Envelope:
 
     ``counts``: the call's number at each of its sites; ``flight``: the key of a call in flight, otherwise empty;
     ``watched``: the faults that do not hit this call, but will exchange a tensor of a later call for one of this;
-    ``seed``: the plan's; ``ordered``: the callee records when each call executes, also if no fault hits it;
-    ``timeout``: the seconds that the caller waits (0: without a limit).
+    ``seed``: the plan's; ``ordered``: the callee records when each call executes, also if no fault hits it.
     """
 
     faults: Mapping[int, Fault]
@@ -28,7 +27,6 @@ class Envelope:
     seed: int = 0
     flight: str = ""
     ordered: bool = False
-    timeout: float = 0.0
 
     @property
     def answers_later(self) -> bool:

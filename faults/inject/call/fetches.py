@@ -49,7 +49,7 @@ class Fetches:
 
     def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
         calls = self._calls
-        numbers, envelope = calls.begin((TO_HERE,), timeout, later=False)
+        numbers, envelope = calls.begin((TO_HERE,), later=False)
         note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
         calls.invoked(note, timeout, envelope)
         start = time.monotonic()
