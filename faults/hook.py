@@ -204,7 +204,7 @@ def tell_uncaught(folder: Path, error: BaseException) -> None:
     own = CalleeState.of_this_process()
     if own is not None:
         own.settle()  # the call that failed by this error may not be recorded yet
-    if isinstance(error, Exception):
+    if not isinstance(error, (KeyboardInterrupt, SystemExit)):
         ledger = Ledger(folder, COMMAND) if own is None else own.ledger
         ledger.write("raised", error=first_line(error), links=to_json(links_of(error, raised_there)))
     elif own is not None and isinstance(error, KeyboardInterrupt):
@@ -214,7 +214,7 @@ def tell_uncaught(folder: Path, error: BaseException) -> None:
 def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
     """Record an exception that ends only a thread, in the ledger of the role that this process plays."""
     error, own = ended.exc_value, CalleeState.of_this_process()
-    if own is not None and isinstance(error, Exception):
+    if own is not None and error is not None and not isinstance(error, SystemExit):  # that ends a thread quietly
         name = "" if ended.thread is None else ended.thread.name
         own.ledger.write("thread", name=name, error=first_line(error), links=to_json(links_of(error, raised_there)))
 
@@ -260,9 +260,10 @@ class _Logged:
 
 def _leave(announcer: Announcer, ledger: Ledger, graceful: bool = True, timeout: float = 0.0) -> None:
     """Record and announce the shutdown. The arguments are those of `rpc.shutdown`."""
-    seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will refuse other values
-    ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)
-    announcer.announce("shutdown")
+    with ledger.own_errors():
+        seconds = float(timeout) if isinstance(timeout, SupportsFloat) else 0.0  # torch will refuse other values
+        ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)
+        announcer.announce("shutdown")
 
 
 def _shutdown(original: Callable[..., None], *args: Any, **kwargs: Any) -> None:
@@ -288,6 +289,8 @@ def _write_stock(ledger: Ledger, stock: Stock) -> None:
 
 def _finalize(original: Callable[[], None], ledger: Ledger) -> None:
     """Record the RRefs and autograd contexts that are left, when no calls can arrive and before torch frees them."""
+    if CalleeState.open is not None:
+        CalleeState.open.finish()
     rrefs = {name: int(count) for name, count in _rref_context_get_debug_info().items()}
     contexts = int(dist_autograd._get_debug_info()["num_autograd_contexts"])  # type: ignore[attr-defined]
     ledger.write("left", **rrefs, num_autograd_contexts=contexts)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from faults.judge.facts import RUNNING, Facts, Failure, Life, links_in, short
-from faults.ledger.error_links import CALLEE, CONTEXT, Link
+from faults.ledger.error_links import CALLEE, CONTEXT
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND
 from faults.plan.site import INTERNAL
 
 # How many links of a chain are shown.
 _SHOWN = 6
+# How many calls are named that failed alike.
+_CALLS = 3
 # What pools of processes give to an error as its cause: a traceback's text.
 _TRACEBACKS = ("_RemoteTraceback", "RemoteTraceback")
 
@@ -73,47 +75,44 @@ def _chain(facts: Facts, failure: Failure) -> str:
 def _met(facts: Facts, failure: Failure) -> str:
     """Say in which call a chain is met, and which fault hit that call or ended its callee.
 
-    A callee may have failed by a call of its own, so that one is looked for next.
+    Calls that failed alike, such as by the same time-out, cannot be told from each other.
     """
-    calls: list[str] = []
-    found = _failed_calls(facts, failure.links)
-    event = _of_chain(found, failure)
-    while event is not None:
-        calls.append(f"call {event.details.get('site')}#{event.details.get('nth')} of {event.role} to {_callee(event)}")
-        if fate := _fate(facts, event):
-            return f"met in {', by '.join(calls)}, {fate}"
-        found = _failed_calls(facts, links_in(event))
-        event = _latest([each for each in found if each.role == _callee(event) and each.time < event.time])
-    return f"met in {calls[0]}, which meets no fault" if calls else "meets no fault"
+    met = [_traced(facts, event) for event in _of_chain(facts, failure)]
+    return f"met in {'; or in '.join(met[-_CALLS:])}" if met else "meets no fault"
 
 
-def _failed_calls(facts: Facts, links: Sequence[Link]) -> list[Event]:
-    """Return the program's calls that failed by an error of a chain: the same object, or one with the same text."""
-    identities, texts = _identities(links), {link.text for link in links} - {""}
-    return [
-        event
-        for event in facts.run.timeline.of("fail", "info")
-        if not str(event.details.get("site")).startswith(INTERNAL)
-        if any(link.identity in identities or link.text in texts for link in links_in(event))
-    ]
+def _traced(facts: Facts, event: Event) -> str:
+    """Follow a call that failed to the fault behind it. Its callee may have failed by a call of its own."""
+    calls, last = [_named(event)], event
+    while not (fate := _fate(facts, last)):
+        said = " ".join(link.text for link in links_in(last))
+        earlier = [each for each in _failed(facts) if each.role == _callee(last) and each.time < last.time]
+        inner = [each for each in earlier if any(link.text and link.text in said for link in links_in(each))]
+        if not inner:
+            return f"{_named(event)}, which meets no fault"
+        last = inner[-1]
+        calls.append(_named(last))
+    return f"{', by '.join(calls)}, {fate}"
 
 
-def _of_chain(calls: Sequence[Event], failure: Failure) -> Event | None:
-    """Return the call by whose error somebody failed: the same object; else the latest one of its own before that;
-    else of anybody."""
-    identities = _identities(failure.links)
-    before = [each for each in calls if each.time <= failure.time]
+def _named(call: Event) -> str:
+    return f"call {call.details.get('site')}#{call.details.get('nth')} of {call.role} to {_callee(call)}"
+
+
+def _failed(facts: Facts) -> list[Event]:
+    """Return the program's calls that failed, by time."""
+    ended = facts.run.timeline.of("fail", "info")
+    return [each for each in ended if not str(each.details.get("site")).startswith(INTERNAL)]
+
+
+def _of_chain(facts: Facts, failure: Failure) -> list[Event]:
+    """Return the calls by whose error somebody may have failed: those with the same object, else those of its own with
+    the same text (C++ makes another object), else anybody's."""
+    identities, texts = ({getattr(link, name) for link in failure.links} - {""} for name in ("identity", "text"))
+    before = [each for each in _failed(facts) if each.time <= failure.time]
     same = [each for each in before if any(link.identity in identities for link in links_in(each))]
-    own = [each for each in before if each.process == failure.end.process]
-    return _latest(same or own or before)
-
-
-def _identities(links: Sequence[Link]) -> set[str]:
-    return {link.identity for link in links} - {""}
-
-
-def _latest(events: Sequence[Event]) -> Event | None:
-    return max(events, key=lambda each: each.time, default=None)
+    alike = [each for each in before if any(link.text in texts for link in links_in(each))]
+    return same or [each for each in alike if each.process == failure.end.process] or alike
 
 
 def _callee(event: Event) -> str:

@@ -9,8 +9,8 @@ from faults.judge.proof import firings
 from faults.ledger.ledger import Event
 from faults.plan.plan import Fault
 
-# A call: its caller, its site, and its number among this caller's calls of the site.
-_Call = tuple[object, object, object]
+# A call: its caller's process, its caller, its site, and its number among this caller's calls of the site.
+_Call = tuple[object, ...]
 
 
 def without_effect(facts: Facts) -> list[str]:
@@ -38,6 +38,10 @@ class _Effects:
         # For `rpc.remote` an "ok" says only that the call arrived: an exception is raised when the value is fetched.
         self._valued = _calls(each for each in answers if each.details.get("via") != "remote")
         self._ended = _calls(timeline.of("fail", "info"))
+        self._hit: dict[int, set[_Call]] = {}
+        for each in timeline.of("invoke"):
+            for number in each.details.get("faults", ()):
+                self._hit.setdefault(number, set()).update(_calls([each]))
         self._effective = {each.details.get("fault") for each in timeline.of("effective")}
 
     def has(self, fired: Event) -> bool:
@@ -46,26 +50,21 @@ class _Effects:
         fault = self._facts.run.plan.faults[number]
         if number in self._effective or fault.how == "term":  # a handler may have ended its process in any way
             return True
+        hit = {each for each in self._hit.get(number, ()) if each[1] == fired.details.get("caller")}
+        own = {each for each in hit if each[2:] == fired.call}  # one in each life of the caller
         if fault.side == "flight":  # the callee fires it when the call executes, so its caller has to have failed
-            hit = self._hit_calls(number, fired.details["caller"])
             return bool(hit) and not hit & self._valued
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
-            call = (fired.details["caller"], fired.details["site"], fired.details["nth"])
-            return call not in (self._valued if fault.kind == "Raise" else self._answered)
+            return not own or bool(own - (self._valued if fault.kind == "Raise" else self._answered))
         if fault.kind == "Crash":
             return any(life.process == fired.details["pid"] and not life.end.returned for life in self._facts.lives)
         if (
             fault.place == "call" and fault.kind == "Delay"
         ):  # the caller may give up before the callee records the delay
-            return (fired.details.get("caller"), *fired.call) in self._ended
+            return bool(own & self._ended)
         # A process that ends while its GIL is held cannot record the effect.
         return fault.kind == "Hold" and not self._facts.last[str(fault.role)].end.returned
 
-    def _hit_calls(self, number: int, caller: str) -> set[_Call]:
-        """Return the calls that this caller says the fault has hit."""
-        begun = self._facts.run.timeline.of("invoke")
-        return _calls(each for each in begun if each.role == caller and number in each.details.get("faults", ()))
-
 
 def _calls(ends: Iterable[Event]) -> set[_Call]:
-    return {(each.role, *each.call) for each in ends}
+    return {(each.process, each.role, *each.call) for each in ends}

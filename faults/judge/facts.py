@@ -126,9 +126,9 @@ class Facts:
         return [each for each in self.failures if each.role != COMMAND]
 
     def _failure(self, life: Life) -> Failure:
-        raised, logged = life.of("raised"), life.of("logged")
-        told = raised if life.end.kind == "Raised" else logged if life.end.kind == "Exited" else None
-        links = [] if told is None else links_in(told)
+        kind = {"Raised": "raised", "Exited": "logged"}.get(life.end.kind)
+        told = [found for event in life.events if event.event == kind and (found := links_in(event))]
+        links = told[-1] if told else []
         if not links and life.end.types:
             links = [Link(life.end.types, life.end.text)]
         return Failure(life.role, life.number, life.end, life.end.time - self.run.start, links)

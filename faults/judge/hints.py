@@ -22,12 +22,16 @@ class Reasons:
     def __init__(self, run: Run) -> None:
         self._timeline = run.timeline
         self._sites = census(run.timeline, internal=True)
+        ended = {each.details.get("fault") for each in run.timeline.of("effective")}
+        self._begun = {each.details.get("fault") for each in run.timeline.of("fired")} - ended
         self._failed = {each.details["fault"]: each.details.get("why") for each in run.timeline.of("failed")[::-1]}
 
     def of(self, number: int, fault: Fault) -> str:
         """Return the reason in brackets: the recorded failure, or what was seen instead. Empty if nothing is known."""
         if number in self._failed:
             return f" ({self._failed[number]})"
+        if fault.kind == "Duplicate" and number in self._begun:
+            return " (the call began again, and did not end)"
         if fault.site is not None and fault.place == "call":
             calls = self._sites.get(fault.site)
             return f" (recorded calls of this site: {counted(calls) if calls else 'none'}{self._instead(fault.site)})"

@@ -41,7 +41,7 @@ def first_effects(run: Run) -> dict[int, Event | None]:
 
 def fired(run: Run) -> Proof:
     """Every fault of the plan fired, as often as it says."""
-    counts = Counter(event.details["fault"] for event in firings(run))
+    counts = Counter(event.details["fault"] for event in _completed(run))
     first = {event.details["fault"]: event.time for event in reversed(firings(run))}
     proof = evidence(run.plan, run.timeline)
     reasons, hits = Reasons(run), _hits(run)
@@ -58,6 +58,13 @@ def fired(run: Run) -> Proof:
     if unseen:
         return None, f"{', '.join(unseen)}: left no evidence"
     return True, f"{len(run.plan.faults)} of {len(run.plan.faults)} faults"
+
+
+def _completed(run: Run) -> Iterator[Event]:
+    """Yield the firings that prove a fault. A `Duplicate` fires when a call begins again: it is proven at the end."""
+    twice = {number for number, fault in enumerate(run.plan.faults) if fault.kind == "Duplicate"}
+    yield from (event for event in firings(run) if event.details["fault"] not in twice)
+    yield from (event for event in run.timeline.of("effective") if event.details.get("fault") in twice)
 
 
 def repeated(run: Run) -> Iterator[str]:

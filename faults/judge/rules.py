@@ -15,7 +15,7 @@ from faults.judge.causes import told
 from faults.judge.effects import without_effect
 from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, player, short
 from faults.judge.gaps import gaps
-from faults.ledger.error_links import CALLEE
+from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
@@ -181,7 +181,7 @@ def _too_late(facts: Facts, failure: Failure) -> str:
         ended = [life.end.time - zero for life in facts.lives if life.end.kind not in (GONE, RUNNING)]
         after = [time for time in ended if since < time <= failure.time]
         since, what = max(after, default=since), "the last role's end" if after else what
-    most, computed = allowed(facts.run, facts.effect_times[0])
+    most, computed = allowed(facts.run, before[-1])
     late = failure.time - since
     return "" if late <= most else f"{failure}, {late:.1f} s after {what}, wanted at most {most:.1f} s: {computed}"
 
@@ -287,18 +287,21 @@ def _mistake(facts: Facts, failure: Failure) -> str:
         return ""  # it may have stumbled over what that role did not do
     if failure.role != COMMAND and failure.end.kind == "Exited":
         return ""  # it caught the error, and ended by its own decision
-    if _is_of_plan(facts, failure):
-        return ""
     known = _OF_NO_DATA if _was_corrupted(facts, failure.time) else MISTAKES
-    found = sorted(failure.types & known)
-    return f"{found[0]} is a mistake in the code" if found else ""
+    for link in (each for each in failure.itself if not _is_of_plan(facts, failure, each)):
+        for name in link.types:
+            if name in known:
+                also = "" if name == link.name else f": it is a {name}"
+                return f"{link.name} is a mistake in the code{also}"
+    return ""
 
 
-def _is_of_plan(facts: Facts, failure: Failure) -> bool:
-    """Whether a `Raise` of the plan raised this error."""
+def _is_of_plan(facts: Facts, failure: Failure, link: Link) -> bool:
+    """Whether a `Raise` of the plan raised this error. That of a callee has its text at its caller."""
+    text = failure.links[link.of].text if link.way == CALLEE else link.text
     raised = [facts.run.plan.faults[event.details["fault"]] for event in proof.firings(facts.run)]
-    errors = [(link.name, failure.links[link.of].text if link.way == CALLEE else link.text) for link in failure.itself]
-    return any(fault.error == name and (fault.text or "injected") in text for fault in raised for name, text in errors)
+    own = [("injected" if fault.text is None else fault.text) for fault in raised if fault.error == link.name]
+    return any(each in text for each in own)
 
 
 def _was_corrupted(facts: Facts, time: float) -> bool:

@@ -61,22 +61,23 @@ def links_of(
     for number, each in todo:  # breadth first; the list grows
         if (kind := callee_of(each)) is not None:
             found.append(Link(types_of(kind), way=CALLEE, of=number))
-        for way, other in _next(each):
-            if id(other) not in seen and len(found) < LINKS:
-                seen.add(id(other))
-                todo.append((len(found), other))
-                found.append(_link(other, way, number))
+        with suppress(Exception):  # a class whose cause or members cannot be read
+            for way, other in _next(each):
+                if id(other) not in seen and len(found) < LINKS:
+                    seen.add(id(other))
+                    todo.append((len(found), other))
+                    found.append(_link(other, way, number))
     return found[:LINKS]
 
 
 def _next(error: BaseException) -> Iterator[tuple[str, BaseException]]:
+    if isinstance(error, BaseExceptionGroup):  # first, because a member may be a cause as well
+        for each in error.exceptions:
+            yield MEMBER, each
     if error.__cause__ is not None:
         yield CAUSE, error.__cause__
     if error.__context__ is not None:
         yield CONTEXT, error.__context__
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield MEMBER, each
 
 
 def _link(error: BaseException, way: str, of: int) -> Link:
@@ -84,7 +85,7 @@ def _link(error: BaseException, way: str, of: int) -> Link:
 
 
 def types_of(kind: type) -> tuple[str, ...]:
-    return tuple(each.__name__ for each in kind.__mro__ if each not in (object, BaseException))
+    return tuple(each.__name__ for each in kind.__mro__ if each not in (object, BaseException)) or (kind.__name__,)
 
 
 def said_by(error: BaseException) -> str:

@@ -84,6 +84,7 @@ class Ledger:
         except OSError as error:
             wanted = f"wanted a folder in which role {role!r} can write"
             raise LedgerError(f"cannot write a ledger at {self.path}: {error.strerror}; {wanted}") from error
+        self._broken = 0
         # Reentrant, because a finalizer that the collector runs in the middle of `write` may write, too.
         self._lock = threading.RLock()
         self.write("start", schema=SCHEMA, pid=self.process, wall=time.time(), boot=boot_id(), world=world)
@@ -111,7 +112,10 @@ class Ledger:
             raise
 
     def broken(self, error: Exception) -> None:
-        """Record an error of `faults` itself."""
+        """Record an error of `faults` itself, once."""
+        if id(error) == self._broken:
+            return
+        self._broken = id(error)
         self.write("broken", error=first_line(error), stack="".join(traceback.format_exception(error)))
 
     def _open(self) -> None:

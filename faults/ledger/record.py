@@ -159,14 +159,18 @@ def _run(values: Any) -> dict[str, Any]:
         raise ValueError(f"wanted an object, got {shown(values)}")
     if values.get("schema") != SCHEMA:
         raise ValueError(f"it is of schema {shown(values.get('schema', 1))}: wanted {SCHEMA}")
-    file_schema.check(values, _FORMS)
-    for strange in sorted(values.keys() ^ _FORMS.keys()):
-        raise ValueError(f"{'unknown' if strange in values else 'missing'} field {shown(strange)}")
+    _check(values, _FORMS)
     return values
 
 
+def _check(values: Mapping[str, Any], forms: Mapping[str, file_schema.Form]) -> None:
+    file_schema.check(values, forms)
+    for strange in sorted(values.keys() ^ forms.keys()):
+        raise ValueError(f"{'unknown' if strange in values else 'missing'} field {shown(strange)}")
+
+
 def _end(values: dict[str, Any]) -> End:
-    file_schema.check(values, _END)
+    _check(values, _END)
     return End(**{**values, "types": tuple(values["types"])})
 
 

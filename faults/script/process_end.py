@@ -60,12 +60,20 @@ def _watched(folder: Path, bootstrap: Callable[..., int]) -> Callable[..., int]:
 
 
 def _run(folder: Path, run: Callable[[], object]) -> None:
+    failed = None
     try:
         run()
     except BaseException as error:
+        failed = error
+    if failed is None:
+        return
+    try:
+        # Not in the handler: an error that is met in there, such as of a call, would get this one as its context.
         with suppress(Exception):  # as in `hook`
-            hook.tell_uncaught(folder, _passed_on(error) or error)
-        raise
+            hook.tell_uncaught(folder, _passed_on(failed) or failed)
+        raise failed
+    finally:
+        del failed  # no circle with its own frame
 
 
 def _passed_on(error: BaseException) -> BaseException | None:

@@ -32,7 +32,7 @@ class StaleResult(ValueError):
 
 
 class CheckMissing(ValueError):
-    """A check that cannot be started. One line."""
+    """A check that cannot be started in a healthy run. One line."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Results:
         Returns 'equal', 'wrong' or 'unknown' with the reason; None if the command failed, or nothing is checked.
 
         Raises:
-            CheckMissing: the check cannot be started.
+            CheckMissing: the check of a healthy run cannot be started.
         """
         try:
             found = self._by_command(folder) if returned and self.command else None
@@ -105,7 +105,7 @@ class Results:
         status, said = _run(self.command, variables)
         if status is None:
             return "unknown", f"`{shown}` did not end within {CHECK_SECONDS:g} s"
-        if status in _NOT_STARTED:
+        if status in _NOT_STARTED and self.healthy is None:
             raise CheckMissing(f"the check `{shown}` cannot be started: {said}")
         if status == 0:
             return "equal", f"`{shown}` ended with status 0"

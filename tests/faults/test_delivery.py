@@ -178,9 +178,8 @@ def test_raise_waits_for_an_asynchronous_answer() -> None:
         future.wait()
 
 
-def test_a_long_call_is_answered_before_it_executes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "SHORT", 0.0)
-    before, gate, calls = set(threading.enumerate()), threading.Event(), itertools.count(1)
+def test_a_call_is_answered_although_it_executes_again_for_long(tmp_path: Path) -> None:
+    gate, calls = threading.Event(), itertools.count(1)
 
     def pay() -> int:
         """Wait only when it is executed again."""
@@ -191,9 +190,21 @@ def test_a_long_call_is_answered_before_it_executes_again(tmp_path: Path, monkey
     assert deliver(envelope("Duplicate"), pay, (), {}) == 1
     assert [event.event for event in ledger.read(tmp_path).events if event.event == "effective"] == []
     gate.set()
-    [again] = set(threading.enumerate()) - before
-    again.join(10)
+    assert CalleeState.open is not None
+    CalleeState.open.finish()
     assert [event.details["executions"] for event in ledger.read(tmp_path).of("effective")] == [2]
+
+
+def test_a_shutdown_does_not_wait_for_ever_for_a_call_that_executes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "LONG", 0.1)
+    gate, first = threading.Event(), iter([True])
+    deliver(envelope("Duplicate"), lambda: next(first, False) or gate.wait(), (), {})
+    assert CalleeState.open is not None
+    CalleeState.open.finish()
+    gate.set()
+    assert [event.event for event in ledger.read(tmp_path).of("fired", "effective")] == ["fired"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -102,6 +102,24 @@ def test_an_error_whose_attributes_fail_has_no_identity() -> None:
     assert links_of(Odd("x")) == [Link(("Odd", "Exception"), "x")]
 
 
+def test_a_member_that_is_a_cause_as_well_is_a_member() -> None:
+    found = links_of(caught("try: lost()\nexcept Closed as error: raise ExceptionGroup('all', [error]) from error"))
+    assert [(each.way, each.name) for each in found] == [("", "ExceptionGroup"), ("member", "Closed")]
+
+
+class Unread(Exception):
+    """It does not tell its cause."""
+
+    @property
+    def __cause__(self) -> BaseException:  # type: ignore[override]
+        raise OSError
+
+
+def test_an_error_whose_cause_cannot_be_read_is_a_link() -> None:
+    assert [each.name for each in links_of(Unread("x"))] == ["Unread"]
+    assert links_of(BaseException("x"))[0].types == ("BaseException",)
+
+
 def test_an_error_that_can_be_neither_marked_nor_read_is_known_by_its_class() -> None:
     assert links_of(Sealed()) == [Link(("Sealed", "Exception"))]
 

@@ -79,7 +79,7 @@ def test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code(
         ("nothing", "unchecked", RETURNED),
         ("system-exit", "wrong", "exited with status 3"),
         ("hook", "wrong", "raised AssertionError: nobody is told"),
-        ("cancelled", "wrong", "exited with status 1"),
+        ("cancelled", "wrong", "raised CancelledError"),
         ("caught", "unchecked", RETURNED),
         ("destructor", "unchecked", GONE),
         ("another-program", "unchecked", GONE),

@@ -98,7 +98,16 @@ def test_a_record_without_one_of_its_facts_is_refused(field: str, tmp_path: Path
     left = json.loads(path.read_text())
     del left[field]
     path.write_text(json.dumps(left))
-    with pytest.raises(RecordError, match=f"missing field '{field}'$"):
+    with pytest.raises(RecordError, match=rf"missing field '{field}'$"):
+        record.read(tmp_path)
+
+
+def test_an_end_without_one_of_its_facts_is_refused(tmp_path: Path) -> None:
+    path = stored(tmp_path) / record.RUN
+    left = json.loads(path.read_text())
+    del left["ends"]["a"]["process"]
+    path.write_text(json.dumps(left))
+    with pytest.raises(RecordError, match=r"missing field 'process'$"):
         record.read(tmp_path)
 
 

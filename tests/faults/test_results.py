@@ -135,6 +135,12 @@ def test_a_command_that_cannot_be_started_is_refused(command: str, tmp_path: Pat
         run(tmp_path / "run", Results(command=command, written=[Path("loss")]), loss="1")
 
 
+def test_a_command_that_ran_in_the_healthy_run_convicts_by_whatever_status(tmp_path: Path) -> None:
+    healthy = tmp_path / "healthy"
+    wanted = Results(command="./loss", written=[Path("loss")])
+    assert run(tmp_path / "run", wanted.of(healthy), loss="1")[0] == "wrong"
+
+
 def test_a_command_that_does_not_end_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "CHECK_SECONDS", 0.2)
     assert run(tmp_path / "run", Results(command="sleep 1000")) == (

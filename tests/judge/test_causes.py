@@ -83,7 +83,6 @@ def calls(
 @pytest.mark.parametrize(
     ("events", "met"),
     [
-        ([*calls("a", 1, 0, ended=1.0), *calls("a", 2, 1, ended=2.0)], 2),  # the later one, not the first fault
         ([*calls("a", 1, 0, ended=1.0), *calls("a", 2, 1, ended=3.5)], 1),  # one that failed after that has no part
         ([*calls("a", 1, 0, ended=1.0), *calls("c", 2, 1, ended=2.0)], 1),  # another role's
         ([*calls("c", 2, 1, ended=2.0)], 2),  # it heard of it from that one
@@ -97,9 +96,19 @@ def test_of_several_calls_with_such_an_error_the_one_counts_that_it_came_from(ev
     assert f"which fault {met} hit: {RAISE.partition(' ')[0]}" in line
 
 
+def test_calls_that_failed_alike_cannot_be_told_from_each_other() -> None:
+    two = [*calls("a", 1, 0, ended=1.0, text="timed out"), *calls("a", 2, ended=2.0, text="timed out")]
+    [line] = lines(script(f"{RAISE} role=a nth=1", *two, raised("a", "Lost", text="timed out")))
+    assert f"(met in call shop:pay#1 of a to b, which fault 1 hit: {RAISE.partition(' ')[0]} " in line
+    assert line.endswith("; or in call shop:pay#2 of a to b, which meets no fault)")
+    many = [each for nth in range(1, 9) for each in calls("a", nth, ended=1.0, text="no")]
+    assert lines(script(RAISE, *many, raised("a", "Lost")))[0].count("or in call") == 2
+
+
 def test_a_callee_that_failed_by_a_call_of_its_own_leads_to_that_one() -> None:
-    inner = calls("b", 1, 0, ended=2.0, to="c", text="no")
-    [line] = lines(script(f"{RAISE} role=b nth=1", *inner, *calls("a", 1, ended=2.5, text="no"), raised("a", "Lost")))
+    inner, said = calls("b", 1, 0, ended=2.0, to="c", text="lost"), "RuntimeError('lost')"
+    outer = [*calls("a", 1, ended=2.5, text=said), raised("a", "Lost", text=said)]
+    [line] = lines(script(f"{RAISE} role=b nth=1", *inner, *outer))
     assert "(met in call shop:pay#1 of a to b, by call shop:pay#1 of b to c, which fault 1 hit: Raise" in line
 
 

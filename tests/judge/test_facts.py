@@ -121,6 +121,8 @@ class TestFailures:
             "Lost: no"
         ]
         assert Facts(script("seed=0", logged, crashed(), cut="b")).failures[0].links == []
+        last = event("b", "logged", 3.5, text="giving up")
+        assert Facts(script("seed=0", logged, last, exited(status=1))).failures[0].links[0].name == "Lost"
 
     @pytest.mark.parametrize("make", [world, script])
     def test_success_is_what_the_command_says_or_every_role_of_a_world(self, make: Any) -> None:

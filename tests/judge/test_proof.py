@@ -63,6 +63,12 @@ class TestFired:
         three = [crashed(), *(crashed(process=process) for process in (22, 23))]
         assert proof(script(f"{CRASH} lives=every", *three, *AGAIN, cut="b"))[0] is False
 
+    def test_a_duplicate_is_proven_when_the_call_has_ended_again(self) -> None:
+        plan, done = "Duplicate site=shop:pay role=a nth=1", event("b", "effective", 2.5, fault=0, **PAY, executions=2)
+        assert proof(world(plan, fired(), done))[0] is True
+        cut = proof(world(plan, fired()))
+        assert cut == (False, f"{plan} fired 0 times, wanted 1 (the call began again, and did not end)")
+
     def test_lives_that_began_before_it_fired_do_not_know_of_each_other(self) -> None:
         """Two worlds at once, in which roles have the same names."""
         beside = started("a", 1.0, 11)
@@ -127,12 +133,14 @@ class TestEffects:
 
     @pytest.mark.parametrize("plan", [DROP, RAISE, "Crash site=shop:pay role=a nth=1 when=after"])
     def test_a_lost_call_that_is_answered(self, plan: str) -> None:
-        assert seen(world(plan, fired(), call("ok", nth=2), call("ok", role="b"))) == []
-        assert seen(world(plan, fired(), call("ok"))) == [f"{Plan.parse(plan)} fired, but a got an answer nevertheless"]
+        assert seen(world(plan, HIT, fired(), call("ok", nth=2), call("ok", role="b"))) == []
+        told = f"{Plan.parse(plan)} fired, but a got an answer nevertheless"
+        assert seen(world(plan, HIT, fired(), call("ok"))) == [told]
+        assert seen(world(plan, HIT, fired(), call("ok", process=11))) == []  # of another life
 
     def test_a_refused_value_is_there_to_be_fetched(self) -> None:
         there = call("ok", via="remote")
-        assert (len(seen(world(RAISE, fired(), there))), len(seen(world(DROP, fired(), there)))) == (0, 1)
+        assert (len(seen(world(RAISE, HIT, fired(), there))), len(seen(world(DROP, HIT, fired(), there)))) == (0, 1)
 
     @pytest.mark.parametrize(
         ("plan", "instead"),
@@ -153,9 +161,9 @@ class TestEffects:
         assert seen(world(plan, hit, event("b", "effective", 2.5, fault=1))) == [told]
 
     def test_a_delay_whose_caller_gave_up(self) -> None:
-        assert seen(world(DELAY, fired(), call("info"))) == []
-        assert len(seen(world(DELAY, fired(), call("info", role="b")))) == 1
-        assert len(seen(world("Duplicate site=shop:pay role=a nth=1", fired(), call("info")))) == 1
+        assert seen(world(DELAY, HIT, fired(), call("info"))) == []
+        assert len(seen(world(DELAY, HIT, fired(), call("info", role="b")))) == 1
+        assert len(seen(world("Duplicate site=shop:pay role=a nth=1", HIT, fired(), call("info")))) == 1
 
     @pytest.mark.parametrize(("ends", "count"), [(["info"], 0), (["ok"], 1), (["info", "ok"], 1), ([""], 0)], ids=str)
     def test_a_call_in_flight_has_to_fail_at_its_caller(self, ends: list[str], count: int) -> None:
@@ -176,4 +184,5 @@ class TestEffects:
 
     def test_each_firing_is_judged_by_its_own_call(self) -> None:
         second = replace(fired(time=3.0), details={**fired().details, "nth": 2})
-        assert len(seen(world(EVERY, fired(), second, call("ok", nth=2)))) == 1
+        hit = call("invoke", nth=2, faults=[0])
+        assert len(seen(world(EVERY, HIT, hit, fired(), second, call("ok", nth=2)))) == 1

@@ -11,10 +11,12 @@ import pytest
 
 from faults.judge.rules import MISTAKES, TIMEOUTS, judge
 from faults.ledger import Event
+from faults.ledger.error_links import Link, to_json
 from faults.ledger.record import COMMAND, End, Run
 from faults.plan import Plan
 from faults.script.script import run_script
 from tests.judge.by_hand import (
+    BASES,
     CRASH,
     DELAY,
     DROP,
@@ -424,6 +426,32 @@ class TestNotFired:
         assert verdict(world(plan, lost)) == "unchecked"
         assert verdict(world(plan, trace="wrong")) == "wrong"
         assert verdict(world(f"{plan}; {DROP}")) == "not fired"
+
+
+class TestMistakes:
+    def test_a_planned_member_does_not_acquit_another_one(self) -> None:
+        plan = "Raise site=shop:pay role=a nth=1 side=request error=ValueError text=''"
+        members = [Link(("ExceptionGroup", "Exception"), "all"), Link(("ValueError", "Exception"), "", way="member")]
+        failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=to_json(members))
+        assert verdict(world(plan, fired(kind="Raise"), failed)) == "failed loudly"
+        own = Link(BASES["KeyError"], "x", way="member")
+        failed = event("a", "raised", 3.0, error="ExceptionGroup: all", links=to_json([*members, own]))
+        found = check("errors", world(plan, fired(kind="Raise"), failed))
+        assert found.text == "a raised ExceptionGroup: all: KeyError is a mistake in the code: it is a LookupError"
+
+    def test_an_empty_text_of_the_plan_is_the_plans(self) -> None:
+        plan = "Raise site=shop:pay role=a nth=1 side=request error=TypeError text=''"
+        assert (
+            verdict(world(plan, fired(kind="Raise"), raised("a", "TypeError", text="TypeError('')"))) == "failed loudly"
+        )
+
+    def test_the_bound_of_a_failure_is_by_the_calls_that_were_open_at_the_last_fault(self) -> None:
+        """A harmless fault before that must not shorten it."""
+        begun = event("a", "invoke", 2.4, **PAY, to="b", timeout=60.0)
+        late = [begun, event("a", "ok", 22.0, **PAY, to="b"), raised("a", "Lost", 25.0)]
+        up = event("a", "up", 0.2, rpc_timeout=1.0)
+        run = world(f"{DELAY}; {DROP}", up, fired(time=1.0), fired(1, time=2.5), *late, bound=None)
+        assert verdict(run) == "failed loudly"
 
 
 class TestUnknown:

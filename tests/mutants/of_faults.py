@@ -560,7 +560,7 @@ MUTANTS = (
     Mutant(
         "any-type-in-a-record",
         "faults/ledger/record.py",
-        "    file_schema.check(values, _FORMS)\n",
+        "    file_schema.check(values, forms)\n",
         "",
         (f"{_HOSTILE}::test_a_run_of_other_types_is_no_run",),
         "a bound of NaN seconds, or a verdict of the file's own",

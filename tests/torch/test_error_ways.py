@@ -51,8 +51,11 @@ def arrived(way: str, name: str) -> tuple[Left, str]:
         try:
             WAYS[way](name)
         except Exception as error:
-            kind, quoted = callee_errors.raised_there(error), callee_errors.raised_there(OSError(f"lost: {error}"))
-            seen.append(kind.__name__ if kind and quoted is None else "")
+            kind, own = callee_errors.raised_there(error), RuntimeError(str(error))
+            own.__cause__ = error
+            quoted = [OSError(str(error)), RuntimeError(f"lost: {error}"), own]
+            told = kind is not None and not any(map(callee_errors.raised_there, quoted))
+            seen.append(kind.__name__ if kind and told else "")
             raise
 
     try:

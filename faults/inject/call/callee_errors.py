@@ -46,10 +46,13 @@ def install() -> Callable[[], None]:
 
 def raised_there(error: BaseException) -> type[BaseException] | None:
     """Return the class that a callee has raised, if this is what a caller got for it; None for any other error, also
-    for one that only quotes what the caller got."""
+    for one that only quotes what the caller got: torch states no cause, and makes an error of no third class."""
     said = text_of(error)
-    known = reversed([*_read.items()])
-    return next((kind for text, kind in known if _is_of(kind, text, said) or _is_of(kind, repr(text), said)), None)
+    for text, kind in reversed([*_read.items()]):
+        by_torch = type(error) in (kind, RuntimeError) and error.__cause__ is None
+        if by_torch and (_is_of(kind, text, said) or _is_of(kind, repr(text), said)):
+            return kind
+    return None
 
 
 def _is_of(kind: type[BaseException], text: str, said: str) -> bool:

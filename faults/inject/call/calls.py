@@ -112,14 +112,15 @@ class Calls:
         """Count, record and send one call, in the thread that makes it."""
         if not isinstance(call, PythonUDF):  # the user's own pickler has pickled it already
             return send(to, call, tensors, timeout, later)
-        sites = sites_of(call.func, call.args, call.kwargs)
-        numbers, envelope = self.begin(sites, later=later)
-        site = sites[-1]
-        envelope = self._in_flight(envelope, via)
-        if envelope is not None:
-            call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
-        note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
-        self.invoked(note, timeout, envelope)
+        with self.ledger.own_errors():
+            sites = sites_of(call.func, call.args, call.kwargs)
+            numbers, envelope = self.begin(sites, later=later)
+            site = sites[-1]
+            envelope = self._in_flight(envelope, via)
+            if envelope is not None:
+                call, later = PythonUDF(deliver, (envelope, *call), {}), envelope.answers_later
+            note = {"site": site, "nth": numbers[site], "to": to.name, "via": via}
+            self.invoked(note, timeout, envelope)
         start, in_flight = time.monotonic(), envelope is not None and bool(envelope.flight)
         try:
             packed = self._pickler.serialize(call)
@@ -208,7 +209,8 @@ class Calls:
         with self._writing:  # a process that ends meanwhile waits until the line is written
             known = self._pending.pop(number, None)
             if known is not None:  # otherwise another thread has recorded it
-                self._write_ended(future, known)
+                with self.ledger.own_errors():
+                    self._write_ended(future, known)
 
     def _write_ended(self, future: Any, call: _Pending) -> None:
         try:

@@ -29,8 +29,8 @@ from faults.plan.plan import Fault
 
 Function = Callable[..., Any]
 
-# Seconds that an execution may take for which a caller waits twice.
-SHORT = 0.25
+# Seconds after its beginning until which a call waits for its second execution, and those that a role's shutdown waits.
+SHORT, LONG = 0.25, 10.0
 
 
 class FaultError(RuntimeError):
@@ -51,6 +51,13 @@ class CalleeState:
         self.delayed_replies = DelayedReplies()
         self.begun_calls = BegunCalls()
         self.earlier: Earlier = {}
+        self.again: list[threading.Thread] = []
+
+    def finish(self) -> None:
+        """Wait, but not for ever, until calls have executed again."""
+        due = time.monotonic() + LONG
+        for thread in self.again:
+            thread.join(max(0.0, due - time.monotonic()))
 
     @classmethod
     def of_this_process(cls) -> CalleeState | None:
@@ -182,17 +189,18 @@ class Delivery:
     def _executed(self, function: Function) -> Any:
         """Execute the function, and once more for each `Duplicate`. Return the first answer; drop the others.
 
-        The caller waits for all of them if they are short. Else the others follow in another thread, because whoever
-        waits for the answer, or for the caller, may reach a limit that the first answer keeps.
+        The others follow in another thread. The caller waits for them only if all are short, because whoever waits for
+        the answer, or for the caller, may reach a limit that the first answer keeps.
         """
         start = time.monotonic()
         try:
             return self._execute(function, self._flights())
         finally:
-            if time.monotonic() - start > SHORT:
-                threading.Thread(target=self._execute_again, args=(function,), daemon=True).start()
-            else:
-                self._execute_again(function)
+            if self._duplicates():
+                again = threading.Thread(target=self._execute_again, args=(function,), daemon=True)
+                self.callee.again.append(again)
+                again.start()
+                again.join(max(0.0, start + SHORT - time.monotonic()))
 
     def _execute_again(self, function: Function) -> None:
         for executions, (number, fault) in enumerate(self._duplicates(), start=2):
@@ -272,8 +280,13 @@ class Delivery:
             self.write("failed", number, fault, side="reply", why="the reply holds no tensor: the function raised")
             return result
         if self.envelope.asynchronous and is_future(result):
-            return result.then(lambda done: self.corrupter.message(number, fault, done.value()))
+            return result.then(partial(self._corrupted_later, number, fault))
         return self.corrupter.message(number, fault, result)
+
+    def _corrupted_later(self, number: int, fault: Fault, done: Future[Any]) -> Any:
+        value = done.value()
+        with self.callee.ledger.own_errors():
+            return self.corrupter.message(number, fault, value)
 
     def _late(self, seconds: float, result: Any, error: Exception | None) -> Any:
         """Return a future that completes so many seconds later than the answer itself."""
