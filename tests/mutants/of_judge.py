@@ -263,6 +263,25 @@ MUTANTS: tuple[Mutant, ...] = (
         "a program that makes an error of its own of a callee's KeyError is convicted by it",
     ),
     Mutant(
+        "shutdowns-not-recorded",
+        "faults/hook.py",
+        '        ledger.write("shutdown", graceful=bool(graceful), timeout=seconds)\n',
+        "",
+        ("tests/project/test_promises.py::test_what_loses_nothing_changes_nothing[late]",),
+        "a ledger that was cut before its role's end looks as any other one",
+    ),
+    Mutant(
+        "late-calls-look-in-time",
+        "faults/inject/call/calls.py",
+        'self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)',
+        'self.ledger.write("ok", **call.note, seconds=0.0)',
+        (
+            "tests/faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down"
+            "[backoff-Delay message=PYTHON_CALL role=client seconds=0.1]",
+        ),
+        "nothing proves that a message was late",
+    ),
+    Mutant(
         "the-tools-errors-are-the-programs",
         "faults/inject/call/delivery.py",
         "            delivery.callee.ledger.broken(error)",

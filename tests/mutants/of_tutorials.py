@@ -188,6 +188,15 @@ MUTANTS = (
         "gradients that arrive twice are applied twice",
     ),
     Mutant(
+        "later-is-refused",
+        "reference/parameter_server.py",
+        "            if not self.calls.count(PUSH, worker, number):\n                return True\n",
+        "            if not self.calls.count(PUSH, worker, number):\n                return True\n"
+        "            if number > 1:\n                raise RuntimeError('late')\n",
+        ("tests/project/test_promises.py::test_what_loses_nothing_changes_nothing[twice]",),
+        "a server refuses later reports of a worker, of which one has come twice",
+    ),
+    Mutant(
         "order-not-recorded",
         "reference/rpc/worker_calls.py",
         "            self.order.append((kind, rank))",
