@@ -36,6 +36,8 @@ MISTAKES = {
 _OF_NO_DATA = {"NameError", "ImportError"}
 # Errors that end a wait which has reached its limit.
 TIMEOUTS = {"TimeoutError", "BrokenBarrierError", "Empty", "Full", "TimeoutExpired", "DistStoreError"}
+# torch's code of a time-out of RPC, which torch itself knows it by. Messages of its engine are no recorded calls.
+_TIMED_OUT = "RPCErr:1:"
 # Kinds of faults that lose nothing; and those that lose nothing if they heal, because TCP sends again.
 _GENTLE = ("Delay", "Order", "Pause", "Hold", "Slow", "Duplicate")
 _HEALING = ("Partition", "Lossy")
@@ -337,7 +339,7 @@ def _is_gentle(run: Run, number: int) -> bool:
 def _reached_a_limit(facts: Facts) -> bool:
     failed = facts.run.timeline.of("fail", "info")
     chains = [*(each.links for each in facts.failures), *map(links_in, failed)]
-    if any(not TIMEOUTS.isdisjoint(link.types) for links in chains for link in links):
+    if any(not TIMEOUTS.isdisjoint(link.types) or _TIMED_OUT in link.text for links in chains for link in links):
         return True
     limits = {_call(event): float(event.details.get("timeout", 0.0)) for event in facts.run.timeline.of("invoke")}
     return any(0 < limits.get(_call(each), 0.0) <= float(each.details.get("seconds", 0.0)) for each in failed)

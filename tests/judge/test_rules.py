@@ -406,6 +406,12 @@ class TestNeedless:
         run = world(DELAY, fired(), failed, raised("a", "Lost", text="not joined"))
         assert check("needed", run).holds is (name in TIMEOUTS)
 
+    @pytest.mark.parametrize(("code", "holds"), [(1, True), (2, False)])
+    def test_a_message_of_torchs_engine_has_timed_out(self, code: int, holds: bool) -> None:
+        """Only torch's code tells it: no call of the program's has failed."""
+        text = f"RPCErr:{code}:RPC ran for more than set timeout (1000 ms)"
+        assert check("needed", world(DELAY, fired(), raised("a", "RuntimeError", text=text))).holds is holds
+
     def test_after_duplicate_alone_a_failure_is_needless_in_any_case(self) -> None:
         plan, late = "Duplicate site=shop:pay role=a nth=1", raised("a", "TimeoutError")
         run = world(plan, fired(), late)

@@ -145,8 +145,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "time-outs-are-needless",
         _RULES,
-        "    if any(not TIMEOUTS.isdisjoint(link.types) for links in chains for link in links):",
-        "    if any(not TIMEOUTS.isdisjoint(link.types) for links in chains for link in links[:0]):",
+        "if any(not TIMEOUTS.isdisjoint(link.types) or ",
+        "if any(",
         (f"{_OF_RULES}::TestNeedless::test_a_chain_holds_a_time_out",),
         "a program that gives up a wait in time is needlessly strict",
     ),
