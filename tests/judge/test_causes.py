@@ -94,6 +94,7 @@ def test_of_several_calls_with_such_an_error_the_one_counts_that_it_came_from(ev
     plan = f"{RAISE} role=a nth=1; {RAISE} role=a nth=2"
     [line] = lines(script(plan, *events, raised("a", "Lost", cause="KeyError")))
     assert f"which fault {met} hit: {RAISE.partition(' ')[0]}" in line
+    assert f"fault {3 - met} hit" not in line
 
 
 def test_calls_that_failed_alike_cannot_be_told_from_each_other() -> None:

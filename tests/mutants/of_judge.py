@@ -275,10 +275,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/inject/call/calls.py",
         'self.ledger.write("ok", **call.note, seconds=time.monotonic() - call.start)',
         'self.ledger.write("ok", **call.note, seconds=0.0)',
-        (
-            "tests/faults/test_programs.py::test_the_verdict_is_the_one_that_was_written_down"
-            "[backoff-Delay message=PYTHON_CALL role=client seconds=0.1]",
-        ),
+        ("tests/matrix/test_matrix.py::test_each_cell_has_its_expected_verdict[parameter_server-Delay-message]",),
         "nothing proves that a message was late",
     ),
     Mutant(
@@ -312,14 +309,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "_NOT_STARTED = (126,)",
         ("tests/faults/test_results.py::test_a_command_that_cannot_be_started_is_refused",),
         "a program is wrong because its check is misspelt",
-    ),
-    Mutant(
-        "an-exit-in-a-handler-is-the-handled-error",
-        "faults/script/process_end.py",
-        '    return error.__context__ if frame.f_globals.get("__name__") == _SPAWN else None',
-        "    return error.__context__",
-        ("tests/faults/test_process_end.py::test_a_role_is_judged_even_if_its_parent_ignores_its_exit_code",),
-        "a role that catches an error and exits with a status is told to have raised it",
     ),
     Mutant(
         "caller-waits-for-both",
