@@ -203,8 +203,9 @@ def test_a_shutdown_does_not_wait_for_ever_for_a_call_that_executes_again(
     deliver(envelope("Duplicate"), lambda: next(first, False) or gate.wait(), (), {})
     assert CalleeState.open is not None
     CalleeState.open.finish()
+    seen = [event.event for event in ledger.read(tmp_path).of("fired", "effective")]
     gate.set()
-    assert [event.event for event in ledger.read(tmp_path).of("fired", "effective")] == ["fired"]
+    assert seen == ["fired"]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
