@@ -77,8 +77,8 @@ def _met(facts: Facts, failure: Failure) -> str:
 
     Calls that failed alike, such as by the same time-out, cannot be told from each other.
     """
-    met = [_traced(facts, event) for event in _of_chain(facts, failure)]
-    return f"met in {'; or in '.join(met[-_CALLS:])}" if met else "meets no fault"
+    met = [_traced(facts, event) for event in _of_chain(facts, failure)[-_CALLS:]]
+    return f"met in {'; or in '.join(met)}" if met else "meets no fault"
 
 
 def _traced(facts: Facts, event: Event) -> str:

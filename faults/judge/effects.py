@@ -38,10 +38,11 @@ class _Effects:
         # For `rpc.remote` an "ok" says only that the call arrived: an exception is raised when the value is fetched.
         self._valued = _calls(each for each in answers if each.details.get("via") != "remote")
         self._ended = _calls(timeline.of("fail", "info"))
-        self._hit: dict[int, set[_Call]] = {}
+        # The calls that a fault has hit, by the fault and what its callee knows of them: one in each life of a caller.
+        self._hit: dict[tuple[object, ...], set[_Call]] = {}
         for each in timeline.of("invoke"):
             for number in each.details.get("faults", ()):
-                self._hit.setdefault(number, set()).update(_calls([each]))
+                self._hit.setdefault((number, each.role, *each.call), set()).update(_calls([each]))
         self._effective = {each.details.get("fault") for each in timeline.of("effective")}
 
     def has(self, fired: Event) -> bool:
@@ -50,10 +51,11 @@ class _Effects:
         fault = self._facts.run.plan.faults[number]
         if number in self._effective or fault.how == "term":  # a handler may have ended its process in any way
             return True
-        hit = {each for each in self._hit.get(number, ()) if each[1] == fired.details.get("caller")}
-        own = {each for each in hit if each[2:] == fired.call}  # one in each life of the caller
+        caller = fired.details.get("caller")
         if fault.side == "flight":  # the callee fires it when the call executes, so its caller has to have failed
+            hit = set[_Call]().union(*(calls for call, calls in self._hit.items() if call[:2] == (number, caller)))
             return bool(hit) and not hit & self._valued
+        own = self._hit.get((number, caller, *fired.call), set())
         if fault.place == "call" and fault.kind in ("Drop", "Raise", "Crash"):
             return not own or bool(own - (self._valued if fault.kind == "Raise" else self._answered))
         if fault.kind == "Crash":

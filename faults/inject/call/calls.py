@@ -151,8 +151,7 @@ class Calls:
         numbers = self._count(sites)
         for site in sites:
             self.announcer.announce("call", numbers[site], site)
-        with self.ledger.own_errors():
-            return numbers, self._envelope(sites, numbers, later)
+        return numbers, self._envelope(sites, numbers, later)
 
     def invoked(self, note: dict[str, Any], timeout: float, envelope: Envelope | None) -> None:
         """Record the beginning of one call."""

@@ -198,9 +198,10 @@ class Delivery:
         finally:
             if self._duplicates():
                 again = threading.Thread(target=self._execute_again, args=(function,), daemon=True)
-                self.callee.again.append(again)
                 again.start()
                 again.join(max(0.0, start + SHORT - time.monotonic()))
+                if again.is_alive():
+                    self.callee.again.append(again)
 
     def _execute_again(self, function: Function) -> None:
         for executions, (number, fault) in enumerate(self._duplicates(), start=2):

@@ -49,9 +49,10 @@ class Fetches:
 
     def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
         calls = self._calls
-        numbers, envelope = calls.begin((TO_HERE,), later=False)
-        note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
-        calls.invoked(note, timeout, envelope)
+        with calls.ledger.own_errors():
+            numbers, envelope = calls.begin((TO_HERE,), later=False)
+            note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
+            calls.invoked(note, timeout, envelope)
         start = time.monotonic()
         try:
             value = original(rref, timeout) if envelope is None else self._call(envelope, rref, timeout)

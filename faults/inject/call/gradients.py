@@ -64,9 +64,10 @@ class Gradients:
         """Run in the engine's thread before the gradients of one message are sent."""
         if not self._active or CalleeState.open is None:
             return None
-        numbers, envelope = self._calls.begin((BACKWARD,), later=False)
-        hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
-        self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
+        with self._calls.ledger.own_errors():
+            numbers, envelope = self._calls.begin((BACKWARD,), later=False)
+            hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+            self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
         return None if envelope is None else _hurt(Delivery(CalleeState.open, envelope), envelope, gradients)
 
 
