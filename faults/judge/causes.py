@@ -121,12 +121,12 @@ def _callee(event: Event) -> str:
 
 def _fate(facts: Facts, ended: Event) -> str:
     """Say which faults hit a call, by its beginning, or which one ended its callee; empty if none did."""
+    numbers = [number for number, hit in facts.messages.items() if ended in hit]
     for event in facts.run.timeline.of("invoke"):
         if (event.role, event.process, event.call) == (ended.role, ended.process, ended.call):
-            numbers = event.details.get("faults", ())
-            if numbers:
-                hit = (f"fault {number + 1} hit: {facts.run.plan.faults[number]}" for number in numbers)
-                return f"which {', and '.join(hit)}"
+            numbers += event.details.get("faults", ())
+    if numbers:
+        return f"which {', and '.join(f'fault {each + 1} hit: {facts.run.plan.faults[each]}' for each in numbers)}"
     processes = {life.process for life in facts.lives if life.role == _callee(ended)}
     crashes = [event for pid, event in facts.killed.items() if pid in processes and event.time <= ended.time]
     return f"whose callee fault {crashes[0].details['fault'] + 1} ended" if crashes else ""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from faults.judge.message_evidence import begun, calls_hit
 from faults.judge.proof import firings, first_effects
 from faults.ledger.error_links import CALLEE, MEMBER, Link, from_json
 from faults.ledger.ledger import Event, Timeline
@@ -142,7 +143,13 @@ class Facts:
     def effect_times(self) -> list[float]:
         """The times at which a fault is known to have fired."""
         found = [*firings(self.run), *(event for event in self.effects.values() if event is not None)]
+        found += [begun(each) for hit in self.messages.values() for each in hit]
         return sorted(event.time for event in found)
+
+    @cached_property
+    def messages(self) -> dict[int, list[Event]]:
+        """The ends of the calls that each fault of messages hit."""
+        return calls_hit(self.run.plan, self.run.timeline)
 
     @cached_property
     def killed(self) -> dict[int, Event]:

@@ -32,7 +32,7 @@ def evidence(plan: Plan, timeline: Timeline) -> dict[int, str | None]:
     not recorded. RREF_FORK_REQUEST, RREF_CHILD_ACCEPT, RREF_USER_DELETE and CLEANUP_AUTOGRAD_CONTEXT_REQ change only
     what other roles keep, and for how long, which no call shows.
     """
-    return {number: None if found is None else found[1] for number, found in _proofs(plan, timeline).items()}
+    return {number: text for number, (_, text) in _proofs(plan, timeline).items()}
 
 
 def unseen(plan: Plan, timeline: Timeline) -> dict[int, bool]:
@@ -52,17 +52,17 @@ def _alone(plan: Plan) -> bool:
     return not plan.at("process") and not plan.at("network")
 
 
-def first_calls(plan: Plan, timeline: Timeline) -> dict[int, Event | None]:
-    """Return for each message fault the first call by which `evidence` proves it, at its beginning, or None."""
-    return {number: None if found is None else _begun(found[0]) for number, found in _proofs(plan, timeline).items()}
+def calls_hit(plan: Plan, timeline: Timeline) -> dict[int, list[Event]]:
+    """Return for each message fault the ends of the calls by which `evidence` proves it, of all lives, by time."""
+    return {number: calls for number, (calls, _) in _proofs(plan, timeline).items()}
 
 
-def _begun(call: Event) -> Event:
+def begun(call: Event) -> Event:
     """Move a call's end to the time of its beginning: the end may be written after the caller has already failed."""
     return replace(call, time=call.time - float(call.details.get("seconds", 0.0)))
 
 
-def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[Event, str] | None]:
+def _proofs(plan: Plan, timeline: Timeline) -> dict[int, tuple[list[Event], str | None]]:
     alone, ended = _alone(plan), timeline.of("ok", "fail", "info")
     by_role: dict[str | None, list[Event]] = {None: ended}
     for each in ended:
@@ -83,16 +83,18 @@ def _concerned(fault: Fault, ended: Iterable[Event]) -> list[Event]:
     ]
 
 
-def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[Event, str] | None:
+def _proof(fault: Fault, calls: list[Event], alone: bool) -> tuple[list[Event], str | None]:
     if fault.kind == "Delay":
         seconds = [float(each.details.get("seconds", 0.0)) for each in calls]
         if seconds and min(seconds) >= float(fault.seconds or 0):
-            return calls[0], f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
-        return None
-    for each in calls:
-        error = str(each.details.get("error", ""))
-        # `info`: the RRef may exist. Arguments that cannot be sent are a `fail`, and may have an error without a text.
-        textless = error == TEXTLESS and each.details.get("via") == "remote" and each.event == "info"
-        if LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error):
-            return each, f"{each.role}: {error.splitlines()[0][:120]}"
-    return None
+            return calls, f"each of {len(seconds)} calls took {min(seconds):.3f} s or more"
+        return [], None
+    lost = [each for each in calls if _lost(each, alone)]
+    return lost, f"{lost[0].role}: {str(lost[0].details['error']).splitlines()[0][:120]}" if lost else None
+
+
+def _lost(call: Event, alone: bool) -> bool:
+    error = str(call.details.get("error", ""))
+    # `info`: the RRef may exist. Arguments that cannot be sent are a `fail`, and may have an error without a text.
+    textless = error == TEXTLESS and call.details.get("via") == "remote" and call.event == "info"
+    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from faults.judge.hints import Reasons
-from faults.judge.message_evidence import evidence
-from faults.judge.message_evidence import first_calls as of_messages
+from faults.judge.message_evidence import begun, calls_hit, evidence
 from faults.ledger.ledger import Event
 from faults.ledger.record import Run
 from faults.plan.plan import Fault
@@ -25,12 +24,12 @@ def firings(run: Run) -> list[Event]:
 def first_effects(run: Run) -> dict[int, Event | None]:
     """Find the event of each fault's first known effect; None: no event shows one.
 
-    For a fault of a message it is the first call that failed by it, as the caller recorded the call's end. For an
+    For a fault of a message it is the beginning of the first call that it hit, as that call's end tells. For an
     `Order` it is the first call that it may hold back: an `Order` fires only when its last call is done, and never if
     the calls do not meet.
     """
     found: dict[int, Event | None] = dict.fromkeys(range(len(run.plan.faults)))
-    found.update(of_messages(run.plan, run.timeline))
+    found.update((number, begun(hit[0])) for number, hit in calls_hit(run.plan, run.timeline).items() if hit)
     for event in reversed(firings(run)):
         found[event.details["fault"]] = event
     orders = {number for number, fault in enumerate(run.plan.faults) if fault.kind == "Order"}

@@ -6,12 +6,14 @@ import pytest
 
 from faults.judge.causes import told
 from faults.judge.facts import Facts
+from faults.judge.message_evidence import LOST
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, raised, script, started, world
 
 WHEN = "3.0 s after the start, 7.0 s before the command's end"
 INVOKE = event("a", "invoke", 1.0, **PAY, to="b", faults=[0])
+INVOKE_OF_NONE = event("a", "invoke", 1.0, **PAY, to="b")
 
 
 def fail(name: str = "Lost", text: str = "no", **details: object) -> Event:
@@ -58,6 +60,14 @@ def test_the_callee_may_have_been_ended_by_the_plan() -> None:
     assert later[0].endswith("which meets no fault)")
     another = lines(script(CRASH, crashed(), fail(to="c"), raised("a", "Lost"), cut="b"))
     assert another[0].endswith("of a to c, which meets no fault)")
+
+
+def test_torch_tells_of_no_message_that_it_drops_but_its_error_does() -> None:
+    call = fail(via="rpc", error=f"RuntimeError: {LOST}")
+    [line] = lines(script("Drop message=PYTHON_CALL role=a times=1", INVOKE_OF_NONE, call, raised("a", "Lost")))
+    assert line.endswith("which fault 1 hit: Drop message=PYTHON_CALL role=a times=1)")
+    [line] = lines(script("Drop message=PYTHON_CALL role=a times=1", INVOKE_OF_NONE, fail(), raised("a", "Lost")))
+    assert line.endswith("which meets no fault)")
 
 
 RAISE = "Raise site=shop:pay side=reply error=KeyError text=why"

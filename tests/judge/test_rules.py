@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from faults.judge.message_evidence import LOST as LOST_MESSAGE
 from faults.judge.rules import MISTAKES, TIMEOUTS, judge
 from faults.ledger import Event
 from faults.ledger.error_links import Link, to_json
@@ -164,6 +165,15 @@ class TestHung:
         between = [fired(time=1.0), fired(time=4.0), raised("a", "Lost", 8.5)]
         assert check("ends", script(DROP, *between)).holds is True
         assert check("ends", script(DROP, between[0], fired(time=9.0), between[2])).holds is False
+
+    def test_a_later_life_counts_from_the_message_that_it_lost(self) -> None:
+        """torch tells of no message that it drops, so no firing is recorded, in no life."""
+        again, lost = started("a", 8.0, 11), {**PAY, "to": "b", "via": "rpc", "error": f"RuntimeError: {LOST_MESSAGE}"}
+        first = [event("a", "info", 1.0, **lost), raised("a", "Lost", 1.1)]
+        call, end = event("a", "info", 9.0, **lost, process=11), raised("a", "Lost", 9.1, 11)
+        plan = "Drop message=PYTHON_CALL role=a times=1"
+        assert check("ends", script(plan, *first, *again, call, end)).holds is True
+        assert check("ends", script(plan, *first, *again, end)).holds is False
 
     @pytest.mark.parametrize(("time", "late"), [(113.0, False), (113.1, True)])
     def test_a_command_is_counted_from_the_last_roles_end(self, time: float, late: bool) -> None:

@@ -409,8 +409,8 @@ MUTANTS = (
     Mutant(
         "any-error-is-evidence",
         "faults/judge/message_evidence.py",
-        "        if LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error):",
-        "        if error:",
+        "    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)",
+        "    return bool(error)",
         ("tests/faults/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
         "any failure is taken for the planned one",
     ),
@@ -427,7 +427,7 @@ MUTANTS = (
     Mutant(
         "any-call-without-a-text-was-lost",
         "faults/judge/message_evidence.py",
-        ' and each.details.get("via") == "remote"',
+        ' and call.details.get("via") == "remote"',
         "",
         (
             "tests/faults/test_messages.py::TestEvidence::test_the_error_of_older_pythons_is_evidence_for_a_lost_creation_only",
@@ -437,7 +437,7 @@ MUTANTS = (
     Mutant(
         "unsent-creation-was-lost",
         "faults/judge/message_evidence.py",
-        ' and each.event == "info"',
+        ' and call.event == "info"',
         "",
         (
             "tests/faults/test_messages.py"
