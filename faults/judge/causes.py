@@ -78,6 +78,8 @@ def _met(facts: Facts, failure: Failure) -> str:
     Calls that failed alike, such as by the same time-out, cannot be told from each other.
     """
     met = [_traced(facts, event) for event in _of_chain(facts, failure)[-_CALLS:]]
+    if not met and failure.role == COMMAND and facts.of_roles:  # a launcher passes on what ended a role
+        return f"after {' and '.join(dict.fromkeys(each.role for each in facts.of_roles))} had failed"
     return f"met in {'; or in '.join(met)}" if met else "meets no fault"
 
 

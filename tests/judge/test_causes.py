@@ -177,6 +177,9 @@ def test_each_life_that_did_not_return_is_shown() -> None:
 
 def test_the_command_is_shown_with_its_chain() -> None:
     assert lines(script(DROP, status=1)) == ["the command exited with status 1"]
+    passed_on = raised(COMMAND, "Spawned", text="1 terminated")
+    after = lines(script(DROP, raised("a", "Lost", 2.0), passed_on, status=1))[-1]
+    assert after == "the command exited with status 1, by Spawned: 1 terminated (after a had failed)"
     own = raised(COMMAND, "OSError", cause="Lost")
     assert lines(script(DROP, own, status=1)) == [
         "the command exited with status 1, by OSError: no <- Lost: why (meets no fault)"
