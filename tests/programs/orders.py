@@ -59,7 +59,8 @@ def start(rank, folder):
     rpc.init_rpc(["shop", "stock"][rank], rank=rank, world_size=2, rpc_backend_options=options)
 
 
-def keep_stock(folder):
+def keep_stock(folder, ready):
+    ready.set()
     start(1, folder)
     rpc.shutdown()
 
@@ -86,8 +87,11 @@ def sell(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        stock = mp.get_context("spawn").Process(target=keep_stock, args=(folder,), name="stock", daemon=True)
+        context = mp.get_context("spawn")
+        ready = context.Event()  # it imports torch for longer than the shop waits for it in `init_rpc`
+        stock = context.Process(target=keep_stock, args=(folder, ready), name="stock", daemon=True)
         stock.start()
+        ready.wait()
         try:
             sell(folder)
         except OrderError as error:

@@ -40,7 +40,7 @@ def work(state):
 
 
 def run(rank, meeting, state):
-    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{meeting}", rpc_timeout=1.5)
+    options = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{meeting}", rpc_timeout=3)
     rpc.init_rpc(ROLES[rank], rank=rank, world_size=2, rpc_backend_options=options)
     if rank == 1:
         work(state)
