@@ -15,8 +15,13 @@ from hypothesis import HealthCheck, settings
 from tests.support.without_collections import pytest_collection_finish  # noqa: F401 (before anything imports torch)
 
 # isort: split
-from faults.testing.report_header import lines
+import torch
+
+from faults.inject import messages
+from faults.inject.call import calls
+from faults.inject.network import network
 from reference.world import launch
+from reference.world.rpc_agent import LOCAL_OPTIONS
 from tests.preforked.inheritance import ONE_THREAD
 from tests.preforked.warm_start import WarmPython
 from tests.support.roles_plain import name
@@ -89,14 +94,18 @@ def warm_start(warm_python: WarmPython, request: pytest.FixtureRequest, monkeypa
 
 
 def pytest_report_header() -> list[str]:
-    return lines()
+    """Return lines on torch, on how roles communicate, and on the places for faults that are available here."""
+    talk = ", ".join(f"{name.strip('_')} {' '.join(values)}" for name, values in LOCAL_OPTIONS.items())
+    lacking = {"calls": calls.missing(), "faulty agent": messages.missing(), "namespaces": network.missing()}
+    places = "; ".join(f"{place}: {reason or 'available'}" for place, reason in lacking.items())
+    return [f"torch {torch.__version__}, {torch.get_num_threads()} threads in this process; {talk}", places]
 
 
 def pytest_collection(session: pytest.Session) -> None:
     """Refuse, before anything runs, an implementation that is missing, or that cannot be had."""
     text = session.config.getoption("--implementation")
     if text is not None:
-        from reference.conform.single_case import Implementation, NoImplementation
+        from reference.conform.run_suite import Implementation, NoImplementation
 
         try:
             Implementation.of(text)

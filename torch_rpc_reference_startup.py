@@ -21,7 +21,7 @@ from types import ModuleType
 
 PACKAGES = ("faults", "reference")
 
-# The longest line that is printed (characters). `reference.system.printable` does better, but is not imported here.
+# The longest line that is printed (characters). `reference.system.text` does better, but is not imported here.
 _LONGEST = 3900
 
 _said: list[str] = []

@@ -22,8 +22,7 @@ import measure
 from measure import BenchmarkError
 
 from reference.batch_reinforce import Case, roles
-from reference.cli.picture import draw
-from reference.cli.timing import Clock
+from reference.cli.table_command import Clock, draw
 from reference.world import launch
 
 MODES = {"batched": True, "unbatched": False}

@@ -23,8 +23,7 @@ import torch.distributed.rpc as rpc
 from faults import leaks
 from faults.cli.options import tutorial_of
 from faults.plan import Plan
-from faults.run.launch_scope import scope
-from faults.run.runs import run
+from faults.run.runs import run, scope
 
 TUTORIALS = ("rref_dataflow", "rnn")
 BATCH = 50

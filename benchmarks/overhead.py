@@ -21,7 +21,7 @@ import measure
 import torch.distributed.rpc as rpc
 
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 
 ELSEWHERE = "Drop site=benchmarks:never role=caller nth=1000000000 side=reply"
 BATCH = 200

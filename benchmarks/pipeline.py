@@ -28,7 +28,7 @@ import torch
 from measure import BenchmarkError
 from torch import optim
 
-from reference.cli.picture import draw
+from reference.cli.table_command import draw
 from reference.pipeline import Case, batches, forward, loss_function, make_shard, roles
 from reference.trace.progress import log_step
 from reference.world import launch

@@ -24,22 +24,21 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent, _rref_context_get_debug_info
 from torch.distributed.rpc import api
 
+from faults.inject import messages
 from faults.inject.announcer import Announcer, hear_steps
 from faults.inject.call.callee_errors import raised_there
 from faults.inject.call.calls import Calls, default_timeout
 from faults.inject.call.delivery import CalleeState
 from faults.inject.lives import in_this_life
-from faults.inject.message import messages
-from faults.inject.message.transports import without_shared_memory
+from faults.inject.messages import without_shared_memory
 from faults.inject.network import network
 from faults.inject.patching import patch_all_references
 from faults.inject.process import processes
 from faults.ledger.error_links import TEXT, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
-from faults.ledger.plan_file import is_ordered, is_traced, read_plan
-from faults.ledger.record import COMMAND
+from faults.ledger.record import COMMAND, is_ordered, is_traced, read_plan
 from faults.ledger.stock import Stock, to_events
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 from faults.plan.plan import Plan
 from faults.tracing import RELEASE, current_tracer
 from reference.system.shutdown_listeners import listeners as shutdown_listeners

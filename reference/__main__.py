@@ -11,7 +11,6 @@ if __name__ == "__main__":
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         interrupts.leave_to_torchrun()
     interrupts.leave_at_once()  # before more is imported
-    from reference.cli.command import status_of
-    from reference.cli.commands import modules_of
+    from reference.cli.main import modules_of, status_of
 
     sys.exit(status_of(*modules_of(sys.argv[1:]), failed=1))

@@ -34,8 +34,7 @@ from reference.rpc.barrier import RoundFailed as RoundFailed
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace
-from reference.training.arrivals import record_arrivals, recorded_arrivals
-from reference.training.devices import device_in_turn
+from reference.training.data import Batch, random_images
 from reference.training.gradients import (
     Reports,
     Snapshot,
@@ -46,10 +45,10 @@ from reference.training.gradients import (
     share_model,
     weighted_sum,
 )
-from reference.training.images import Batch, random_images
 from reference.training.models import build_model
-from reference.training.threads import one_thread
+from reference.training.placement import device_in_turn, one_thread
 from reference.training.training_case import ExactableCase
+from reference.training.worker_order import record_arrivals, recorded_arrivals
 
 # --- The lesson: a server whose calls wait for each other, and hold no thread ----------------------------------------
 

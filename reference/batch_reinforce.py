@@ -36,12 +36,10 @@ from reference.rpc.once import Once
 from reference.trace.case import flag, number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
-from reference.training.game import Game
+from reference.training.agents import Game, SavedActions, record_reward
 from reference.training.gradients import backward_in_order
-from reference.training.learning_curve import record_reward
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
-from reference.training.saved_actions import SavedActions
-from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 # --- The lesson: policy, observer and agent --------------------------------------------------------------------------

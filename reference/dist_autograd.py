@@ -29,8 +29,8 @@ from reference.exact.exactness import proven
 from reference.roles import Roles, numbered
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace
+from reference.training.placement import one_thread
 from reference.training.rng import generator
-from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
 OWNERS = numbered("worker", 2)

@@ -43,10 +43,10 @@ from reference.rpc.rpc_store import process_group
 from reference.rpc.timeouts import rpc_timeout
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace
+from reference.training.models import voting_bags
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded, generator
-from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
-from reference.training.voting_bags import voting_bags
 
 Named = dict[str, torch.Tensor]
 

@@ -30,9 +30,9 @@ from reference.rpc.awaited import Awaited
 from reference.rpc.worker_calls import WorkerCalls
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace, TraceError
-from reference.training.linear_task import Batch, linear_batches
+from reference.training.data import Batch, linear_batches
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
-from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 from reference.training.worker_order import PULL, PUSH, as_tensors, by_turns, most_in_any_order, recorded_order
 

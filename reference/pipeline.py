@@ -28,11 +28,11 @@ from reference.roles import Roles, numbered
 from reference.rpc.shard import Named, SequentialShard, Shard, joined, on_cpu
 from reference.trace.case import choice, number
 from reference.trace.trace import Recorder, Trace, gradients_of, parameters_of
+from reference.training.data import Batch, random_images
 from reference.training.gradients import weighted_sum
-from reference.training.images import Batch, random_images
-from reference.training.resnet_shards import FEATURES, ResNetBase, initialise, mlp_half
+from reference.training.models import FEATURES, ResNetBase, initialise, mlp_half
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
-from reference.training.threads import one_thread
 from reference.training.training_case import ExactableCase
 
 WORKERS = numbered("worker", 2)

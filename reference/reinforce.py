@@ -34,12 +34,12 @@ from reference.rpc.remote_method import _call_method
 from reference.trace.case import number, text
 from reference.trace.trace import Recorder, Trace
 from reference.training import cartpole
+from reference.training.agents import goal as goal  # `verify --long` asks for it
+from reference.training.agents import record_reward
 from reference.training.cartpole import Record
 from reference.training.gradients import backward_in_order
-from reference.training.learning_curve import goal as goal  # `verify --long` asks for it
-from reference.training.learning_curve import record_reward
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded
-from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 # --- The lesson: policy, observer and agent --------------------------------------------------------------------------

@@ -37,12 +37,12 @@ from reference.roles import Roles, serve
 from reference.rpc.remote_method import _remote_method
 from reference.rpc.remote_module import Named, _gradients, _parameter_rrefs, _values
 from reference.rpc.timeouts import rpc_timeout
-from reference.system.printable import shown
+from reference.system.text import shown
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
-from reference.training.corpus import Corpus, read_text
+from reference.training.data import Corpus, read_text
+from reference.training.placement import one_thread
 from reference.training.rng import build_seeded, seeded
-from reference.training.threads import one_thread
 from reference.training.training_case import TrainingCase
 
 Hidden = tuple[torch.Tensor, torch.Tensor]

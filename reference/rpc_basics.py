@@ -24,8 +24,8 @@ from reference.roles import Roles
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
+from reference.training.placement import one_thread
 from reference.training.rng import generator, seed_for
-from reference.training.threads import one_thread
 
 ROLES = ("caller", "dest_worker")
 

@@ -25,8 +25,8 @@ from reference.rpc.traffic import Traffic, traffic
 from reference.trace.case import Case as BaseCase
 from reference.trace.case import number
 from reference.trace.trace import Recorder, Trace
+from reference.training.placement import one_thread
 from reference.training.rng import generator
-from reference.training.threads import one_thread
 
 WORKERS = tuple(f"worker{index}" for index in range(5))
 Tensors = dict[str, torch.Tensor]

@@ -29,7 +29,7 @@ from reference import batch_parameter_server
 from reference.batch_parameter_server import BatchUpdateParameterServer, RoundFailed, initial_model, trainer_names
 from reference.roles import Roles, numbered
 from reference.rpc.liveness import FAREWELL_SECONDS, ParticipantFailed, gather
-from reference.system.error_text import cause_of
+from reference.system.text import cause_of
 from reference.trace.case import choice, number
 from reference.trace.progress import log_step
 from reference.trace.trace import Recorder, Trace

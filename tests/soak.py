@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from faults.run.process_tree import marked
+from faults.run.leftovers import marked
 from faults.testing.leaks import Accounting
 from tests.project.junit import node_id
 

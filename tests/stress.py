@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.run.process_tree import marked
+from faults.run.leftovers import marked
 from faults.testing.leaks import LOOKS, Accounting
 from reference.outcome import Returned
 from reference.world import launch

@@ -7,13 +7,12 @@ from typing import Any
 
 from rich.table import Table
 
-from faults.cli.run_report import console
-from faults.ledger.census import Calls, census
+from faults.cli.reports import console
 from faults.ledger.ledger import Timeline
-from faults.ledger.moments_seen import Moments, moments_seen
-from faults.plan.engine_sites import refusal
+from faults.ledger.moments_seen import Calls, Moments, census, moments_seen
+from faults.plan.fields import refusal_at_engine_site
 from faults.plan.plan import Fault, PlanError
-from reference.system.printable import one_line
+from reference.system.text import one_line
 
 
 def print_calls(name: str, timeline: Timeline) -> None:
@@ -42,7 +41,7 @@ def _of_sites(sites: Mapping[str, Calls]) -> Iterator[str]:
     for site, calls in sites.items():
         at: dict[str, Any] = {"site": site, "role": next(iter(calls.callers)), "nth": 1, "side": "request"}
         try:
-            late = refusal("Drop", at) is not None  # such as a gradient, which torch sends itself
+            late = refusal_at_engine_site("Drop", at) is not None  # such as a gradient, which torch sends itself
             yield str(Fault(kind="Delay", seconds=0.5, **at) if late else Fault(kind="Drop", **at))
         except PlanError as error:
             yield f"none for {site}: {error}"

@@ -6,11 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from faults.cli.options import EXPECT, Option, folder, parser_of
-from faults.cli.report_files import REPORTS, check_reports, write_run
-from faults.cli.run_report import report
+from faults.cli.reports import REPORTS, check_reports, report, write_run
 from faults.judge.rules import judge
 from faults.ledger import record
-from faults.script.outside_end import record_end
+from faults.script.script import record_end
 
 
 def status(text: str) -> int:

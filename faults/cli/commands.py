@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from faults.cli.script_options import script_of
+from faults.cli.options import script_of
 
 # The module of each command. Those for a user's own program, `check`, `prepare` and `replay DIR` import no torch.
 FOR_TUTORIALS = {

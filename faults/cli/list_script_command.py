@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from faults.cli.calls_table import print_calls
-from faults.cli.options import DIR, parser_of
-from faults.cli.run_report import report
-from faults.cli.script_options import DEADLINE_OF_COMMAND, only_theirs, startable
-from faults.cli.stored_runs import stored
+from faults.cli.options import DEADLINE_OF_COMMAND, DIR, only_theirs, parser_of, startable
+from faults.cli.reports import report, stored
 from faults.plan.plan import Plan
 from faults.script.script import run_script
 

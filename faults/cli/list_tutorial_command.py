@@ -7,7 +7,7 @@ from functools import partial
 
 from faults.cli.calls_table import print_calls
 from faults.cli.options import DIR
-from faults.cli.stored_runs import stored
+from faults.cli.reports import stored
 from faults.cli.tutorial_options import tutorial_of
 from faults.run.runs import run
 from faults.run.sweep import record

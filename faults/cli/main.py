@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from faults.cli.commands import COMMANDS, FOR_SCRIPTS, module_of
-from faults.cli.script_options import script_of
+from faults.cli.options import script_of
 from faults.inject.network.network import NetworkError
 from faults.ledger.record import RecordError
 from faults.plan.plan import PlanError
@@ -18,7 +18,7 @@ from faults.run.sweep import SweepFailed
 from faults.script.results import CheckMissing, StaleResult
 from reference.cli.options import BadInput
 from reference.outcome import WorldError
-from reference.system.printable import escape_output, one_line
+from reference.system.text import escape_output, one_line
 from reference.trace.case import CaseError
 
 _USAGE = """usage: python -m faults COMMAND

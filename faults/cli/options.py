@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from faults.plan.errors import shown
+from faults.plan.places import shown
 from faults.plan.plan import Plan, PlanError
+from faults.script.results import Results
 from reference.cli.options import BadInput, Parser
-from reference.system.plain_file import LONGEST, content_of
+from reference.system.files import LONGEST, content_of
 
 # The longest time that an option accepts (seconds).
 _LONGEST = 1e6
@@ -122,3 +128,175 @@ def _exists(path: str) -> bool:
     with suppress(OSError):  # a plan may be too long for a file name
         return Path(path).exists()
     return False
+
+
+DEADLINE_OF_COMMAND: Option = (
+    "--deadline",
+    {
+        "type": seconds,
+        "metavar": "X",
+        "help": "seconds until the command is killed (default: 300, or more where the bound is later)",
+    },
+)
+DEADLINE_OF_SWEEP: Option = (
+    "--deadline",
+    {
+        "type": seconds,
+        "metavar": "X",
+        "help": "seconds until a run's command is killed (default: ten times those of the healthy run, at least 60, or "
+        "more where the bound is later)",
+    },
+)
+BOUND: Option = (
+    "--bound",
+    {
+        "type": seconds,
+        "metavar": "X",
+        "help": "seconds from the last fault to the end of a program that fails (default: computed from its own "
+        "timeouts)",
+    },
+)
+OF_SCRIPTS: tuple[Option, ...] = (PLAN, HEALTHY, DIR, DEADLINE_OF_COMMAND, BOUND, LEAKS, ORDER, EXPECT)
+
+SCRIPT = "--script"
+
+
+def script_of(arguments: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Split the words at ``--script``: those before it, and those after it. None if there is no ``--script``."""
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name == SCRIPT:
+            return list(arguments[:place]), [*([value] if equals else []), *arguments[place + 1 :]]
+    return None
+
+
+def only_theirs(command: list[str], own: Sequence[Option] = OF_SCRIPTS) -> list[str]:
+    """Return the user's command, without a leading ``--``. ``own``: the options of this program's command.
+
+    An option of this program inside the command would have no effect, so it is refused, unless ``--`` precedes it.
+
+    Raises:
+        BadInput: there is no command, or it contains an option of this program.
+    """
+    theirs = command[1:] if command[:1] == ["--"] else command
+    if not theirs or not theirs[0]:
+        raise BadInput(f"{SCRIPT} what? wanted a Python file or a command, such as torchrun, and its arguments")
+    if theirs[0] == "-m":
+        raise BadInput(f"{SCRIPT} -m is no command: wanted `{SCRIPT} python -m ...`")
+    ours = {SCRIPT, *(name for name, _ in own)}
+    for word in command if theirs is command else ():
+        if word.partition("=")[0] in ours:
+            raise BadInput(
+                f"{shown(word)} stands after {SCRIPT}, where all words belong to the program: "
+                f"wanted it before {SCRIPT}, or `{SCRIPT} -- ...` to pass it on to the program"
+            )
+    return theirs
+
+
+def startable(command: list[str]) -> list[str]:
+    """Put the interpreter before a Python file. Raises BadInput: there is no such file, or it is a folder."""
+    name = command[0]
+    if Path(name).is_dir() and ("/" in name or shutil.which(name) is None):
+        raise BadInput(f"--script {name} is a folder: wanted a Python file or a command")
+    if not name.endswith(".py"):
+        return command
+    if not Path(name).is_file():
+        raise BadInput(f"--script {name}: no such file")
+    return [sys.executable, *command]
+
+
+def command(text: str) -> str:
+    """Convert ``--check``: a shell's command line (argparse type)."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"wanted a shell's command line, got {text!r}")
+    return text
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Convert ``--ignore``: a regular expression (argparse type)."""
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"wanted a regular expression, got {text!r}: {error}") from error
+
+
+def file(text: str) -> Path:
+    """Convert an option that is a file which the program writes (argparse type)."""
+    if not text or os.path.lexists(text):
+        why = "is there already" if text else "is no name"
+        raise argparse.ArgumentTypeError(f"{text!r} {why}: wanted a file that each run of the program writes anew")
+    return Path(text)
+
+
+CHECK: Option = (
+    "--check",
+    {
+        "type": command,
+        "metavar": "CMD",
+        "help": "after each run that returns: a shell's command line that ends with status 0 if the results are right; "
+        "the files $FAULTS_OUTPUT and $FAULTS_ERRORS hold what the program printed",
+    },
+)
+WRITES: Option = (
+    "--writes",
+    {
+        "type": file,
+        "action": "append",
+        "default": [],
+        "metavar": "PATH",
+        "help": "a file that the program writes and --check reads; it is moved into the run's folder after each run",
+    },
+)
+OF_RESULTS: tuple[Option, ...] = (
+    CHECK,
+    WRITES,
+    (
+        "--same-output",
+        {"action": "store_true", "help": "the standard output has the healthy run's lines, in any order"},
+    ),
+    (
+        "--ignore",
+        {
+            "type": pattern,
+            "action": "append",
+            "default": [],
+            "metavar": "REGEX",
+            "help": "with --same-output: what this matches does not count",
+        },
+    ),
+    (
+        "--same-file",
+        {
+            "type": file,
+            "action": "append",
+            "default": [],
+            "metavar": "PATH",
+            "help": "a file that the program writes has the healthy run's bytes, or the same tensors",
+        },
+    ),
+)
+
+
+def results_of(options: Any) -> Results:
+    """Read what is checked after each run. Raises BadInput: an option has no effect without another one."""
+    if options.ignore and not options.same_output:
+        raise BadInput("--ignore has no effect without --same-output: wanted both")
+    _written_for_check(options)
+    return Results(
+        command=options.check or "",
+        output=options.same_output,
+        ignored=options.ignore,
+        files=options.same_file,
+        written=options.writes,
+    )
+
+
+def checked_by(options: Any) -> Results:
+    """Read ``--check`` and ``--writes``. Raises BadInput: the second one stands alone."""
+    _written_for_check(options)
+    return Results(command=options.check or "", written=options.writes)
+
+
+def _written_for_check(options: Any) -> None:
+    if options.writes and options.check is None:
+        raise BadInput("--writes has no effect without --check: wanted both")

@@ -9,7 +9,7 @@ from faults.cli.options import HEALTHY, LEAKS, ORDER, PLAN, folder, parser_of, p
 from faults.ledger.run_files import renewed
 from faults.script.autostart import VARIABLE
 from reference.cli.options import BadInput
-from reference.system.printable import shown
+from reference.system.text import shown
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,20 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from faults.cli.options import DEADLINE, DIR, Option, folder, parser_of
-from faults.cli.run_report import report
-from faults.cli.stored_runs import stored
+from faults.cli.reports import report, stored
 from faults.judge.bound import turn_of
-from faults.judge.facts import Facts
-from faults.judge.gaps import gaps
+from faults.judge.facts import Facts, gaps
 from faults.judge.rules import Judgement, exit_status
 from faults.ledger import record
-from faults.ledger.plan_file import is_traced
-from faults.ledger.record import Run
+from faults.ledger.record import Run, is_traced
 from faults.plan.plan import Plan
 from faults.run.replay import Replay, replay_of
 from faults.run.same_run import compare
 from reference.cli.options import BadInput
-from reference.system.printable import one_line
+from reference.system.text import one_line
 
 ABOUT = (
     "Make a plan of a stored run: the faults that fired, each at its exact call, and the order of calls if the run has "

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from faults.cli.checked_script import with_healthy
-from faults.cli.options import DIR, parser_of
+from faults.cli.options import (
+    BOUND,
+    CHECK,
+    DEADLINE_OF_COMMAND,
+    DIR,
+    WRITES,
+    checked_by,
+    only_theirs,
+    parser_of,
+    startable,
+)
 from faults.cli.replay_command import ABOUT, STORED, replay
-from faults.cli.result_options import CHECK, WRITES, checked_by
-from faults.cli.script_options import BOUND, DEADLINE_OF_COMMAND, only_theirs, startable
+from faults.cli.targets import with_healthy
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan.plan import Plan

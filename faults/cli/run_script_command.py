@@ -9,13 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from faults.cli.checked_script import with_healthy
-from faults.cli.options import parser_of, plan_of
-from faults.cli.report_files import REPORTS, check_reports, write_run
-from faults.cli.result_options import OF_RESULTS, results_of
-from faults.cli.run_report import report
-from faults.cli.script_options import OF_SCRIPTS, only_theirs, startable
-from faults.cli.stored_runs import stored
+from faults.cli.options import OF_RESULTS, OF_SCRIPTS, only_theirs, parser_of, plan_of, results_of, startable
+from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
+from faults.cli.targets import with_healthy
 from faults.ledger.run_files import RESULTS
 from faults.script.results import ERRORS, OUTPUT, Results
 from faults.script.script import run_script

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from faults.cli.options import DEADLINE, DIR, EXPECT, HEALTHY, LEAKS, ORDER, PLAN, plan_of
-from faults.cli.report_files import REPORTS, check_reports, write_run
-from faults.cli.run_report import report
-from faults.cli.stored_runs import stored
+from faults.cli.reports import REPORTS, check_reports, report, stored, write_run
 from faults.cli.tutorial_options import tutorial_of
 from faults.plan.plan import Plan
-from faults.run.runs import run
-from faults.run.subject import Subject
+from faults.run.runs import Subject, run
 
 
 def main(arguments: Sequence[str]) -> int:

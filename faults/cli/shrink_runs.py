@@ -2,18 +2,88 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from faults.cli.report_files import write_run
-from faults.cli.shrink_report import report, tell
+from faults.cli.options import DIR, EXPECT, LEAKS, PLAN, Option, read_plan, seconds
+from faults.cli.reports import REPORTS, write_run
 from faults.judge.rules import exit_status
 from faults.ledger import record
 from faults.ledger.run_files import remove_numbered
-from faults.plan.plan import Plan
+from faults.plan.places import shown
+from faults.plan.plan import Plan, PlanError
 from faults.run.shrink import Shrinker, Trial
 from faults.run.sweep import Runner
 from reference.cli.options import BadInput
+from reference.system.text import one_line, printable
+
+OF_SHRINKS: tuple[Option, ...] = (
+    PLAN,
+    ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
+    DIR,
+    LEAKS,
+    EXPECT,
+    *REPORTS,
+)
+
+
+def failing_plan(options: Any) -> Plan:
+    """Read ``--plan``.
+
+    Raises:
+        BadInput: it is not given.
+        PlanError: it cannot be read, or has no faults.
+    """
+    if options.plan is None:
+        raise BadInput("shrink what? wanted --plan PLAN, a plan under which the program fails")
+    plan = read_plan(options.plan)
+    if not plan.faults:
+        raise PlanError(f"--plan {shown(options.plan)} has no faults: wanted a plan under which the program fails")
+    return plan
+
+
+def tell(trial: Trial) -> None:
+    """Print one line about a run to the standard error."""
+    number, verdict = int(trial.folder.name), trial.judgement.verdict
+    how = "" if number == 0 else ", again" if trial.again else ", kept" if trial.alike else ", not kept"
+    print(one_line(f"run {number}, {trial.seconds:.1f} s: {verdict}{how}: {trial.plan}"), file=sys.stderr, flush=True)
+
+
+def report(name: str, shrinker: Shrinker) -> None:
+    """Print the smallest plan that was seen to fail, ready to paste, on the last line."""
+    found = shrinker.smallest
+    if found is None:
+        return
+    size, given = len(found.plan.faults), len(shrinker.given.faults)
+    head = f"{name}: {found.judgement.verdict} under {size} of {given} {'fault' if given == 1 else 'faults'}"
+    print(one_line(f"{head}, after {_runs(len(shrinker.trials))}"))
+    for line in (*_changes(shrinker.given, shrinker.origins, found.plan), *_certainty(shrinker)):
+        print(one_line(line))
+    print(one_line(f"the smallest failing run: {found.folder}"))
+    print(printable(f"plan: {found.plan}"))  # whole, however long, because it is pasted
+
+
+def _changes(given: Plan, origins: tuple[int, ...], smallest: Plan) -> list[str]:
+    removed = [f"removed: {fault}" for number, fault in enumerate(given.faults) if number not in origins]
+    pairs = [(given.faults[number], fault) for number, fault in zip(origins, smallest.faults, strict=True)]
+    changed = [f"changed: {before}  ->  {after}" for before, after in pairs if before != after]
+    return [*removed, *changed, *([f"changed: seed={given.seed}  ->  seed=0"] if given.seed != smallest.seed else [])]
+
+
+def _certainty(shrinker: Shrinker) -> list[str]:
+    """Say how sure it is that the plan fails, and that it is the smallest one."""
+    failed, runs = shrinker.failures
+    again = "" if failed == runs else ": it does not fail in every run, so a smaller one may have passed by chance"
+    what = "no plan that is one step smaller fails so"
+    unfinished = "the budget was spent, or the shrink was interrupted, before all smaller plans were tried"
+    if failed < runs:
+        return [f"failed in {failed} of {_runs(runs)}{again}", *([] if shrinker.minimal else [unfinished])]
+    return [f"failed in {failed} of {_runs(runs)}", what if shrinker.minimal else unfinished]
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"
 
 
 def shrink_plan(run: Runner, name: str, plan: Plan, place: Path, options: Any, passed: list[bool | None]) -> int:

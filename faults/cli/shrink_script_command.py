@@ -5,14 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from faults.cli.checked_script import OF_CHECKED_SCRIPTS, checked
-from faults.cli.options import parser_of
-from faults.cli.report_files import check_reports
-from faults.cli.result_options import results_of
-from faults.cli.script_options import only_theirs, startable
-from faults.cli.shrink_options import OF_SHRINKS, failing_plan
-from faults.cli.shrink_runs import shrink_plan
-from faults.cli.stored_runs import stored
+from faults.cli.options import only_theirs, parser_of, results_of, startable
+from faults.cli.reports import check_reports, stored
+from faults.cli.shrink_runs import OF_SHRINKS, failing_plan, shrink_plan
+from faults.cli.targets import OF_CHECKED_SCRIPTS, checked
 from faults.ledger.run_files import reserved
 from faults.plan.plan import PlanError
 from faults.run.sweep import healthy

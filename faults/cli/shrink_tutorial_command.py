@@ -7,17 +7,13 @@ from functools import partial
 from typing import Any
 
 from faults.cli.options import DEADLINE
-from faults.cli.repeated_tutorial import repeated
-from faults.cli.report_files import check_reports
-from faults.cli.shrink_options import OF_SHRINKS, failing_plan
-from faults.cli.shrink_runs import shrink_plan
-from faults.cli.stored_runs import stored
+from faults.cli.reports import check_reports, stored
+from faults.cli.shrink_runs import OF_SHRINKS, failing_plan, shrink_plan
+from faults.cli.targets import repeated
 from faults.cli.tutorial_options import tutorial_of
 from faults.ledger.run_files import reserved
 from faults.plan.plan import Plan
-from faults.run.launch_scope import check_roles
-from faults.run.runs import run
-from faults.run.subject import Subject
+from faults.run.runs import Subject, check_roles, run
 from faults.run.sweep import healthy
 
 

@@ -2,25 +2,190 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from zlib import crc32
 
+from rich.table import Table
+
+from faults.cli.options import DIR, EXPECT, Option, seconds
 from faults.cli.progress_bar import countdown
-from faults.cli.report_files import write_sweep
-from faults.cli.sweep_options import asked, chosen, in_part, wanted
-from faults.cli.sweep_table import print_sweep
-from faults.ledger.census import census
+from faults.cli.reports import REPORTS, console, write_sweep
+from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
 from faults.ledger.run_files import remove_numbered
-from faults.run.call_ends import call_ends
-from faults.run.cells import Cell, Pair, Unhurt, every_way
 from faults.run.pairs import Pairs, combine
-from faults.run.sweep import Result, Runner, sweep
-from faults.run.swept import Swept
+from faults.run.sweep import (
+    CORRUPTIONS,
+    INJECTIONS,
+    ORDER,
+    Cell,
+    Pair,
+    Result,
+    Runner,
+    Swept,
+    Unhurt,
+    call_ends,
+    every_way,
+    sweep,
+)
+from reference.cli.options import BadInput
+from reference.system.text import one_line
+
+_Named = TypeVar("_Named", Cell, Pair)
+
+
+def kinds(text: str) -> list[str]:
+    """Convert ``--kinds``: names from the table of verdicts, or the first words of such names (argparse type)."""
+    known_kinds = dict.fromkeys(each for name in (*INJECTIONS, *CORRUPTIONS, ORDER) for each in (name, name.split()[0]))
+    chosen = [kind.strip() for kind in text.split(",")]
+    for kind in chosen:
+        if kind not in known_kinds:
+            raise argparse.ArgumentTypeError(f"unknown kind {kind!r}, wanted some of {', '.join(known_kinds)}")
+    return chosen
+
+
+def part(text: str) -> tuple[int, int]:
+    """Convert ``--part``: ``I/N``, with I from 1 to N (argparse type)."""
+    found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise argparse.ArgumentTypeError(f"wanted I/N with I from 1 to N, such as 1/4, got {text!r}")
+    return number, count
+
+
+OF_SWEEPS: tuple[Option, ...] = (
+    ("--budget", {"type": seconds, "metavar": "X", "help": "seconds after which no run begins (default: no limit)"}),
+    (
+        "--sites",
+        {
+            "metavar": "TEXT",
+            "help": "only call sites that contain this text, or that match it if it has *, ? or [ (default: all)",
+        },
+    ),
+    (
+        "--kinds",
+        {
+            "type": kinds,
+            "metavar": "KIND,...",
+            "help": "only these kinds, by their names in the table, such as 'Delay request', or by the first words of "
+            "the names (default: all but 'Corrupt', which needs tensors, and a program that checks its data)",
+        },
+    ),
+    (
+        "--part",
+        {
+            "type": part,
+            "metavar": "I/N",
+            "help": "only part I of N: each cell is in one part, the same on every machine; with --pairs each pair, "
+            "while every part runs all single cells (default: all)",
+        },
+    ),
+    (
+        "--pairs",
+        {
+            "action": "store_true",
+            "help": "afterwards hurt two calls at once, the most telling pairs first (default: one at a time)",
+        },
+    ),
+    DIR,
+    EXPECT,
+    *REPORTS,
+)
+
+
+def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
+    """Select cells by ``--sites``, ``--kinds`` and ``--part``.
+
+    Raises:
+        BadInput: no cell is selected by the first two, or none of a given kind. A part may be empty.
+    """
+    at_sites = [cell for cell in every if _is_at(cell.site, options.sites)]
+    if options.kinds is None:
+        missing = [] if at_sites else ["any kind"]
+    else:
+        missing = [kind for kind in options.kinds if not any(_is(cell, kind) for cell in at_sites)]
+    if missing:
+        where = "" if options.sites is None else f" with --sites {options.sites}"
+        raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
+    found = [cell for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)]
+    return found if options.pairs else in_part(found, options)
+
+
+def wanted(cell: Cell, options: Any) -> bool:
+    """Whether ``--sites`` and ``--kinds`` allow this cell, which may be of a call that only a retry makes."""
+    kinds = INJECTIONS if options.kinds is None else options.kinds
+    return _is_at(cell.site, options.sites) and any(_is(cell, kind) for kind in kinds)
+
+
+def in_part(every: Sequence[_Named], options: Any) -> list[_Named]:
+    """Select cells or pairs by ``--part``. Their names alone decide, so that none is left out where calls differ."""
+    if options.part is None:
+        return list(every)
+    number, count = options.part
+    return [each for each in every if crc32(each.name.encode()) % count == number - 1]
+
+
+def asked(every: Sequence[Unhurt], options: Any) -> list[Unhurt]:
+    """Select what is not hurt by ``--sites`` and ``--kinds``."""
+    kinds = options.kinds
+    at_sites = [each for each in every if _is_at(each.site, options.sites)]
+    return [each for each in at_sites if kinds is None or each.injection == "all" or each.injection in kinds]
+
+
+def _is_at(site: str, text: str | None) -> bool:
+    if text is None:
+        return True
+    return fnmatchcase(site, text) if any(sign in text for sign in "*?[") else text in site
+
+
+def _is(cell: Cell, kind: str) -> bool:
+    return kind in (cell.injection, cell.injection.split()[0])
+
+
+def print_sweep(name: str, swept: Swept) -> None:
+    """Print the tables, what is not hurt, and the counts of verdicts."""
+    for size, wanted in ((1, swept.cells), (2, swept.pairs)):
+        results = [result for result in swept.results if len(result.cell.cells) == size]
+        if size == 1 or wanted:
+            kind, faults = ("cells", "1 fault") if size == 1 else ("pairs", "2 faults")
+            console().print(_table(f"{name}: {len(results)} of {wanted} {kind}, each under {faults}", results))
+    for each in swept.unhurt:
+        print(one_line(f"not hurt: {each.site}, {each.injection}: {each.reason}"))
+    for reason, count in (swept.left_out or {}).items():
+        print(one_line(f"not combined: {count} {'pair' if count == 1 else 'pairs'}: {reason}"))
+    alone, both = ([each for each in swept.results if len(each.cell.cells) == size] for size in (1, 2))
+    print(f"{'alone: ' * bool(swept.pairs)}{_counts(alone)}")
+    if swept.pairs:
+        print(f"in pairs: {_counts(both)}")
+    if swept.not_run:
+        print(f"{swept.not_run} of {swept.wanted} cells{' and pairs' * bool(swept.pairs)} were not run")
+
+
+def _counts(results: Sequence[Result]) -> str:
+    counts = Counter(result.judgement.verdict for result in results)
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+
+
+def _table(title: str, results: Sequence[Result]) -> Table:
+    table = Table(title=one_line(title))
+    for column in ("site", "kind", "call", "seconds", "verdict", "what was seen"):
+        table.add_column(column, overflow="fold", justify="right" if column == "seconds" else "left")
+    for result in results:
+        cells = result.cell.cells
+        calls = [f"{cell.occurrence}: {cell.caller}" for cell in cells]
+        columns = [[cell.site for cell in cells], [cell.injection for cell in cells], calls]
+        seen = (f"{result.seconds:.1f}", result.judgement.verdict, result.detail[:300])
+        table.add_row(*("\n".join(column) for column in columns), *seen)
+    return table
 
 
 def run_cells(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from faults.cli.checked_script import OF_CHECKED_SCRIPTS, checked
-from faults.cli.options import parser_of
-from faults.cli.report_files import check_reports
-from faults.cli.result_options import results_of
-from faults.cli.script_options import only_theirs, startable
-from faults.cli.stored_runs import stored
-from faults.cli.sweep_options import OF_SWEEPS
-from faults.cli.sweep_runs import run_cells
+from faults.cli.options import only_theirs, parser_of, results_of, startable
+from faults.cli.reports import check_reports, stored
+from faults.cli.sweep_runs import OF_SWEEPS, run_cells
+from faults.cli.targets import OF_CHECKED_SCRIPTS, checked
 from faults.judge.bound import turn_of
 from faults.judge.rules import exit_status
 from faults.ledger.run_files import reserved

@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from faults.cli.repeated_tutorial import repeated
-from faults.cli.report_files import check_reports
-from faults.cli.stored_runs import stored
-from faults.cli.sweep_options import OF_SWEEPS
-from faults.cli.sweep_runs import run_cells
+from faults.cli.reports import check_reports, stored
+from faults.cli.sweep_runs import OF_SWEEPS, run_cells
+from faults.cli.targets import repeated
 from faults.cli.tutorial_options import tutorial_of
 from faults.judge.rules import exit_status
 from faults.ledger.run_files import reserved
-from faults.run.runs import run
-from faults.run.subject import Subject
+from faults.run.runs import Subject, run
 from faults.run.sweep import all_passed, record
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from faults.cli.commands import FOR_SCRIPTS
-from faults.cli.options import Option, parser_of
-from faults.cli.script_options import SCRIPT
-from faults.run.subject import Subject, of_tutorial
+from faults.cli.options import SCRIPT, Option, parser_of
+from faults.run.runs import Subject, of_tutorial
 from reference.cli.options import BadInput, add_case_options, known
-from reference.verify.small_cases import quick
+from reference.verify.verify import quick
 
 # Seconds that a tutorial's roles wait for each other. Short, because most runs here lose a role or a message.
 TIMEOUT = 3.0

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 
 Action = Callable[[], object]
 

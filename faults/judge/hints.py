@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from faults.ledger.census import Calls, census
-from faults.ledger.moments_seen import moments_seen, roles_of, steps_of
+from faults.ledger.moments_seen import Calls, census, moments_seen, roles_of, steps_of
 from faults.ledger.record import Run
-from faults.plan.engine_sites import ENGINE_SITES
-from faults.plan.moment import Moment
+from faults.plan.fields import ENGINE_SITES
+from faults.plan.places import INTERNAL, Moment
 from faults.plan.plan import Fault
-from faults.plan.site import INTERNAL
 
 # The most moments or sites that a hint lists.
 LISTED = 6

@@ -11,17 +11,15 @@ from dataclasses import dataclass
 
 from faults.judge import holdings, proof
 from faults.judge.bound import allowed
-from faults.judge.causes import told
-from faults.judge.effects import without_effect
-from faults.judge.facts import GONE, RUNNING, Facts, Failure, links_in, player, short
-from faults.judge.gaps import gaps
+from faults.judge.causes import told, without_effect
+from faults.judge.facts import GONE, RUNNING, Facts, Failure, gaps, links_in, player, short
 from faults.ledger.error_links import CALLEE, Link
 from faults.ledger.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from faults.plan.crash_ways import signals_of_end
 from faults.plan.plan import Fault
 from reference.outcome import Killed
-from reference.system.printable import one_line
+from reference.system.text import one_line
 
 # Verdicts that never pass, in the order of their rules.
 DEFECTS = ("hung", "leaked", "wrong", "needless failure", "not fired")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from reference.system.error_text import telling_line
+from reference.system.text import telling_line
 
 # How much is kept: characters of a text, and links of a chain.
 TEXT, LINKS = 400, 40

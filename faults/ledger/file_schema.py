@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from faults.ledger import error_links
-from reference.system.printable import shown
+from reference.system.text import shown
 
 Form = Callable[[Any], bool]
 

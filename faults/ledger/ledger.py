@@ -40,8 +40,8 @@ from typing import Any
 
 from faults.ledger import file_schema
 from faults.ledger.error_links import first_line
-from reference.system.plain_file import content_of
-from reference.system.printable import OneLine, one_line, said, shown
+from reference.system.files import content_of
+from reference.system.text import OneLine, one_line, said, shown
 
 SUFFIX = ".jsonl"
 # The form of ledgers and of ``run.json``. A run of another one is refused.

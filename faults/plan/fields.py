@@ -8,8 +8,28 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from faults.plan import crash_ways
-from faults.plan.errors import PlanError, shown
-from faults.plan.moment import LAST, ROLE, SITE, Moment
+from faults.plan.places import LAST, ROLE, SITE, Moment, PlanError, shown
+
+# What a `Slow` can do to packets, of which it needs one.
+_WAYS = ("kbit_per_second", "latency_ms")
+# What netem does only to packets that it delays.
+_OF_LATENCY = ("jitter_ms", "reorder_percent")
+
+
+def refusal_of_slow(kind: str, given: Mapping[str, Any]) -> str | None:
+    """Say in one line why a fault of this kind cannot have these fields; None if it can."""
+    if kind != "Slow":
+        return None
+    alone = [name for name in _OF_LATENCY if name in given and "latency_ms" not in given]
+    if alone:
+        return f"{kind}: {alone[0]!r} needs 'latency_ms', got {', '.join(given)}"
+    if not any(name in given for name in _WAYS):
+        return f"{kind} needs {' or '.join(map(repr, _WAYS))}, got {', '.join(given)}"
+    latency, jitter = given.get("latency_ms"), given.get("jitter_ms")
+    if latency is not None and jitter is not None and jitter > latency:
+        return f"{kind}: 'jitter_ms' must be at most 'latency_ms', got {jitter!r} and {latency!r}"
+    return None
+
 
 # The message types that the faulty agent can hit (docs/messages.md); it passes every other message on.
 MESSAGES = (
@@ -225,3 +245,35 @@ def _can_be_raised(name: str) -> bool:
     except TypeError:
         return False
     return True
+
+
+# `RRef.to_here()` at another role than the owner: the request for the value, and the value.
+TO_HERE = "torch:to_here"
+# A gradient that distributed autograd sends back to the role from which a tensor has come.
+BACKWARD = "torch:backward"
+ENGINE_SITES = (TO_HERE, BACKWARD)
+
+
+def refusal_at_engine_site(kind: str, given: Mapping[str, Any]) -> str | None:
+    """Say in one line why a fault of this kind, with these fields, cannot hit its site; None if it can."""
+    site, side = given.get("site"), given.get("side")
+    if site == TO_HERE and kind == "Corrupt" and side == "request":
+        return f"{kind} at {site} wants 'side' 'reply', got 'request', which holds no tensor"
+    if site == TO_HERE and side == "flight":
+        return f"{kind} at {site} wants 'side' 'request' or 'reply', got 'flight', which needs a future that fails"
+    if site != BACKWARD:
+        return None
+    if kind not in ("Delay", "Corrupt"):
+        return (
+            f"{kind} cannot hit {site}: torch sends gradients itself, and Python sees one only before it leaves; "
+            f"wanted Delay or Corrupt, or a fault of a process or a network with at=call:{site}#N@ROLE"
+        )
+    if side == "reply":
+        return f"{kind} at {site} wants 'side' 'request', got 'reply', which is empty and never reaches Python"
+    return None
+
+
+def sides_of(kind: str, site: str) -> list[str | None]:
+    """Return the sides of a site that a fault of this kind can hit; [None] if the kind has no sides, [] if none."""
+    sides = words_of(kind, "side") if "side" in allowed_fields(kind, "call") else [None]
+    return [side for side in sides if refusal_at_engine_site(kind, {"site": site, "side": side}) is None]

@@ -12,13 +12,20 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from faults.plan import engine_sites, slow_lines
 from faults.plan import text as words
 from faults.plan.crash_ways import status_of
-from faults.plan.errors import PlanError, shown
-from faults.plan.fields import FIELDS, KINDS, allowed_fields, check_value, place_of, required_fields
-from faults.plan.moment import Moment
-from reference.system.strict_json import Twice, once
+from faults.plan.fields import (
+    FIELDS,
+    KINDS,
+    allowed_fields,
+    check_value,
+    place_of,
+    refusal_at_engine_site,
+    refusal_of_slow,
+    required_fields,
+)
+from faults.plan.places import Moment, PlanError, shown
+from reference.system.text import Twice, once
 
 __all__ = ["Fault", "Plan", "PlanError"]
 
@@ -68,7 +75,10 @@ class Fault:
             self._check_occurrence(given)
         self._check_flight(given)
         self._check_exit()
-        for reason in (engine_sites.refusal(self.kind, given), slow_lines.refusal(self.kind, given)):
+        for reason in (
+            refusal_at_engine_site(self.kind, given),
+            refusal_of_slow(self.kind, given),
+        ):
             if reason is not None:
                 raise PlanError(reason)
         if self.peer is not None and self.peer == self.role:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from faults.plan.engine_sites import sides_of
-from faults.plan.fields import LINE, MESSAGES, check_value, words_of
-from faults.plan.moment import Moment
+from faults.plan.fields import LINE, MESSAGES, check_value, sides_of, words_of
+from faults.plan.places import Moment
 from faults.plan.plan import PlanError
 
 Sites = Mapping[str, Mapping[str, int]] | Collection[str]

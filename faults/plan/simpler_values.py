@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from faults.plan.fields import words_of
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 
 # The round numbers that times and shares are lowered to.
 _ROUND = tuple(digit * 10.0**power for power in range(-1, 6) for digit in (1, 2, 5))

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from faults.plan.errors import PlanError, shown
+from faults.plan.places import PlanError, shown
 
 _FLOATS = ("seconds", "percent", "chance_percent", "latency_ms", "jitter_ms", "reorder_percent")
 _INTEGERS = ("nth", "times", "kbit_per_second", "seed")

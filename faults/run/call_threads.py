@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from faults.ledger.ledger import Timeline
-from faults.plan.engine_sites import ENGINE_SITES
-from faults.plan.site import INTERNAL
+from faults.plan.fields import ENGINE_SITES
+from faults.plan.places import INTERNAL
 
 
 def with_few_threads(timeline: Timeline) -> dict[str, str]:

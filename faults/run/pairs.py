@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-from faults.ledger.census import Calls
+from faults.ledger.moments_seen import Calls
+from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault
-from faults.plan.site import INTERNAL
-from faults.run.cells import Call, Cell, Pair, of_retry
-from faults.run.sweep import Result
+from faults.run.sweep import Call, Cell, Pair, Result, of_retry
 
 # Why two cells are not combined.
 FAILS = "one of the two faults makes the program fail alone"

@@ -4,23 +4,138 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from faults import hook
+from faults.inject.network import network
 from faults.judge.bound import bound_of_timeout, lasting
-from faults.judge.rules import Judgement, judge
+from faults.judge.rules import Judgement
+from faults.judge.rules import judge as judge_run
 from faults.ledger import record
 from faults.ledger.ledger import read
 from faults.ledger.record import End, Run
 from faults.ledger.run_files import renewed
-from faults.plan.plan import Plan
-from faults.run.launch_scope import at_work, check_roles
-from faults.run.left_over import leaks
-from faults.run.orphans import adopting
-from faults.run.subject import Subject
-from reference.outcome import Outcome, Raised
+from faults.plan.plan import Plan, PlanError
+from faults.run.leftovers import adopting, leaks
+from reference import load
+from reference.outcome import Outcome, Raised, Returned
+from reference.trace.case import Case
+from reference.trace.trace import Trace
+from reference.verify.verify import changes, judge, prove
+from reference.world import grace, start
 from reference.world.launcher import launch
 from reference.world.start import LONGEST
+
+start.also_preloaded.append(hook.__name__)  # `scope` makes every role import it
+
+
+@contextmanager
+def scope(
+    plan: Plan,
+    folder: str | os.PathLike[str],
+    roles: Sequence[str] = (),
+    *,
+    record: bool = False,
+    trace: bool = False,
+    order: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yield keyword arguments for ``launch(roles, **arguments)`` that put ``plan`` to work in that world.
+
+    ``folder`` gets the plan and every role's ledger; files of an earlier run are removed. If the scope ends by an error
+    before any role has begun, the folder is left as it was. A plan with faults of a network needs ``roles``; leaving
+    the scope heals and removes that network. ``record``: write ledgers even for an empty plan;
+    ``trace``: write to them what each role holds at the end (`faults.tracing`); ``order``: write to them when each call
+    executes (`faults.run.replay`).
+
+    Raises:
+        PlanError: `renewed` refuses the folder.
+        NetworkError: the plan has faults of a network, and this machine cannot make them.
+    """
+    with (
+        renewed(plan, folder, trace=trace, order=order) as place,
+        at_work(plan, place, roles, record=record) as arguments,
+    ):
+        yield arguments
+
+
+@contextmanager
+def at_work(plan: Plan, place: Path, roles: Sequence[str], *, record: bool) -> Iterator[dict[str, Any]]:
+    """Yield the arguments of `scope` for a folder that has its plan already. Raises NetworkError."""
+    with ExitStack() as stack:
+        arguments: dict[str, Any] = {"before": partial(hook.install, place, record=record)}
+        if lasting(plan):  # a role that a `Pause` stopped goes on later, so the launcher has to wait longer for it
+            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)
+        if plan.at("network"):
+            stack.enter_context(network.Network(roles, place, plan))
+            arguments["options"] = network.Network.options
+        yield arguments
+
+
+def check_roles(plan: Plan, roles: Sequence[str]) -> None:
+    """Refuse a plan that names a role which is not in ``roles``: its fault could never fire.
+
+    Raises:
+        PlanError: the plan names such a role.
+    """
+    for fault in plan.faults:
+        named = [fault.role, *fault.callers, fault.moment.role if fault.moment else None]
+        strange = [name for name in named if name is not None and name not in roles]
+        if strange:
+            raise PlanError(f"{fault}: no role {strange[0]}; wanted some of {', '.join(roles)}")
+
+
+def prepared(plan: Plan, folder: str | os.PathLike[str], *, trace: bool = False, order: bool = False) -> Path:
+    """Write the plan into the run's folder, and remove the files of an earlier run. Arguments and errors are those of
+    `renewed`."""
+    with renewed(plan, folder, trace=trace, order=order) as place:
+        return place
+
+
+# Translates the verdicts of `reference.verify.verify`. If a case is refused, its twin cannot judge the run.
+_TRACES = {"equal": "equal", "within bound": "equal", "unknown": "unknown", "refused": "unknown"}
+
+Functions = Mapping[str, Callable[..., object]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The roles of a program, and how to judge their trace.
+
+    ``judge``: turns all outcomes into ('equal', 'wrong' or 'unknown', a description), or None if there is no trace.
+    ``timeout``: seconds after which its roles give up a wait. ``isolated``: the argument of `launch`; its roles need no
+    other network.
+    """
+
+    name: str
+    roles: Functions
+    timeout: float
+    judge: Callable[[Mapping[str, Outcome]], tuple[str, str] | None] = lambda outcomes: None
+    isolated: bool = False
+
+
+def of_tutorial(case: Case) -> Subject:
+    """Make a subject of a tutorial, whose trace is compared with its twin's.
+
+    Raises:
+        CaseError: the case is exact, but one of its sums rounds.
+    """
+    prove(case)
+    module = load(case.tutorial())
+
+    def judged(outcomes: Mapping[str, Outcome]) -> tuple[str, str] | None:
+        traces = [o.value for o in outcomes.values() if isinstance(o, Returned) and isinstance(o.value, Trace)]
+        if not traces:
+            return None
+        difference, verdict = judge(traces[0], module.train_locally)
+        return _TRACES.get(verdict, "wrong"), difference
+
+    name = f"{case.tutorial()} {changes(case)}".strip()
+    return Subject(name, module.roles(case), case.timeout, judged, isolated=True)
 
 
 def bound_of(subject: Subject) -> float:
@@ -54,7 +169,7 @@ def run(
     ) as place:  # other runs stay out of the folder until this one is judged
         _launch_and_record(subject, plan, place, deadline=deadline, recorded=recorded)
         found = record.read(place)
-        return found, judge(found, expected=expected)
+        return found, judge_run(found, expected=expected)
 
 
 def _launch_and_record(subject: Subject, plan: Plan, place: Path, *, deadline: float | None, recorded: bool) -> None:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from faults.judge.facts import Facts
-from faults.judge.gaps import gaps
+from faults.judge.facts import Facts, gaps
 from faults.judge.proof import firings
 from faults.judge.rules import judge
 from faults.ledger.record import Run

@@ -10,13 +10,157 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from faults.ledger.run_files import RESULTS
-from faults.script import same_file, same_output
+from faults.plan.places import shown
+
+
+def output_difference(wanted: Path, got: Path, ignored: Sequence[re.Pattern[str]] = ()) -> str | None:
+    """Return one line about what differs, None if nothing does. What ``ignored`` matches is taken out beforehand."""
+    before, after = _lines(wanted, ignored), _lines(got, ignored)
+    missing, new = before - after, after - before
+    told = [f"{text} {shown(next(iter(lines)))}{_more(lines)}" for text, lines in _named(missing, new) if lines]
+    return ", ".join(told) or None
+
+
+def _named(missing: Counter[str], new: Counter[str]) -> list[tuple[str, Counter[str]]]:
+    return [("no line", missing), ("the line", new)]
+
+
+def _more(lines: Counter[str]) -> str:
+    more = lines.total() - 1
+    return f" and {more} more" if more else ""
+
+
+def _lines(path: Path, ignored: Sequence[re.Pattern[str]]) -> Counter[str]:
+    """Count the lines of a file. A line of which nothing remains does not count."""
+    found: Counter[str] = Counter()
+    for line in path.read_bytes().decode(errors="surrogateescape").splitlines():
+        left = line
+        for pattern in ignored:
+            left = pattern.sub("", left)
+        if left or not line:
+            found[left] += 1
+    return found
+
+
+# The keys from the whole to a value, each with the name of its type.
+Keys = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class _Container:
+    """A mapping or list, without what is in it."""
+
+    kind: str
+
+    def __repr__(self) -> str:
+        return f"a {self.kind}"
+
+
+def file_difference(wanted: Path, got: Path) -> str | None:
+    """Return one line about what differs, None if nothing does.
+
+    Files of the same bytes are equal. Other files are equal if both hold tensors (safetensors, or `torch.save` with
+    what `weights_only` loads), and all tensors have the same names, shapes, types and bits.
+    """
+    before, after = wanted.read_bytes(), got.read_bytes()
+    if before == after:
+        return None
+    try:
+        return _of_values(_loaded(wanted), _loaded(got))
+    except Exception:  # not of tensors, or not whole: any error of the libraries that read it
+        return _of_bytes(before, after)
+
+
+def _of_bytes(before: bytes, after: bytes) -> str:
+    place = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
+    if place is None:
+        return f"{len(after)} bytes, wanted {len(before)}"
+    return f"byte {place} of {len(after)} differs, wanted {len(before)} bytes"
+
+
+def _loaded(path: Path) -> dict[Keys, Any]:
+    """Return the values in a file by their paths. Raises an error if it is no file of tensors."""
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        return dict(_flat((), load_file(path)))
+    if not zipfile.is_zipfile(path):
+        raise ValueError("not written by torch.save")
+    import torch  # here, so that a sweep without files of tensors needs none
+
+    return dict(_flat((), torch.load(path, map_location="cpu", weights_only=True)))
+
+
+def _flat(path: Keys, value: Any) -> Iterator[tuple[Keys, Any]]:
+    """Yield each mapping and list as the name of its type, and the values within, each with its path.
+
+    A path has each key with its type, because 1, 1.0 and True are equal keys.
+    """
+    if isinstance(value, Mapping):
+        yield path, _Container(type(value).__name__)
+        for key, each in value.items():
+            yield from _flat((*path, (type(key).__name__, key)), each)
+    elif isinstance(value, (list, tuple)):
+        yield path, _Container(type(value).__name__)
+        for number, each in enumerate(value):
+            yield from _flat((*path, ("int", number)), each)
+    else:
+        yield path, value
+
+
+def _tensors_named(path: Keys) -> str:
+    """Write a path as ``model.layer[0]``."""
+    words = [f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]" for _, key in path]
+    return "".join(words).removeprefix(".") or "the whole"
+
+
+def _of_values(before: Mapping[Keys, Any], after: Mapping[Keys, Any]) -> str | None:
+    for path in (*before, *after):
+        if path not in after:
+            return f"no {_tensors_named(path)}"
+        if path not in before:
+            return f"{_tensors_named(path)}, which is not wanted"
+    for path in before:
+        if text := _of_value(before[path], after[path]):
+            return f"{_tensors_named(path)}: {text}"
+    return None
+
+
+def _of_value(before: Any, after: Any) -> str | None:
+    import torch
+
+    if not (isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor)):
+        return None if _is_same(before, after) else f"{after!r}, wanted {before!r}"
+    if (before.dtype, before.shape) != (after.dtype, after.shape):
+        return f"{after.dtype} of shape {tuple(after.shape)}, wanted {before.dtype} of shape {tuple(before.shape)}"
+    differs = _bits(before) != _bits(after)
+    if not differs.any():
+        return None
+    numbers = differs.reshape(max(before.numel(), 1), -1).any(dim=1)
+    return f"{int(numbers.sum())} of {before.numel()} numbers have other bits"
+
+
+def _is_same(before: Any, after: Any) -> bool:
+    """Whether two values that are no tensors are the same; of numbers all bits, so that 0.0 is not -0.0."""
+    if type(before) is not type(after):
+        return False
+    return repr(before) == repr(after) if isinstance(before, (float, complex)) else bool(before == after)
+
+
+def _bits(tensor: Any) -> Any:
+    import torch
+
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
+
 
 OUTPUT, ERRORS, BEGUN = "stdout", "stderr", ".begun"
 
@@ -132,11 +276,11 @@ class Results:
         assert self.healthy is not None
         healthy, own = self.healthy / RESULTS, folder / RESULTS
         found = []
-        if self.output and (text := same_output.difference(healthy / OUTPUT, own / OUTPUT, self.ignored)):
+        if self.output and (text := output_difference(healthy / OUTPUT, own / OUTPUT, self.ignored)):
             found.append(f"output: {text}")
         for number, path in enumerate(self.files):
             name = _name(number, path)
-            if (own / name).exists() and (text := same_file.difference(healthy / name, own / name)):
+            if (own / name).exists() and (text := file_difference(healthy / name, own / name)):
                 found.append(f"{path}: {text}")
         return found
 

@@ -7,25 +7,196 @@ the package is not installed. A role is a name that the program gives to `rpc.in
 from __future__ import annotations
 
 import os
+import select
 import shlex
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+from faults.inject.process.target import CannotFireError, process_of
 from faults.judge.bound import allowed
+from faults.judge.facts import crashes
 from faults.judge.proof import first_effects
 from faults.judge.rules import Judgement, judge
 from faults.ledger import record
-from faults.ledger.ledger import read
-from faults.ledger.record import COMMAND, Run
-from faults.ledger.run_files import renewed
+from faults.ledger.ledger import Timeline, read
+from faults.ledger.record import COMMAND, End, RecordError, Run
+from faults.ledger.run_files import renewed, statuses
 from faults.plan.plan import Plan, PlanError
-from faults.run.left_over import leaks
-from faults.script.execution import execute
+from faults.run.leftovers import GRACE, GRACE_OF_KILLED, adopting, ends_by, is_running, leaks
+from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
 from faults.script.results import Results
+from faults.script.stacks import STACKS
+from faults.script.waits import waits
+from reference.outcome import Exited, Killed
+from reference.system.interrupts import held
+from reference.system.processes import wait_until
+
+_PROGRAM = Path(__file__).parent / "parent_watcher.py"
+
+
+@contextmanager
+def tied_environment() -> Iterator[dict[str, str]]:
+    """Yield environment variables. Processes that are started with them are killed when the block ends, or when this
+    process ends."""
+    name = f"FAULTS_SCRIPT_{os.getpid()}_{time.time_ns()}"
+    command = [sys.executable, "-I", "-S", str(_PROGRAM), name]
+    with held():  # the watcher inherits blocked interrupts, and keeps them blocked
+        watcher = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield {name: "1"}
+    finally:
+        watcher.communicate()  # closes its input, and waits until it ends
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a command, the roles that still ran then, the processes it left, the ledgers, and where an overdue
+    command's processes waited. ``statuses``, ``gone``: as in `faults.ledger.record.Run`."""
+
+    end: End
+    running: set[int]
+    orphans: list[str]
+    timeline: Timeline
+    waits: dict[str, str] = field(default_factory=dict)
+    statuses: dict[int, int] = field(default_factory=dict)
+    gone: dict[int, float] = field(default_factory=dict)
+
+
+def end_of(status: int, time: float, process: int = 0) -> End:
+    """Return the end of a command with this status, negative for a signal."""
+    if status == 0:
+        return End("Returned", "returned", time, process=process)
+    outcome = Exited(status) if status > 0 else Killed(-status)
+    return End(type(outcome).__name__, str(outcome), time, process=process)
+
+
+def execute(
+    command: Sequence[str],
+    place: Path,
+    streams: Mapping[str, Any],
+    first: float,
+    deadline: Callable[[], float],
+    survivors: Callable[[], float],
+) -> Ended:
+    """Start the command, and wait for its end. Its processes find the file for their stacks there.
+
+    ``streams``: where it prints, as arguments of `Popen`; ``first``: seconds after which ``deadline`` is asked for the
+    seconds until the command is overdue, because these depend on what the ledgers tell by then; ``survivors``: asked
+    for the seconds that roles have to end after the plan has killed the command.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    (place / STACKS).touch(0o600)
+    ends = _Ends(place)
+    with tied_environment() as variables, adopting() as left:
+        environment = {**_environment(place), **variables, **({WHOLE_LINES: "1"} if streams else {})}
+        process = subprocess.Popen(command, env=environment, start_new_session=True, **streams)
+        try:
+            end = _wait(process, ends, first, deadline)
+            ended = _overdue(end, place) if end.kind == "Overdue" else _ended(end, place, left, ends, survivors)
+        finally:
+            _end(process)
+            ends.close()
+        told = {pid: status for pid, status in statuses(place).items() if status is not None}
+        gone = {pid: seen for pid, seen in ends.seen.items() if pid not in told}
+        return replace(ended, orphans=ended.orphans or left(), statuses=told, gone=gone)
+
+
+class _Ends:
+    """Sees when each process ends that has begun to play a role, by its file for a status."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._handles: dict[int, int] = {}
+        self.seen: dict[int, float] = {}  # process id to monotonic seconds
+
+    def wait(self, seconds: float, *others: int) -> list[int]:
+        """Wait until a process ends, or one of these descriptors is ready. Return those that are."""
+        for pid in statuses(self._folder).keys() - self._handles.keys() - self.seen.keys():
+            try:
+                self._handles[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self.seen[pid] = time.monotonic()
+        ready = select.select([*self._handles.values(), *others], [], [], seconds)[0]
+        for pid in [pid for pid, handle in self._handles.items() if handle in ready]:
+            self.seen[pid] = time.monotonic()
+            os.close(self._handles.pop(pid))
+        return [each for each in others if each in ready]
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles.clear()
+
+
+def _overdue(end: End, place: Path) -> Ended:
+    """Look at a command that is to be killed, before anything is done to its processes."""
+    timeline = read(place)
+    return Ended(end, _running(timeline, 0.0), [], timeline, waits(place, _played(timeline)))
+
+
+def _ended(end: End, place: Path, left: Callable[..., list[str]], ends: _Ends, survivors: Callable[[], float]) -> Ended:
+    """Look at what a command leaves, before its session is killed. A command that was killed could not clean up; roles
+    that outlive it have their bound."""
+    by_plan = end.kind == "Killed" and end.process in crashes(read(place))
+    orphans = left(_grace(place)) if end.kind in ("Returned", "Exited") else []
+    running = _running(read(place), survivors() if by_plan else GRACE)
+    ends.wait(0.0)
+    return Ended(end, running, orphans, read(place))
+
+
+def _environment(place: Path) -> dict[str, str]:
+    path = [str(Path(__file__).parents[1] / "startup"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, VARIABLE: str(place), SAID: str(place), "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _wait(process: subprocess.Popen[bytes], ends: _Ends, first: float, deadline: Callable[[], float]) -> End:
+    """Wait until the command ends, or is overdue. After ``first`` seconds the deadline is computed again."""
+    handle, begun, due = os.pidfd_open(process.pid), time.monotonic(), first
+    try:
+        ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)
+        while not ended and due < deadline():
+            due = deadline()
+            ended = wait_until(lambda seconds: ends.wait(seconds, handle), begun + due - time.monotonic())
+    finally:
+        os.close(handle)
+    if not ended:
+        return End("Overdue", f"was overdue after {due:g} s", time.monotonic(), process=process.pid)
+    return end_of(process.wait(), time.monotonic(), process.pid)
+
+
+def _grace(place: Path) -> float:
+    """Return the seconds that remaining processes have to end by themselves. If there are none, no time is spent."""
+    return GRACE_OF_KILLED if crashes(read(place)) else GRACE
+
+
+def _running(timeline: Timeline, grace: float) -> set[int]:
+    """Return the processes of roles that do not end within ``grace`` seconds after the command."""
+    due = time.monotonic() + grace
+    return {pid for pid in _played(timeline) if is_running(pid) and not ends_by(pid, due)}
+
+
+def _played(timeline: Timeline) -> dict[int, str]:
+    """Return the roles of the processes that have started RPC."""
+    starts = timeline.of("start")
+    return {int(event.details["pid"]): event.role for event in starts if not event.role.startswith("+")}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the command's process group, with all processes of it that are left."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
 
 # Seconds until a command is killed. If its bound is later, it is killed `LATER` seconds after its bound.
 DEADLINE, LATER = 300.0, 30.0
@@ -118,3 +289,40 @@ def _survivors(place: Path, plan: Plan, bound: float | None) -> float:
 
 def _first_seen(run: Run) -> float | None:
     return min((event.time for event in first_effects(run).values() if event is not None), default=None)
+
+
+def record_end(folder: str | os.PathLike[str], status: int) -> None:
+    """Write ``run.json`` from what the ledgers tell and from the command's exit ``status`` (128 + N: signal N).
+
+    The command counts as ended at the time of the last event. What is left is told of the processes on this machine.
+
+    Raises:
+        RecordError: the folder holds no prepared run, or one whose end is recorded.
+    """
+    place = Path(folder)
+    found = record.read(place)
+    if found.complete:
+        raise RecordError(f"{place} tells how its run ended: wanted one that `prepare` made, to record an end")
+    timeline = found.timeline
+    left = dict(_still_running(place, timeline))
+    last = max((event.time for event in timeline.events), default=0.0)
+    record.write(
+        place,
+        name=f"{place.name}, started by something else",
+        ends={COMMAND: end_of(128 - status if status > 128 else status, last + timeline.zero)},
+        statuses={pid: each for pid, each in statuses(place).items() if each is not None},
+        running=sorted(left),
+        seconds=last,
+        leaks=[f"{role} still runs (process {pid})" for pid, role in left.items()],
+        start=timeline.zero,
+        recorded=True,
+    )
+
+
+def _still_running(place: Path, timeline: Timeline) -> Iterator[tuple[int, str]]:
+    """Yield the processes of roles that run on this machine, with their roles."""
+    for role in (each for each in timeline.roles if not each.startswith("+")):
+        with suppress(CannotFireError):  # it has ended, or runs on another machine
+            pid, handle = process_of(role, place)
+            os.close(handle)
+            yield pid, role

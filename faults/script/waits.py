@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from faults.inject.process.signal_masks import BLOCKED, HANDLED, OF_THREAD, PENDING, has_signal
-from faults.run.process_tree import command, everybody
+from faults.inject.process.target import BLOCKED, HANDLED, OF_THREAD, PENDING, has_signal
+from faults.run.leftovers import command, everybody
 from faults.script.autostart import VARIABLE
 from faults.script.stacks import SIGNAL, STACKS
 

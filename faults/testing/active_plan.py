@@ -10,11 +10,11 @@ from typing import Any
 
 from faults import hook
 from faults.judge import proof
-from faults.judge.message_evidence import unseen
+from faults.judge.proof import unseen
 from faults.ledger.ledger import Timeline, read
 from faults.ledger.record import Run
 from faults.plan.plan import Plan, PlanError
-from faults.run.launch_scope import check_roles, prepared, scope
+from faults.run.runs import check_roles, prepared, scope
 
 UNUSED = (
     "the plan was never put to work: wanted the fixture world (as an argument or by usefixtures), fresh_world, "

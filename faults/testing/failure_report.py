@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faults.testing.running_test import RunningTest, place_for
-from reference.system.printable import one_line, printable
+from reference.system.text import one_line, printable
 
 
 def tell(item: pytest.Item, running: RunningTest, report: pytest.TestReport) -> None:

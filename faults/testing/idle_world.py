@@ -64,7 +64,7 @@ class Idle:
 
 
 def _with_trace(arguments: dict[str, Any]) -> dict[str, Any]:
-    from faults.testing import rref_names
+    from faults.testing import rref_leaks
     from faults.testing.active_plan import merge_launch_arguments
 
-    return merge_launch_arguments(arguments, {"before": partial(rref_names.start, None)})
+    return merge_launch_arguments(arguments, {"before": partial(rref_leaks.start_names, None)})

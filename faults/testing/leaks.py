@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from faults.run.process_tree import command, ends_by, everybody, relatives
+from faults.run.leftovers import command, ends_by, everybody, relatives
 from reference.system import isolated_network
 from reference.system.temporary_folders import MARK
 
@@ -34,7 +34,7 @@ Seen = Mapping[Any, str]
 
 class Accounting:
     """The things that exist before a test; `left` names those that are new after it. ``mark``: see
-    `faults.run.process_tree`."""
+    `faults.run.leftovers`."""
 
     def __init__(self, kinds: Collection[str], mark: str) -> None:
         self._mark = mark

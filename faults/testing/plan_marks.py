@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from faults.plan.errors import shown
+from faults.plan.places import shown
 from faults.plan.plan import Plan, PlanError
 
 # The plan of the option applies to a test that uses one of these fixtures.

@@ -2,14 +2,108 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from faults.testing.rref_counts import COUNTS, kept_and_seen, recorded
+import torch.distributed.autograd as dist_autograd
+import torch.distributed.rpc as rpc
+from torch.distributed.rpc import api
+
+from faults.judge import holdings
+from faults.ledger.stock import Stock, from_events, to_events
+from faults.tracing import RELEASE, current_tracer
+from faults.tracing.tracer import Tracer
 from reference.outcome import Returned
 from reference.world.world import World, alive
+
+# The kind of leak that each count belongs to.
+COUNTS = {
+    "num_owner_rrefs": "rrefs",
+    "num_forks": "rrefs",
+    "num_pending_users": "rrefs",
+    "num_autograd_contexts": "contexts",
+}
+
+
+def kept(collect: bool = False) -> dict[str, int]:
+    """Return the counts by torch's own names. ``collect``: first collect garbage, which may hold some of them."""
+    if collect:
+        gc.collect()
+    every = {**rpc._rref_context_get_debug_info(), **dist_autograd._get_debug_info()}  # type: ignore[attr-defined]
+    return {name: int(every[name]) for name in COUNTS}
+
+
+def kept_and_seen(collect: bool = False) -> tuple[dict[str, int], int]:
+    """Return `kept`, and how many events the trace of this role has seen, 0 if it does not trace."""
+    tracer = current_tracer()
+    return kept(collect), 0 if tracer is None else tracer.rrefs.events
+
+
+def record_counts(folder: str, role: str) -> None:
+    """Make a role record its counts when it shuts RPC down and no calls can arrive. To be used as a ``before``."""
+    api._finalize_shutdown = partial(_finalize, api._finalize_shutdown, _file(folder, role))
+
+
+def recorded(folder: str, role: str) -> dict[str, int]:
+    """Read what `record_counts` wrote; empty for a role that did not shut RPC down."""
+    place = _file(folder, role)
+    return json.loads(place.read_text()) if place.exists() else {}
+
+
+def _finalize(original: Callable[[], None], place: Path) -> None:
+    place.write_text(json.dumps(kept(collect=True)))
+    original()
+
+
+def _file(folder: str, role: str) -> Path:
+    return Path(folder) / f"{role}.kept"
+
+
+def start_names(folder: str | None, role: str) -> None:
+    """Trace this role. To be used as a ``before``. ``folder``: where the role writes what it holds when all roles have
+    ended their work; None: nowhere."""
+    Tracer.start()
+    if folder is not None:
+        setattr(api, RELEASE, partial(_write, getattr(api, RELEASE), _file_of_names(folder, role)))
+
+
+def stock(since: int) -> Stock | None:
+    """Return what this role got since this event and holds; None if it does not trace."""
+    return None if Tracer.current is None else Tracer.current.stock(since)
+
+
+def named_holders(stocks: Mapping[str, Stock | None], kinds: Collection[str]) -> list[tuple[str, str]]:
+    """Return kind and text of everything of these kinds that the roles hold."""
+    known = {role: each for role, each in stocks.items() if each is not None}
+    return [each for each in map(_of_kind, holdings.everything(known)) if each[0] in kinds]
+
+
+def names_at_end(folder: str, roles: Collection[str]) -> list[tuple[str, str]]:
+    """Return kind and text of what leaked in a world whose roles have all returned."""
+    files = {role: _file_of_names(folder, role) for role in roles}
+    stocks = {role: from_events(role, json.loads(place.read_text())) for role, place in files.items() if place.exists()}
+    every = len(stocks) == len(files) and holdings.are_settled(stocks)
+    return list(map(_of_kind, holdings.leaks(stocks, ended=True, every=every)))
+
+
+def _of_kind(text: str) -> tuple[str, str]:
+    return ("contexts" if text.startswith("autograd context") else "rrefs"), text
+
+
+def _write(original: Callable[..., None], place: Path, *arguments: Any) -> None:
+    assert Tracer.current is not None
+    Tracer.current.stock_at_end(lambda stock: place.write_text(json.dumps(list(to_events(stock)))))
+    original(*arguments)
+
+
+def _file_of_names(folder: str, role: str) -> Path:
+    return Path(folder) / f"{role}.held"
+
 
 # How long a role may take to answer (seconds).
 ANSWER_SECONDS = 20.0
@@ -69,10 +163,10 @@ class Kept:
 
     def _named(self, kinds: Collection[str]) -> list[tuple[str, str]]:
         """Name what the roles hold since `begin`."""
-        from faults.testing import rref_names
+        # merged
 
-        stocks = self._run({role: partial(rref_names.stock, self._seen.get(role, 0)) for role in self.world.pids})
-        return rref_names.named(stocks or {}, kinds)
+        stocks = self._run({role: partial(stock, self._seen.get(role, 0)) for role in self.world.pids})
+        return named_holders(stocks or {}, kinds)
 
     def _more(self, after: Counts) -> list[tuple[str, str]]:
         found = []
@@ -91,7 +185,7 @@ def others(besides: Collection[World]) -> list[Kept]:
 def at_end(world: World, trace: bool = False) -> list[tuple[str, str]]:
     """Return kind and text of what the roles of one test's own world keep. ``trace``: they trace it.
 
-    Idle roles are asked now; the others recorded it at their shutdown (`faults.testing.rref_counts.record`). If one did
+    Idle roles are asked now; the others recorded it at their shutdown (`faults.testing.rref_leaks.record`). If one did
     not return, the result is empty.
     """
     if not world.outcomes:
@@ -107,6 +201,6 @@ def at_end(world: World, trace: bool = False) -> list[tuple[str, str]]:
     ]
     if not trace:
         return counted
-    from faults.testing import rref_names
+    # merged
 
-    return counted + rref_names.at_end(str(world.folder), list(world.pids))
+    return counted + names_at_end(str(world.folder), list(world.pids))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reference.system.private_folder import PRIVATE, make_private
+from reference.system.temporary_folders import PRIVATE, make_private
 
 if TYPE_CHECKING:  # they import torch, and a test without worlds needs none
     from faults.testing.active_plan import ActivePlan
@@ -55,7 +55,7 @@ class RunningTest:
 
         ``healthy``: launch without the plan. Raises as `launch` and `ActivePlan.arguments` do.
         """
-        from faults.testing import rref_counts
+        from faults.testing import rref_leaks
         from faults.testing.active_plan import merge_launch_arguments
         from reference.world.launcher import launch
 
@@ -64,11 +64,13 @@ class RunningTest:
         arguments.setdefault("isolated", self.isolated)
         arguments.setdefault("folder", self.folder / f"world{number + 1}" if number else self.folder)
         # This `before` comes first, so that the plan's ledger counts what is left before this one collects garbage.
-        arguments = merge_launch_arguments(arguments, {"before": partial(rref_counts.record, str(arguments["folder"]))})
+        arguments = merge_launch_arguments(
+            arguments, {"before": partial(rref_leaks.record_counts, str(arguments["folder"]))}
+        )
         if self.trace:
-            from faults.testing import rref_names
+            from faults.testing import rref_leaks
 
-            before = partial(rref_names.start, str(arguments["folder"]))
+            before = partial(rref_leaks.start_names, str(arguments["folder"]))
             arguments = merge_launch_arguments(arguments, {"before": before})
         if self.plan is not None and not healthy:
             arguments = merge_launch_arguments(arguments, self.plan.offered(list(roles)))

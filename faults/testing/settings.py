@@ -12,7 +12,7 @@ from faults.plan.plan import Plan, PlanError
 from faults.testing.leaks import KINDS
 from faults.testing.plan_marks import of_option
 from faults.testing.running_test import RunningTest
-from reference.system.printable import shown
+from reference.system.text import shown
 
 LEAKS = ("all", "fixtures", "off")
 DIGITS = 1000  # the longest seed; Python reads at most 4300 digits

@@ -6,21 +6,77 @@ not track RRefs, nor a dictionary that holds nothing else.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
 
 from faults.ledger.stock import FUNCTION, GLOBAL, UNSEEN, VALUE, Ident
-from faults.tracing.references import LEAVES, OBJECTS, referents
-from faults.tracing.unseen import held_unseen
 from faults.tracing.user_frames import is_faults, is_library, is_users
+
+# A search ends after so many objects; what it has not found by then is held by something unseen.
+OBJECTS = 2_000_000
+
+# Objects below which nothing is looked for.
+LEAVES = (type, ModuleType, CodeType)
+_PLAIN = {type(None), bool, int, float, complex, str, bytes}
+
+
+def referents(each: Any) -> list[Any]:
+    """Return what an object refers to, once for each reference, without plain data; of a function, not the globals of
+    its module."""
+    if isinstance(each, FunctionType):
+        found = [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
+    else:
+        found = gc.get_referents(each)
+    return [part for part in found if type(part) not in _PLAIN]
+
+
+def held_unseen(values: Mapping[int, tuple[Any, Ident]], wanted: Set[int], seen: Set[int]) -> list[Any]:
+    """Return the objects to which ``values`` lead and something unseen refers. Objects in ``seen`` are passed by.
+
+    ``values``: the values of RRefs that this role owns, each of them in one tuple, by their identities, and in no other
+    variable of the callers; ``wanted``: identities. The result is empty if the values lead to none of them.
+    """
+    below, known = _below(values, seen)
+    if wanted.isdisjoint(map(id, below)):
+        return []
+    return [each for each, count in zip(below, _references(below), strict=True) if count > known[id(each)]]
+
+
+def _below(values: Mapping[int, tuple[Any, Ident]], seen: Set[int]) -> tuple[list[Any], dict[int, int]]:
+    """Return the objects to which ``values`` lead, and by identity how many of the references to each are known.
+
+    What is left out beyond `OBJECTS` has references that count as unseen.
+    """
+    found = [value for key, (value, _) in values.items() if key not in seen and not isinstance(value, LEAVES)]
+    # Two references to each value are known: that of the RRef in C++, and that of the tuple.
+    known = defaultdict(int, {id(value): 2 for value in found})
+    for each in found:
+        if len(seen) + len(known) > OBJECTS:
+            break
+        for part in referents(each):
+            key = id(part)
+            if key not in known and key not in seen and not isinstance(part, LEAVES):
+                found.append(part)
+            known[key] += 1
+    return found, known
+
+
+def _references(objects: list[Any]) -> list[int]:
+    """Return how many references there are to each object, without those of the list and of this function."""
+    objects.append(object())
+    counts = [sys.getrefcount(each) for each in objects]
+    objects.pop()
+    return [count - counts[-1] for count in counts[:-1]]
+
 
 _LEAVES = (*LEAVES, torch.Tensor)  # there may be millions of tensors in a list
 

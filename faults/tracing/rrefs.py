@@ -7,16 +7,80 @@ Python sees every RRef that Python code makes, sends or receives: torch pickles 
 from __future__ import annotations
 
 import itertools
+import re
+import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from types import FunctionType, MethodType
 from typing import Any
 
+from torch.distributed.rpc import rref_proxy
+
+from faults.inject.call.delivery import deliver
 from faults.ledger.stock import Ident
-from faults.tracing.arrivals import OfThread, called, parts
-from faults.tracing.known import Known, ident_of
 from faults.tracing.user_frames import Line, here, line_of
+
+_ID = re.compile(r"created_on=(\d+), local_id=(\d+)")
+
+
+def ident_of(rref: Any) -> Ident | None:
+    """Return an RRef's id, which torch tells in its text alone; None if that has another form."""
+    found = _ID.search(str(rref))
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+class Known:
+    """One Python object that refers to an RRef. ``got``, ``used``: numbers of events; ``method``: the RRef and the name
+    of its value's method that got it as an argument."""
+
+    __slots__ = ("got", "how", "ident", "lines", "method", "owner", "ref", "used")
+
+    def __init__(self, rref: Any, ident: Ident, how: str, lines: tuple[Line, ...], number: int) -> None:
+        self.ref: weakref.ref[Any] | None = None
+        self.ident, self.owner = ident, rref.owner_name()
+        self.how, self.lines, self.got, self.used = how, lines, number, number
+        self.method: tuple[Ident, str] | None = None
+
+    def lives(self) -> bool:
+        """Whether the object is still there."""
+        return self.ref is not None and self.ref() is not None
+
+
+# The functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
+_PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
+
+
+class OfThread(threading.local):
+    """The RRefs that one thread has unpickled, and those that it has pickled, and of which it is not known yet with
+    what call they came or go."""
+
+    def __init__(self) -> None:
+        self.arrived: list[Known] = []
+        self.leaving: list[Ident] = []
+
+
+def called(call: Any, ident_of: Callable[[Any], Ident | None]) -> tuple[Any, tuple[Ident, str] | None]:
+    """Return the function of a call; or of a proxy's call the RRef and the name of the method."""
+    function, args, kwargs = call.func, call.args, call.kwargs
+    if function is deliver:  # a fault hits the call
+        function, args, kwargs = args[1:4]
+    if any(function is proxy for proxy in _PROXIES):
+        ident = ident_of(args[0])
+        return None, None if ident is None else (ident, str(args[1]))
+    handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
+    return (handed[0] if handed else function), None
+
+
+def parts(value: Any, depth: int = 3) -> Iterator[Any]:
+    """Yield a value, and what it consists of."""
+    yield value
+    if depth:
+        found = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple | set) else ()
+        for part in list(found or getattr(value, "__dict__", {}).values()):
+            yield from parts(part, depth - 1)
+
 
 # How many RRefs that were sent to others are remembered: where they were made, and where they went.
 REMEMBERED = 100_000

@@ -13,10 +13,9 @@ from torch.distributed.rpc import api
 from faults.ledger.stock import Entered, Held, Ident, Made, Sent, Stock
 from faults.plan.plan import PlanError
 from faults.tracing import hooks
-from faults.tracing.contexts import Contexts
 from faults.tracing.holders import holders
-from faults.tracing.known import Known
-from faults.tracing.rrefs import RRefs
+from faults.tracing.hooks import Contexts
+from faults.tracing.rrefs import Known, RRefs
 from faults.tracing.user_frames import Line, line_of, text_of
 
 # How long a role waits until the others have taken stock, too (seconds). A role that does not trace never does.

@@ -6,20 +6,150 @@ for bad input; 3 if the suite is broken, or this machine cannot judge it.
 
 from __future__ import annotations
 
+import argparse
+import datetime
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from reference.cli.conform_judging import judge, run
-from reference.cli.options import BadInput, Parser
-from reference.conform.catalogue import CATALOGUE, chosen
-from reference.conform.expectations import BadExpectations
-from reference.conform.judgement_diff import BadReport, read_report, report_changes
+from reference.cli.options import BadInput, Parser, check_writable
+from reference.conform.expected_verdicts import BadReport, compare_expectations, read_report, report_changes, updated
+from reference.conform.judge import (
+    BadExpectations,
+    Expectation,
+    Judged,
+    NoResults,
+    as_toml,
+    judge_suite,
+    read_expectations,
+)
 from reference.conform.process import NotStarted
-from reference.conform.run_results import NoResults
-from reference.conform.run_suite import NoFolder
-from reference.conform.suite import SuiteBroken
-from reference.system.printable import one_line
+from reference.conform.report import FORMATS, Report, badge
+from reference.conform.run_suite import NoFolder, Settings, run_suite
+from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, SuiteCase, chosen, open_suite
+from reference.system.files import whole
+from reference.system.text import one_line, shown
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run an implementation on a suite, and judge what it left."""
+    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
+    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
+    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
+    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
+    _judging(parser)
+    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
+    before, command = _split(arguments)
+    if not command and not {"-h", "--help"} & set(before):
+        raise BadInput("wanted -- and a command, such as: -- python my_program.py")
+    options = parser.parse_args([*before, "--", *command])
+    expected = _expectations(options)
+    suite = _open(options.folder)
+    cases = _matching(suite, options.cases)
+    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
+    run_suite(suite, cases, Path(options.out), settings, _told)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
+
+
+def judge(arguments: Sequence[str]) -> int:
+    """Judge the results of an earlier run."""
+    parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    _judging(parser)
+    options = parser.parse_args(arguments)
+    expected = _expectations(options)
+    suite = _open(options.folder)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
+
+
+def _open(folder: str) -> Suite:
+    if not Path(folder, "suite.json").exists():
+        raise BadInput(f"{folder}: no suite.json, wanted a folder that `conform export` has written")
+    return open_suite(Path(folder))
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Split at the first ``--``."""
+    words = [*arguments, "--"]
+    place = words.index("--")
+    return words[:place], words[place + 1 : -1]
+
+
+def _matching(suite: Suite, pattern: str) -> list[SuiteCase]:
+    cases = suite.chosen(pattern)
+    if not cases:
+        raise BadInput(f"no case of the suite matches {pattern!r}, wanted for instance {next(iter(suite.cases))!r}")
+    return cases
+
+
+def _told(case: str) -> None:
+    if sys.stderr.isatty():
+        print(case, file=sys.stderr)
+
+
+def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation], options: Any) -> int:
+    """Write the judgements in the chosen format, and return the exit status."""
+    known, today = [entry.id for entry in CATALOGUE], datetime.datetime.now(datetime.UTC).date()
+    if options.update:
+        expected = updated(judged, expected, known, today)
+        _write(options.expect, as_toml(expected))
+    compared = compare_expectations(judged, expected, known, today)
+    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
+    report = Report(suite.version, judged, compared, requirements)
+    if options.badge:
+        _write(options.badge, badge(report))
+    print(FORMATS[options.format](report), end="")
+    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
+        print(one_line(f"unexpected: {line}"), file=sys.stderr)
+    return 0 if compared.holds else 1
+
+
+def _write(path: str, text: str) -> None:
+    with whole(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def _judging(parser: Parser) -> None:
+    """Add the options of both commands that judge."""
+    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
+    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
+    parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
+
+
+def _expectations(options: Any) -> list[Expectation]:
+    """Read the file of expectations; refuse, before anything runs, options that do not fit together."""
+    if options.update and not options.expect:
+        raise BadInput("--update wants --expect FILE, which it writes")
+    there = bool(options.expect) and Path(options.expect).exists()
+    if options.expect and not options.update and not there:
+        raise BadInput(f"{options.expect}: no such file")
+    expected = read_expectations(Path(options.expect)) if there else []
+    for path in filter(None, (options.badge, options.expect if options.update else None)):
+        check_writable(path)
+    return expected
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted seconds, more than 0 and less than 1000000")
+    return number
+
 
 BROKEN = 3
 
@@ -73,7 +203,7 @@ def _export(arguments: Sequence[str]) -> int:
     entries = chosen(options.suite, options.cases)
     if not entries:
         raise BadInput(f"no case matches {options.cases!r}, wanted for instance {CATALOGUE[0].id!r}")
-    from reference.conform.export import export  # with torch, which the judge of exact cases does without
+    from reference.conform.inputs import export  # with torch, which the judge of exact cases does without
 
     try:
         export(Path(options.folder), entries)

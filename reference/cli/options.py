@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from reference import TUTORIALS
-from reference.system.atomic_file import place_of
-from reference.system.printable import OneLine, is_file_name, shown
+from reference.outcome import Outcome, Overdue, Raised, end_of
+from reference.system.files import place_of
+from reference.system.text import OneLine, is_file_name, shown
 from reference.trace.case import Case, listed
+
+
+def report_failure(name: str, failed: Mapping[str, Outcome], logs: Mapping[str, str]) -> None:
+    """Print how each role that failed by itself ended, then its traceback, its stacks or the end of its log."""
+    print(f"{name} failed:", file=sys.stderr)
+    for role, outcome in failed.items():
+        print(f"  {role} {outcome}", file=sys.stderr)
+    for role, outcome in failed.items():
+        detail = {Raised: "traceback", Overdue: "stacks"}.get(type(outcome))
+        text = getattr(outcome, detail) if detail else end_of(logs[role])
+        if text.strip():
+            print(f"--- {role}\n{text.rstrip()}", file=sys.stderr)
 
 
 class BadInput(OneLine):

@@ -10,13 +10,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reference import TUTORIALS, load
-from reference.cli.failure import report_failure
-from reference.cli.options import BadInput, Parser, add_case_options, check_device, check_writable, known
+from reference.cli.options import (
+    BadInput,
+    Parser,
+    add_case_options,
+    check_device,
+    check_writable,
+    known,
+    report_failure,
+)
 from reference.cli.progress_bar import watch
-from reference.cli.table_command import run_table, table_of, table_options
-from reference.cli.timing import TIMINGS, add_options
+from reference.cli.table_command import TIMINGS, add_options, run_table, table_of, table_options
 from reference.outcome import WorldError
-from reference.system.printable import one_line, printable, shown
+from reference.system.text import one_line, printable, shown
 from reference.trace.case import Case, listed
 from reference.trace.trace import Trace, TraceError
 from reference.verify.verify import culprits, prove, trace_of

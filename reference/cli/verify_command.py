@@ -12,7 +12,7 @@ from rich.text import Text
 from reference import TUTORIALS
 from reference.cli.options import BadInput, Parser, known
 from reference.cli.progress_bar import watch
-from reference.system.printable import one_line
+from reference.system.text import one_line
 from reference.trace.case import Case
 from reference.verify.verify import CASES_LONG, cases, changes, long_cases, verify
 

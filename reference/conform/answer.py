@@ -9,11 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reference.conform.suite import SuiteCase
-from reference.conform.tensor_file import Malformed, Tensors, read
-from reference.system.plain_file import content_of
-from reference.system.printable import one_line, shown
-from reference.system.strict_json import once
+from reference.conform.tensor_file import Array, Malformed, Tensors, dtype_name, read
+from reference.system.files import content_of
+from reference.system.text import once, one_line, shown
+
+
+def commitment(array: Array) -> str:
+    """Return the SHA-256 of dtype, shape and numbers in row-major order, little-endian; -0.0 counts as 0.0."""
+    plain = array + array.dtype.type(0) if array.dtype.kind == "f" else array
+    head = f"{dtype_name(array)} {'x'.join(map(str, array.shape))}\n".encode()
+    body = np.ascontiguousarray(plain, array.dtype.newbyteorder("<")).tobytes()
+    return hashlib.sha256(head + body).hexdigest()
+
 
 # The longest result.json in bytes.
 LONGEST = 2**20

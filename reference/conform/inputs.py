@@ -6,17 +6,170 @@ step) and ``draws/…`` (random factors). The tutorial's own functions make the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from reference import load
-from reference.conform.dropout_factors import dropout_factors
-from reference.conform.episodes import batch_episodes, episodes
+from reference.conform.answer import commitment
+from reference.conform.suite import PROTOCOL, SUITE, Entry, requirements_of
+from reference.conform.tensor_file import Array, dtype_name, write
+from reference.roles import numbered
+from reference.system.files import whole
+from reference.trace.case import Case
 from reference.trace.trace import Trace
-from reference.training.corpus import Corpus
+from reference.training import cartpole
+from reference.training.data import Corpus
+from reference.training.rng import seeded
 from reference.training.worker_order import as_tensors, by_turns
+from reference.verify.verify import KnownErrors, case_of
+
+# In which order an implementation has to add or apply what several roles send, by tutorial.
+ORDER = {
+    "parameter_server": "order/events has one row (kind, worker) per call: kind 0 pulls, kind 1 pushes; worker from 0",
+    "batch_parameter_server": "gradients are added in the trainers' order, trainer1 first",
+    "sharded_parameter_server": "gradients are added in the trainers' order, trainer1 first",
+    "hybrid_ddp": "gradients are added in the trainers' order, trainer1 first",
+    "pipeline": "micro-batches run in the order of their images",
+    "dist_autograd": "all passes compute at the same parameters; their gradients are applied pass after pass",
+    "reinforce": "the observers' gradients are added in their order, observer1 first",
+    "batch_reinforce": "without batch the observers' gradients are added in their order, observer1 first",
+}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One case with all that its twin gives: what an implementation gets, and what it has to return.
+
+    ``errors``: those of its twins, once an answer had to be judged by them.
+    """
+
+    entry: Entry
+    case: Case
+    twin: Trace
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+    errors: KnownErrors = field(default_factory=dict, compare=False, repr=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the content of ``case.json``."""
+        tutorial = self.entry.tutorial
+        return {
+            "protocol": PROTOCOL,
+            "id": self.entry.id,
+            "tutorial": tutorial,
+            "case": json.loads(self.case.to_json()),
+            "order": ORDER.get(tutorial, "one role computes everything"),
+            "inputs": _shapes(self.inputs),
+            "outputs": _shapes(self.outputs),
+            "requirements": requirements_of(self.case),
+            "specification": f"docs/conformance/{tutorial}.md",
+        }
+
+
+def prepare(entry: Entry) -> Prepared:
+    """Run a case's twin, and sort its tensors into inputs and outputs.
+
+    Raises:
+        NotExact: the case is exact and an operation of its twin rounds.
+    """
+    case = case_of(entry.tutorial, entry.fields)
+    twin: Trace = load(entry.tutorial).train_locally(case, replay_of(case))
+    inputs = inputs_of(case, twin)
+    outputs = dict(outputs_of(twin, inputs))
+    return Prepared(entry, case, twin, _arrays(inputs), _arrays(outputs))
+
+
+def _arrays(tensors: dict[str, Any]) -> dict[str, Array]:
+    return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in sorted(tensors.items())}
+
+
+def _shapes(arrays: dict[str, Array]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "dtype": dtype_name(array), "shape": list(array.shape)} for name, array in sorted(arrays.items())
+    ]
+
+
+def dropout_factors(case: Any) -> dict[str, torch.Tensor]:
+    """Draw the factors of every step, as torch draws them in a forward pass; nothing if the case drops nothing.
+
+    ``draws/emb_table/STEP`` (sequence, batch_size, ninp) are for the embeddings, ``draws/rnn/STEP``
+    (nlayers - 1, sequence, batch_size, nhid) for the outputs of each layer but the last, and ``draws/decoder/STEP``
+    (sequence, batch_size, nhid) for those of the last.
+    """
+    if case.dropout == 0:
+        return {}
+    places = {"emb_table": (1, case.ninp), "rnn": (case.nlayers - 1, case.nhid), "decoder": (1, case.nhid)}
+    found = {}
+    for step in range(case.steps):
+        for part, (count, width) in places.items():
+            shape = (case.sequence, case.batch_size, width)
+            with seeded(case.seed, f"{part}/{step}"):
+                drawn = [F.dropout(torch.ones(shape, dtype=case.torch_dtype), case.dropout) for _ in range(count)]
+            if drawn:
+                found[f"draws/{part}/{step:04d}"] = torch.stack(drawn) if part == "rnn" else drawn[0]
+    return found
+
+
+Pair = tuple[str, torch.Tensor]
+
+
+def episodes(case: Any, twin: Trace) -> Iterator[Pair]:
+    """Play the twin's actions again, and yield what ``reinforce`` is given.
+
+    For each observer and episode: ``data/OBSERVER/EPISODE/states`` (steps, inputs) are the states before each action,
+    ``rewards`` (steps,) what each action earned.
+    """
+    for name in numbered("observer", case.observers):
+        env = cartpole.seeded_environment(case.env, case.seed, name)
+        rng = cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype)
+        for episode in range(case.steps):
+            state, _ = env.reset()
+            states, rewards = [], []
+            for action in twin.tensors[f"{episode:04d}/actions/{name}"].tolist():
+                states.append(torch.as_tensor(state).to(case.torch_dtype))
+                state, reward, *_ = env.step(action)
+                rewards.append(float(reward))
+            yield from _given(f"{name}/{episode:04d}", states, rewards, rng.episode(case.n_steps))
+
+
+def batch_episodes(case: Any, twin: Trace) -> Iterator[Pair]:
+    """The same for ``batch_reinforce``, whose episodes go on in a new start of the environment when one ends.
+
+    ``ends`` (steps,) is 1 at the last step of a start: rewards after it do not count for the actions up to it.
+    """
+    for place, name in enumerate(numbered("observer", case.observers)):
+        env = cartpole.seeded_environment(case.env, case.seed, name)
+        rng = cartpole.ObserverRng(case.seed, name, case.dropout, case.torch_dtype)
+        for episode in range(case.steps):
+            state, _ = env.reset()
+            states, rewards, ends = [], [], []
+            actions = twin.tensors[f"{episode:04d}/steps/actions"][:, place].tolist()
+            for step, action in enumerate(actions, start=1):
+                states.append(torch.as_tensor(state).to(case.torch_dtype))
+                state, reward, terminated, truncated, _ = env.step(action)
+                rewards.append(float(reward))
+                ends.append(terminated or truncated or step == len(actions))
+                if ends[-1]:
+                    state, _ = env.reset()
+            yield from _given(f"{name}/{episode:04d}", states, rewards, rng.episode(case.n_steps))
+            yield f"data/{name}/{episode:04d}/ends", torch.tensor(ends, dtype=torch.int64)
+
+
+def _given(place: str, states: list[torch.Tensor], rewards: list[float], draws: cartpole.Draws) -> Iterator[Pair]:
+    """``uniforms`` (steps,) choose the actions; ``dropout`` (steps, 128) are the factors of the hidden units."""
+    yield f"data/{place}/states", torch.stack(states)
+    yield f"data/{place}/rewards", torch.tensor(rewards, dtype=torch.float64)
+    yield f"draws/{place}/uniforms", draws.uniforms[: len(states)]
+    if draws.dropout_mask is not None:
+        yield f"draws/{place}/dropout", draws.dropout_mask[: len(states)]
+
 
 Tensors = dict[str, torch.Tensor]
 
@@ -132,3 +285,41 @@ def outputs_of(twin: Trace, inputs: Tensors) -> Iterator[tuple[str, torch.Tensor
         given = name in inputs or (step.isdigit() and rest.startswith(("rewards", "steps/rewards", *_OWN)))
         if not given:
             yield name, tensor
+
+
+def export(folder: Path, entries: Sequence[Entry]) -> None:
+    """Write ``suite.json``, ``commitments.json`` and a folder of each case into ``folder``, which must be empty.
+
+    Raises:
+        FileExistsError: the folder holds something.
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise FileExistsError(17, "the folder is not empty, wanted a new one", str(folder))
+    committed = {}
+    for entry in entries:
+        prepared = prepare(entry)
+        write_case(folder / "cases" / entry.id, prepared)
+        if prepared.case.is_exact:
+            committed[entry.id] = {name: commitment(array) for name, array in prepared.outputs.items()}
+    _write_json(folder / "commitments.json", committed)
+    _write_json(folder / "suite.json", _index(folder, entries))  # last: a suite without it is not complete
+
+
+def write_case(folder: Path, prepared: Prepared) -> None:
+    """Write ``case.json`` and ``input.safetensors`` into a new folder. Raises OSError: it cannot be made."""
+    folder.mkdir(parents=True)
+    _write_json(folder / "case.json", prepared.describe())
+    write(folder / "input.safetensors", prepared.inputs)
+
+
+def _index(folder: Path, entries: Sequence[Entry]) -> dict[str, Any]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    digests = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return {"suite": SUITE, "protocol": PROTOCOL, "cases": [entry.id for entry in entries], "files": digests}
+
+
+def _write_json(path: Path, content: Any) -> None:
+    with whole(path) as scratch:
+        scratch.write_text(json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n", encoding="utf-8")

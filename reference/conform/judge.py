@@ -2,20 +2,144 @@
 
 from __future__ import annotations
 
+import datetime
+import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reference.conform.answer import Answer, read_answer
-from reference.conform.commitment import commitment
-from reference.conform.run_results import Ran, folder_of, last_line, results
+from reference.conform.answer import Answer, commitment, read_answer
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, dtype_name
-from reference.explain.structure import structure
+from reference.system.files import content_of
+from reference.system.text import OneLine, once, one_line, shown
+from reference.trace.names import structure
 
 if TYPE_CHECKING:
-    from reference.conform.case_file import Prepared  # with torch
+    from reference.conform.inputs import Prepared  # with torch
+
+
+class NoResults(OneLine, ValueError):
+    """A folder holds no results of a run, or not those of this suite."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of one case. ``status`` as in `Ended`; ``outside``: what it must not have written, if anything."""
+
+    status: int | None
+    seconds: float
+    outside: str = ""
+
+
+def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:
+    """Read which cases ran, from the ``run.json`` that `run_suite` left.
+
+    Raises:
+        NoResults: there is none, it is of another suite, or a case's folder is missing.
+    """
+    if not (out / "run.json").exists():
+        raise NoResults(f"{out}: no run.json, which `conform run` writes there when all its cases have ended")
+    try:
+        index: Any = json.loads((out / "run.json").read_text(encoding="utf-8"), object_pairs_hook=once)
+        ran = {name: [Ran(**each) for each in runs] for name, runs in index["cases"].items()}
+        version = index["suite"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NoResults(one_line(f"{out}: no results of a run ({type(error).__name__}: {error})")) from error
+    if version != suite.version:
+        raise NoResults(f"{out}: results of suite {version}, wanted {suite.version}")
+    if strangers := sorted(set(ran) - set(suite.cases)):
+        raise NoResults(f"{out}: results of cases that the suite lacks: {', '.join(strangers)}")
+    for name, runs in ran.items():
+        for number in range(1, len(runs) + 1):
+            if not folder_of(out, suite.cases[name], number).is_dir():
+                raise NoResults(f"{out}: {name}/{number}/out is missing")
+    return ran
+
+
+def folder_of(out: Path, case: SuiteCase, number: int) -> Path:
+    """The folder of one run's answer; ``number`` counts from 1."""
+    return out / case.id / str(number) / "out"
+
+
+def last_line(out: Path, case: SuiteCase, number: int) -> str:
+    """The last line that the command wrote to stderr; empty if it wrote none."""
+    path = out / case.id / str(number) / "stderr.txt"
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+    return one_line(next((line for line in reversed(lines) if line.strip()), ""), 400)
+
+
+LONGEST = 2**20
+
+
+class BadExpectations(OneLine, ValueError):
+    """A file of expectations cannot be read, or an entry of it is not valid."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One entry of the file: the cases that match the glob ``cases`` have this verdict."""
+
+    cases: str
+    verdict: str
+    reason: str
+    link: str = ""
+    expires: datetime.date | None = None
+
+    def matches(self, case_id: str) -> bool:
+        return fnmatchcase(case_id, self.cases)
+
+
+def read_expectations(path: Path) -> list[Expectation]:
+    """Read a file of expectations.
+
+    Raises:
+        BadExpectations: it is not TOML, or an entry has an unknown key, a wrong type, no reason or no such verdict.
+    """
+    try:
+        content = tomllib.loads(content_of(path, LONGEST).decode())
+    except (OSError, ValueError) as error:
+        raise BadExpectations(one_line(f"{path}: {error}")) from error
+    entries = content.get("expect", [])
+    if set(content) - {"expect"} or not isinstance(entries, list):
+        raise BadExpectations(f"{path}: wanted entries [[expect]] only, got {shown(sorted(content))}")
+    return [_entry(path, number, entry) for number, entry in enumerate(entries, start=1)]
+
+
+def _entry(path: Path, number: int, entry: Any) -> Expectation:
+    kinds = {"cases": str, "verdict": str, "reason": str, "link": str, "expires": datetime.date}
+    if not isinstance(entry, dict) or not set(entry) <= set(kinds) or not {"cases", "verdict", "reason"} <= set(entry):
+        raise BadExpectations(f"{path}, entry {number}: wanted cases, verdict, reason, and perhaps link and expires")
+    for key, value in entry.items():
+        if type(value) is not kinds[key] or value == "":
+            raise BadExpectations(f"{path}, entry {number}: {key} must be a {kinds[key].__name__}, got {shown(value)}")
+    if entry["verdict"] not in VERDICTS or entry["verdict"] in RIGHT:
+        wanted = ", ".join(verdict for verdict in VERDICTS if verdict not in RIGHT)
+        raise BadExpectations(f"{path}, entry {number}: verdict {shown(entry['verdict'])}, wanted one of {wanted}")
+    return Expectation(**entry)
+
+
+def as_toml(expected: Sequence[Expectation]) -> str:
+    """Return the text of a file that has these entries."""
+    lines = []
+    for each in expected:
+        lines += ["[[expect]]", *(f"{key} = {_toml(getattr(each, key))}" for key in ("cases", "verdict", "reason"))]
+        if each.link:
+            lines.append(f"link = {_toml(each.link)}")
+        if each.expires:
+            lines.append(f"expires = {each.expires}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(text: str) -> str:
+    """A TOML string. Of what TOML refuses, a printable line has only these two."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
 
 VERDICTS = (
     "equal",
@@ -135,7 +259,7 @@ def _with_torch(
 ) -> Found:
     """Compare with the twin, which needs torch. Without torch an exact case has its verdict: ``differing`` tells."""
     try:
-        from reference.conform.twin_judge import judge_with_twin
+        from reference.conform.twin import judge_with_twin
     except ImportError as error:
         if not differing:
             raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
@@ -146,7 +270,7 @@ def _with_torch(
 def _of_another_case(case: SuiteCase, arrays: Mapping[str, Array]) -> list[str]:
     """The line for an answer to another case of the tutorial; none without torch, which computes the others."""
     try:
-        from reference.conform.other_case import other_case
+        from reference.conform.twin import other_case
     except ImportError:
         return []
     found = other_case(case, arrays)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from reference.system.printable import OneLine, shown
+from reference.system.text import OneLine, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
 KEPT = 2**16

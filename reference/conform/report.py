@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from html import escape
 from xml.sax.saxutils import quoteattr
 
-from reference.conform.catalogue import PROTOCOL
 from reference.conform.expected_verdicts import Compared, Expected
 from reference.conform.judge import RIGHT, Judged
-from reference.conform.requirements import REQUIREMENTS, met
-from reference.system.printable import one_line
+from reference.conform.suite import PROTOCOL, REQUIREMENTS, met
+from reference.system.text import one_line
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,12 +18,177 @@ from typing import Any
 
 import numpy as np
 
-from reference.conform.catalogue import PROTOCOL
-from reference.conform.permanent_cases import changed_case, digests_of
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
-from reference.system.plain_file import content_of
-from reference.system.printable import OneLine, shown
-from reference.system.strict_json import once
+from reference.system.files import content_of
+from reference.system.text import OneLine, once, shown
+from reference.trace.case import Case
+
+LINES = Path(__file__).with_name("permanent_cases.txt").read_text(encoding="utf-8").splitlines()
+PERMANENT = {name: digests for name, *digests in map(str.split, LINES)}
+
+
+def digests_of(numbers: Any, case_json: bytes, commitments: Mapping[str, str] | None) -> list[str]:
+    """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments."""
+    found = [json.dumps(numbers, sort_keys=True).encode(), case_json]
+    if commitments is not None:
+        found.append(json.dumps(commitments, sort_keys=True).encode())
+    return [hashlib.sha256(content).hexdigest() for content in found]
+
+
+def changed_case(name: str, digests: Sequence[str]) -> str:
+    """Say why a case with these digests (`digests_of`) is not the one of this id; empty if it is.
+
+    Of a case that only the full suite has, the digest of its numbers alone is published.
+    """
+    if name not in [entry.id for entry in CATALOGUE]:
+        return "this version has no such case"
+    published = zip(("its numbers", "its case.json", "its commitments"), PERMANENT.get(name, []), strict=False)
+    for (what, wanted), got in zip(published, digests, strict=False):
+        if got != wanted:
+            return f"{what} changed since this id was published"
+    return ""
+
+
+# The version of the whole suite (year and month), and of the protocol between it and an implementation.
+SUITE, PROTOCOL = "2026.11", 1
+
+_EXACT = {"arithmetic": "exact"}
+_IMAGES = {"image_w": 8, "image_h": 6, "num_classes": 5}  # not square, so that (w, h) and (h, w) differ
+_MLP = {"model": "mlp", **_IMAGES}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One case of the suite. ``core``: it is in the core suite, too, which is small and takes seconds."""
+
+    id: str
+    fields: Mapping[str, Any]
+    core: bool = True
+
+    @property
+    def tutorial(self) -> str:
+        return self.id.rpartition("-")[0]
+
+
+CATALOGUE = (
+    Entry("rpc_basics-001", {"steps": 2}),
+    Entry("rref_dataflow-001", {"steps": 2, "side": 128}),
+    Entry("dist_autograd-001", {"contexts": 3, "steps": 3, **_EXACT}),
+    Entry("dist_autograd-002", {}),
+    Entry("parameter_server-001", {"steps": 4, **_EXACT}),
+    Entry("parameter_server-002", {"steps": 3, "workers": 3, "outputs": 2, **_EXACT}),
+    Entry("parameter_server-003", {"steps": 8, "workers": 3, "staleness": 0}),
+    Entry("parameter_server-004", {"steps": 20, "outputs": 3}),
+    Entry("batch_parameter_server-001", {**_IMAGES, **_EXACT}),
+    Entry("batch_parameter_server-002", {"steps": 4, "trainers": 3, "batch_size": 4, "lr": 0.05, **_MLP}),
+    Entry("batch_parameter_server-003", {"steps": 4, "trainers": 3, "batch_size": 4, **_MLP, "model": "convnet"}),
+    Entry("sharded_parameter_server-001", {"servers": 3, **_IMAGES, **_EXACT}),
+    Entry("sharded_parameter_server-002", {"steps": 4, "servers": 2, **_MLP, "model": "convnet"}),
+    Entry("reinforce-001", {"observers": 2, "steps": 3, "dtype": "float64"}),
+    Entry("reinforce-002", {"observers": 3, "steps": 2, "dropout": 0.0, "seed": 1}),
+    Entry("batch_reinforce-001", {"observers": 3, "steps": 2, "n_steps": 40, "gamma": 0.9, "dtype": "float64"}),
+    Entry("batch_reinforce-002", {"observers": 2, "steps": 2, "n_steps": 30, "batch": False}),
+    Entry("rnn-001", {"steps": 7, "ninp": 4, "nhid": 6, "nlayers": 2, "dropout": 0.0, "lr": 1.0, "dtype": "float64"}),
+    Entry("rnn-002", {"steps": 7, "ninp": 4, "nhid": 6, "nlayers": 3}),
+    Entry("pipeline-001", {**_IMAGES, **_EXACT}),
+    Entry("pipeline-002", {"steps": 3, "batch_size": 10, **_MLP}),  # micro-batches of 3, 3, 2 and 2 images
+    Entry("hybrid_ddp-001", {"rows": 20, **_EXACT}),
+    Entry("hybrid_ddp-002", {"steps": 4, "rows": 20, "trainers": 3}),
+    Entry("batch_parameter_server-101", {"steps": 2, "trainers": 2, "batch_size": 8}, core=False),
+    Entry("sharded_parameter_server-101", {"steps": 2, "trainers": 2}, core=False),
+    Entry("pipeline-101", {"steps": 1, "num_split": 3, "batch_size": 8, "image_w": 64, "image_h": 48}, core=False),
+    Entry("rnn-101", {}, core=False),
+    Entry("hybrid_ddp-101", {"trainers": 5}, core=False),
+)
+
+
+def chosen(suite: str, pattern: str = "*") -> list[Entry]:
+    """The entries of the core or the full suite whose id matches ``pattern``."""
+    return [entry for entry in CATALOGUE if (entry.core or suite == "full") and fnmatchcase(entry.id, pattern)]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """``grade``: MUST (a case that misses it is judged ``differs``), SHOULD (the same, in natural cases), or INFO."""
+
+    grade: str
+    text: str
+
+
+REQUIREMENTS = {
+    "TENSORS": Requirement("MUST", "every listed tensor is there, with its shape and dtype, and no other one"),
+    "EXACT": Requirement("MUST", "in an exact case every number is the reference's; -0.0 and 0.0 are one number"),
+    "BOUND": Requirement("SHOULD", "in a natural case every tensor is within the bound of correct programs"),
+    "VALUES": Requirement("MUST", "without training, every number is the reference's"),
+    "BITS": Requirement("INFO", "in a natural case the bits are the reference's"),
+}
+
+
+def requirements_of(case: Case) -> list[str]:
+    """The ids of the requirements that a case shows."""
+    if case.is_exact:
+        return ["TENSORS", "EXACT"]
+    return ["TENSORS", "BOUND", "BITS"] if hasattr(case, "dtype") else ["TENSORS", "VALUES"]
+
+
+# What each verdict says of the requirements of a case, and of single ones of them.
+_STATES = {"equal": "met", "within bound": "met", "differs": "missed"}
+_SINGLE = {
+    "within bound": {"BITS": "missed"},
+    "differs": {"TENSORS": "met"},
+    "unknown": {"TENSORS": "met"},
+    "malformed": {"TENSORS": "missed"},
+}
+
+
+def met(names: Sequence[str], verdict: str) -> dict[str, str]:
+    """Whether a case with this verdict meets each of these requirements: met, missed, or not judged."""
+    state, single = _STATES.get(verdict, "not judged"), _SINGLE.get(verdict, {})
+    return {name: single.get(name, state) for name in names}
+
+
+@contextmanager
+def given_copy(case: SuiteCase, folder: Path) -> Iterator[Path]:
+    """Make a copy of the case in a temporary folder, in which nothing else is, so that the suite stays as it is.
+
+    It is made in ``folder``, so that an answer of any kind can be moved there without being copied.
+    """
+    with tempfile.TemporaryDirectory(dir=folder.resolve(), prefix="conform-", ignore_cleanup_errors=True) as place:
+        given = Path(place, "case")
+        shutil.copytree(case.folder, given)
+        yield given
+
+
+def changed(case: SuiteCase, given: Path) -> str:
+    """Say what was written beside the folder for the answer; empty if nothing was."""
+    place = given.parent
+    if not is_folder(place) or not is_folder(place / "out"):
+        return "it removed the folder for its answer"
+    if more := sorted({path.name for path in place.iterdir()} - {"case", "out"}):
+        return f"it wrote {', '.join(more)} outside its folder"
+    if not is_folder(given) or _contents(given) != _contents(case.folder):
+        return "it changed the folder of the case"
+    return ""
+
+
+def is_folder(path: Path) -> bool:
+    """Whether it is a folder itself, not a link to one."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _contents(folder: Path) -> dict[str, bytes | None]:
+    """What the files of a folder hold; None of what is no file that can be read."""
+    found: dict[str, bytes | None] = {}
+    for path in folder.iterdir():
+        try:
+            found[path.name] = content_of(path, LONGEST)
+        except OSError:
+            found[path.name] = None
+    return found
+
 
 # The largest file of a suite in bytes.
 LONGEST = 2**30

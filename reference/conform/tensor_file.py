@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from reference.system.atomic_file import whole
-from reference.system.plain_file import content_of
-from reference.system.printable import OneLine, one_line, shown
-from reference.system.strict_json import Twice, once
-from reference.trace.tensor_name import misnamed
+from reference.system.files import content_of, whole
+from reference.system.text import OneLine, Twice, once, one_line, shown
+from reference.trace.names import misnamed
 
 Array = np.ndarray[Any, Any]
 # The dtypes that a case can ask for, little-endian.

@@ -22,8 +22,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference.exact.grid import ZERO, Grid, either, grid_of_values, sizes
-from reference.exact.operator_rules import RULES, Rule, tensors_of
+from reference.exact.operator_rules import RULES, ZERO, Grid, Rule, either, grid_of_values, sizes, tensors_of
 from reference.trace.case import Case, CaseError
 from reference.trace.progress import STEP
 from reference.trace.trace import Trace, TraceError

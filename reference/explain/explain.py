@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
-from reference.explain.causal_order import in_causal_order, place_of
-from reference.explain.closeness import close, difference_of, same_bits
-from reference.explain.hypotheses import hypotheses
-from reference.explain.hypothesis import Hypothesis
+from reference.explain.difference import View, close, difference_of, same_bits
+from reference.explain.mistakes import (
+    Hypothesis,
+    data_mistakes,
+    factor_mistakes,
+    optimizer_mistakes,
+    other_tensor,
+    part_mistakes,
+    precision_mistakes,
+    reward_mistakes,
+    tensor_mistakes,
+)
 from reference.explain.scenes import scene_of
-from reference.explain.structure import counted_from_one, structure
-from reference.explain.view import View
-from reference.trace.trace import Named, Trace
-from reference.trace.ulp import ulps
+from reference.trace.names import counted_from_one, in_causal_order, place_of, structure
+from reference.trace.trace import Named, Trace, ulps
+
+
+def hypotheses(view: View) -> Iterator[Hypothesis]:
+    """Yield what may be wrong, the simplest first."""
+    yield from tensor_mistakes(view)
+    if view.stage == "parameter":
+        yield from optimizer_mistakes(view)
+    yield from factor_mistakes(view)
+    if view.stage == "loss":
+        yield from reward_mistakes(view)
+    if view.scene is not None and view.stage in ("loss", "gradient"):
+        yield from part_mistakes(view)
+        yield from data_mistakes(view)
+    yield from precision_mistakes(view)
+    yield from other_tensor(view)
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from reference import load
-from reference.explain.rnn_scene import RnnScene
-from reference.explain.scene import Batch, Part, Scene, functional, gradients
+from reference.trace.names import own_name
 from reference.trace.trace import Named, Trace
+from reference.training.data import Corpus
+from reference.training.rng import seeded
+
+Batch = tuple[torch.Tensor, ...]
+# Loss and gradients by the model's own names.
+Part = tuple[torch.Tensor, dict[str, torch.Tensor]]
+# A mistake's id, what it is, and the part that a program with it computes.
+Variant = tuple[str, str, Callable[[str], Part | None]]
+
+
+class Scene(ABC):
+    """One tutorial's step. ``case`` and ``twin`` are the reference's."""
+
+    # Whether several parts are added into one gradient, and what one part is called.
+    summed = True
+    word = "trainer"
+
+    def __init__(self, case: Any, twin: Trace) -> None:
+        self.case, self.twin = case, twin
+
+    @property
+    def divisor(self) -> int:
+        """By what the sum of the parts is divided."""
+        return 1
+
+    @abstractmethod
+    def names(self, step: int) -> Sequence[str]:
+        """Whose parts a step has, in the order in which they are added."""
+
+    @abstractmethod
+    def batch(self, name: str, step: int) -> Batch | None:
+        """What ``name`` computes of at ``step``; None if there is no such batch."""
+
+    @abstractmethod
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
+        """Compute one part of ``step`` at these parameters, which have the model's own names."""
+
+    def variants(self, step: int) -> Iterator[Variant]:
+        """Yield mistakes that only this tutorial has."""
+        yield from ()
+
+    def taken_at(self, step: int) -> int:
+        """Before which step the parameters are those at which this step's gradients are taken."""
+        return step
+
+    def parameters(self, step: int, name: str) -> dict[str, torch.Tensor] | None:
+        """The reference's parameters and buffers before ``step``, as ``name`` has them; None if there are none."""
+        if step < 0 or step > self.last + 1:
+            return None
+        prefix = (f"{step - 1:04d}/parameter/", f"{step - 1:04d}/buffer/") if step else ("initial/",)
+        return {own_name(key): tensor for key, tensor in self.twin.tensors.items() if key.startswith(prefix)}
+
+    @property
+    def last(self) -> int:
+        """The number of the last step."""
+        return max((int(name[:4]) for name in self.twin.tensors if name[:4].isdigit()), default=-1)
+
+    def model_name(self, name: str) -> tuple[str | None, str]:
+        """Of which part a gradient's own name tells, None for all of them, and its name in the model."""
+        return None, name
+
+
+def functional(
+    model: nn.Module, parameters: Named, inputs: torch.Tensor
+) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """Run ``model`` with other parameters; returns its outputs, and the leaves of which gradients can be taken."""
+    trained = {name for name, _ in model.named_parameters()}
+    leaves = {name: tensor.detach().clone().requires_grad_() for name, tensor in parameters.items() if name in trained}
+    buffers = {name: tensor.clone() for name, tensor in parameters.items() if name not in trained}
+    outputs: torch.Tensor = torch.func.functional_call(model, {**leaves, **buffers}, (inputs,))
+    return outputs, leaves
+
+
+def gradients(loss: torch.Tensor, leaves: Named) -> dict[str, torch.Tensor]:
+    """Gradients of ``loss`` by name."""
+    found = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True)
+    return {
+        name: torch.zeros_like(leaf) if each is None else each
+        for (name, leaf), each in zip(leaves.items(), found, strict=True)
+    }
+
+
+Hidden = tuple[torch.Tensor, torch.Tensor]
+
+
+class RnnScene(Scene):
+    """The trainer's loss; its hidden state goes on from step to step and is zero at the start of an epoch."""
+
+    summed, word = False, "trainer"
+
+    def __init__(self, case: Any, twin: Trace) -> None:
+        super().__init__(case, twin)
+        self.module = load("rnn")
+        self.corpus = Corpus(case.read())
+        self.batches = [(data, target) for _, data, target in self.module.batches(case, self.corpus)]
+
+    def names(self, step: int) -> Sequence[str]:
+        return ["trainer"]
+
+    def batch(self, name: str, step: int) -> Batch | None:
+        return self.batches[step] if 0 <= step < len(self.batches) else None
+
+    def part(self, name: str, parameters: Named, batch: Batch, step: int) -> Part:
+        return self._part(parameters, batch, step, self._hidden(step))
+
+    def variants(self, step: int) -> Iterator[Variant]:
+        zeros = self.module.first_hidden(self.case)
+        if step % self.case.batches:
+            text = "with a hidden state of zeros, wanted that of the last step"
+            yield "hidden-lost", text, partial(self._with_hidden, step, zeros)
+        elif step:
+            text = "with the last epoch's hidden state, wanted zeros"
+            yield "hidden-kept", text, partial(self._with_hidden, step, self._after(step - 1))
+
+    def _with_hidden(self, step: int, hidden: Hidden, name: str) -> Part | None:
+        parameters = self.parameters(step, name)
+        return self._part(parameters, self.batches[step], step, hidden) if parameters else None
+
+    def _part(self, parameters: Named, batch: Batch, step: int, hidden: Hidden) -> Part:
+        model = self._model(parameters)
+        loss = self.module.criterion(self._forward(model, batch[0], step, hidden)[0], batch[1])
+        found = gradients(loss, dict(self.module.named(model)))
+        return loss.detach(), found
+
+    def _model(self, parameters: Named) -> Any:
+        case, ntoken = self.case, self.corpus.ntoken
+        parts = {
+            "emb_table": self.module.EmbeddingTable(ntoken, case.ninp, case.dropout),
+            "rnn": self.module.lstm(case.ninp, case.nhid, case.nlayers, case.dropout),
+            "decoder": self.module.Decoder(ntoken, case.nhid, case.dropout),
+        }
+        model = nn.ModuleDict(parts).to(case.torch_dtype)
+        with torch.no_grad():
+            for name, parameter in self.module.named(model).items():
+                parameter.copy_(parameters[name])
+        return model
+
+    def _forward(self, model: Any, data: torch.Tensor, step: int, hidden: Hidden) -> tuple[torch.Tensor, Hidden]:
+        emb = model["emb_table"](data, self.case.seed, step)
+        with seeded(self.case.seed, f"rnn/{step}"):
+            output, after = model["rnn"](emb, hidden)
+        return model["decoder"](output, self.case.seed, step), (after[0].detach(), after[1].detach())
+
+    def _hidden(self, step: int) -> Hidden:
+        """The hidden state before ``step``, computed from the start of its epoch."""
+        if step % self.case.batches == 0:
+            found: Hidden = self.module.first_hidden(self.case)
+            return found
+        return self._after(step - 1)
+
+    def _after(self, step: int) -> Hidden:
+        parameters = self.parameters(step, "trainer")
+        assert parameters is not None
+        return self._forward(self._model(parameters), self.batches[step][0], step, self._hidden(step))[1]
 
 
 class TrainersScene(Scene):

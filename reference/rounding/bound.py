@@ -10,12 +10,165 @@ tensors. Their sum is the error of a run that mixes the roundings of all twins, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from reference.rounding.sensitivity import Hidden, hidden
-from reference.rounding.twin_errors import Norms, TwinErrors, check_truth, floats, norms, other_decision, twin_errors
+import torch
+
 from reference.trace.trace import Trace, TraceError, check_comparable
+
+# The bound should notice one element that is wrong by this part of its tensor's scale; otherwise the verdict says so.
+NOTICED = 0.01
+
+_STATE = re.compile(r"\d+/(parameter|buffer)/.*")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """The errors that pass unnoticed in the tensors of a result, as parts of each tensor's scale.
+
+    ``rough``: the largest error of one element, if that is more than `NOTICED`. ``unjudged``: the error of the whole
+    tensor, if that may be as large as the tensor.
+    """
+
+    rough: Mapping[str, float] = field(default_factory=dict)
+    unjudged: Mapping[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = self.unjudged or self.rough
+        name, part = max(parts.items(), key=lambda item: item[1])
+        seen = f"are checked only roughly: one element may be off in {name}"
+        if self.unjudged:
+            seen = f"cannot be judged: rounding may change {name}"
+        return f"{len(parts)} tensors of the result {seen} by {100 * part:.2g} %"
+
+
+def hidden(allowed: Mapping[str, tuple[float, float]], truth: Mapping[str, torch.Tensor]) -> Hidden:
+    """Find what passes unnoticed under the ``allowed`` errors: per tensor, in the 2-norm and of one element."""
+    scales = {name: _scale(name, truth) for name in result_of(truth)}
+    one = {name: _part(allowed[name][1], scale) for name, scale in scales.items()}
+    whole = {name: _part(allowed[name][0], scale * math.sqrt(truth[name].numel())) for name, scale in scales.items()}
+    return Hidden(
+        {name: part for name, part in one.items() if part > NOTICED},
+        {name: part for name, part in whole.items() if part >= 1},
+    )
+
+
+def result_of(names: Iterable[str]) -> list[str]:
+    """Name the tensors of a run's result: its last parameters and buffers, or all tensors if it has none."""
+    every = list(names)
+    found = {name: int(name.partition("/")[0]) for name in every if _STATE.fullmatch(name)}
+    last = max(found.values(), default=0)
+    return [name for name, step in found.items() if step == last] or every
+
+
+def _part(allowed: float, scale: float) -> float:
+    if not allowed:
+        return 0.0
+    return allowed / scale if scale else math.inf
+
+
+def _scale(name: str, truth: Mapping[str, torch.Tensor]) -> float:
+    """The root mean square of a tensor, or its initial one if that is larger: a bias may be trained towards 0."""
+    first = f"initial/{name.split('/', 2)[-1]}"
+    return max(float(truth[each].square().mean().sqrt()) for each in (name, first) if each in truth)
+
+
+# The 2-norm of a tensor, and its largest element.
+Norms = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class TwinErrors:
+    """The errors of twins. They are the same for all runs of a case that leave its twins no other order.
+
+    ``exact``: the float64 twin; ``sizes``: per tensor of it, its norms; ``sums``: per tensor, the sum of the twins'
+    errors; ``dtypes``: those of the twins' tensors. ``counted``: the number of twins that take the float64 twin's
+    decisions; ``left_out``: that of the others. ``unusable``: why a counted twin, which may hold NaN, has no error;
+    empty if each has one.
+    """
+
+    exact: Trace
+    sizes: dict[str, Norms]
+    sums: dict[str, Norms]
+    dtypes: dict[str, torch.dtype]
+    counted: int
+    left_out: int
+    unusable: str = ""
+
+    def check_dtypes(self, run: Trace) -> None:
+        """Raise TraceError if a tensor has another dtype than the twins'."""
+        for name, dtype in self.dtypes.items():
+            if run.tensors[name].dtype != dtype:
+                raise TraceError(f"{name}: dtypes differ, {run.tensors[name].dtype} and {dtype}")
+
+
+def twin_errors(twins: Iterable[Trace], exact: Trace) -> TwinErrors:
+    """Measure the errors of ``twins`` with the float64 twin ``exact``.
+
+    Each twin's error counts as at least one rounding. Twins that take another decision (an integer) than the float64
+    twin are left out. Twins are read one after the other, so that only one is in memory.
+
+    Raises:
+        TraceError: ``exact`` is not in float64.
+    """
+    check_truth(exact)
+    truth = floats(exact)
+    sizes = {name: norms(true) for name, true in truth.items()}
+    sums, dtypes = dict.fromkeys(truth, (0.0, 0.0)), dict[str, torch.dtype]()
+    counted, left_out, unusable = 0, 0, ""
+    for twin in twins:
+        if other_decision(twin, exact):
+            left_out += 1
+            continue
+        counted += 1
+        try:
+            check_comparable(exact.tensors, twin.tensors, same_dtype=False)
+        except TraceError as error:
+            unusable = unusable or str(error)
+            continue
+        for name, true in truth.items():
+            sums[name] = _added(sums[name], twin.tensors[name], true, sizes[name])
+        dtypes = {name: tensor.dtype for name, tensor in twin.tensors.items()}
+    return TwinErrors(exact, sizes, sums, dtypes, counted, left_out, unusable)
+
+
+def check_truth(exact: Trace) -> None:
+    """Raise TraceError if ``exact`` is not in float64."""
+    for name, tensor in exact.tensors.items():
+        if tensor.is_floating_point() and tensor.dtype != torch.float64:
+            raise TraceError(f"{name}: the float64 twin has {tensor.dtype}, wanted torch.float64")
+
+
+def floats(exact: Trace) -> dict[str, torch.Tensor]:
+    """Return the tensors that rounding changes: all but integers."""
+    return {name: tensor for name, tensor in exact.tensors.items() if tensor.is_floating_point()}
+
+
+def other_decision(trace: Trace, exact: Trace) -> str:
+    """Name the first tensor of integers in which the two differ; empty if there is none."""
+    for name, tensor in exact.tensors.items():
+        given = trace.tensors.get(name, tensor)
+        if not tensor.is_floating_point() and given.dtype == tensor.dtype and not torch.equal(given, tensor):
+            return name
+    return ""
+
+
+def _added(allowed: Norms, tensor: torch.Tensor, true: torch.Tensor, size: Norms) -> Norms:
+    """Add one twin's error to the allowed error; it counts as at least one rounding."""
+    rounding = torch.finfo(tensor.dtype).eps
+    two, largest = norms(tensor.double() - true)
+    return allowed[0] + max(two, rounding * size[0]), allowed[1] + max(largest, rounding * size[1])
+
+
+def norms(tensor: torch.Tensor) -> Norms:
+    """The 2-norm and the largest element of a tensor."""
+    largest = float(tensor.abs().amax()) if tensor.numel() else 0.0
+    if not 0 < largest < math.inf:
+        return largest, largest
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)  # so that no square overflows, or is 0
+    return float(torch.linalg.vector_norm(tensor / unit)) * unit, largest
 
 
 class Undecided(TraceError):

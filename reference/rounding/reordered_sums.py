@@ -2,14 +2,149 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 
-from reference.rounding import reordered_batch_norm
-from reference.rounding.sum_orders import Orders, Tensor, added_in_turn, back, sum_over, total
+Tensor = torch.Tensor
+
+
+class Orders(Protocol):
+    """The source of random orders: `reordering.Reordered`."""
+
+    def order(self, count: int) -> Tensor:
+        """A permutation of ``count`` numbers."""
+        ...
+
+    def coin(self) -> bool: ...
+
+    def split(self, count: int) -> list[Tensor]:
+        """A permutation of ``count`` numbers, in pieces."""
+        ...
+
+    def in_turn(self, count: int, size: int, like: Tensor) -> bool:
+        """Whether to add the ``count`` terms of a sum one after the other.
+
+        All terms together have ``size`` elements, with the dtype and on the device of ``like``.
+        """
+        ...
+
+
+def total(parts: list[Tensor]) -> Tensor:
+    return functools.reduce(torch.add, parts)
+
+
+def added_in_turn(terms: Tensor) -> Tensor:
+    """Sum over the first axis one term after the other, as a plain loop does.
+
+    torch adds many terms at once, which rounds less: a correct loop over thousands of terms rounds several times as
+    much.
+    """
+    with np.errstate(all="ignore"):  # a sum that overflows is infinite, as in torch
+        return torch.from_numpy(np.add.accumulate(terms.numpy(), axis=0)[-1:].copy())[0]
+
+
+def back(order: Tensor) -> Tensor:
+    """Invert a permutation."""
+    return torch.argsort(order)
+
+
+def sum_over(by: Orders, x: Tensor, dims: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
+    """Sum over these axes, by default over all: each axis is permuted, and the longest is split into pieces."""
+    axes = [dim % x.dim() for dim in dims or range(x.dim())]
+    if not axes:
+        return x.sum(**kwargs)
+    for axis in axes:
+        x = x.index_select(axis, by.order(x.shape[axis]))
+    longest = max(axes, key=lambda axis: x.shape[axis])
+    parts = [x.index_select(longest, each) for each in by.split(x.shape[longest])]
+    return total([part.sum(axes, keepdim, **kwargs) for part in parts])
+
+
+_ROUNDED = """
+add.Tensor add_.Tensor addcdiv_.default addcmul_.default div.Scalar div.Tensor div_.Scalar div_.Tensor lerp_.Scalar
+log.default mse_loss_backward.default mul.Scalar mul.Tensor mul_.Tensor nll_loss_backward.default pow.Tensor_Scalar
+sigmoid.default sigmoid_.default sigmoid_backward.default sqrt.default sub.Tensor tanh.default tanh_.default
+tanh_backward.default _fused_sgd_.default
+"""
+
+_EXACT = """
+arange.default arange.start arange.start_step argmax.default bernoulli_.float cat.default clone.default copy_.default
+_to_copy.default detach.default embedding.default empty.memory_format empty_like.default expand.default fill_.Scalar
+floor_divide.default gather.default ge.Scalar index.Tensor lift_fresh.default _local_scalar_dense.default
+max_pool2d_with_indices.default neg.default new_empty.default new_zeros.default normal_.default ones.default
+ones_like.default rand.generator randint.generator randn.generator relu.default relu_.default remainder.Scalar
+scatter_.value select.int select_backward.default set_.source_Storage set_.source_Storage_storage_offset slice.Tensor
+slice_backward.default split.Tensor split_with_sizes.default squeeze.dim stack.default t.default
+threshold_backward.default transpose.int unbind.int uniform_.default unsafe_chunk.default unsafe_split.Tensor
+_unsafe_view.default unsqueeze.default view.default zero_.default zeros.default zeros_like.default
+"""
+
+# Operators that round every element by itself.
+ROUNDED = frozenset(_ROUNDED.split())
+# Operators that do not round: views, copies, draws, comparisons, and those that only overwrite numbers.
+EXACT = frozenset(_EXACT.split())
+
+
+def batch_norm_forward(by: Orders, func: Any, x: Tensor, *args: Any) -> Any:
+    if by.coin() and args[4] and all(isinstance(each, Tensor) for each in args[:4]):
+        return _formula(by, x, *args)
+    images, places = by.order(x.shape[0]), by.order(x[0, 0].numel())
+    out, *saved = func(_shuffled(x, images, places), *args)
+    return (_restored(out, images, places, x), *saved)
+
+
+def batch_norm_backward(by: Orders, func: Any, grad: Tensor, x: Tensor, *args: Any) -> Any:
+    weight, _, _, mean, scale, training, _, wanted = args
+    if by.coin() and training and isinstance(weight, Tensor) and all(wanted):
+        return _formula_backward(by, grad, x, weight, mean, scale)
+    images, places = by.order(x.shape[0]), by.order(x[0, 0].numel())
+    of_x, *others = func(*(_shuffled(each, images, places) for each in (grad, x)), *args)
+    return (None if of_x is None else _restored(of_x, images, places, x), *others)
+
+
+def _shuffled(x: Tensor, images: Tensor, places: Tensor) -> Tensor:
+    return x.flatten(2)[images][:, :, places].contiguous() if x.dim() > 2 else x[images]
+
+
+def _restored(x: Tensor, images: Tensor, places: Tensor, like: Tensor) -> Tensor:
+    return _shuffled(x, back(images), back(places)).reshape(like.shape)
+
+
+def _axes(x: Tensor) -> list[int]:
+    """All axes except the channels'."""
+    return [axis for axis in range(x.dim()) if axis != 1]
+
+
+def _each(values: Tensor, x: Tensor) -> Tensor:
+    """Shape one value per channel so that it combines with ``x``."""
+    return values.reshape(1, -1, *[1] * (x.dim() - 2))
+
+
+def _formula(by: Orders, x: Tensor, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    weight, bias, running_mean, running_var, _, momentum, eps = args
+    count = x.numel() // x.shape[1]
+    mean = sum_over(by, x, _axes(x)) / count
+    rest = x - _each(mean, x)
+    var = sum_over(by, rest * rest, _axes(x)) / count
+    scale = torch.rsqrt(var + eps)
+    running_mean.mul_(1 - momentum).add_(momentum * mean)
+    running_var.mul_(1 - momentum).add_(momentum * (var * count / (count - 1)))
+    return rest * _each(scale, x) * _each(weight, x) + _each(bias, x), mean, scale
+
+
+def _formula_backward(
+    by: Orders, grad: Tensor, x: Tensor, weight: Tensor, mean: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    count = x.numel() // x.shape[1]
+    normal = (x - _each(mean, x)) * _each(scale, x)
+    of_weight, of_bias = sum_over(by, grad * normal, _axes(x)), sum_over(by, grad, _axes(x))
+    rest = grad - _each(of_bias / count, x) - normal * _each(of_weight / count, x)
+    return rest * _each(weight * scale, x), of_weight, of_bias
 
 
 def _mm(by: Orders, func: Any, a: Tensor, b: Tensor) -> Tensor:
@@ -174,8 +309,8 @@ SUMS: Mapping[str, Callable[..., Any]] = {
     "_log_softmax_backward_data.default": _along_backward,
     "convolution.default": _convolution,
     "convolution_backward.default": _convolution_backward,
-    "native_batch_norm.default": reordered_batch_norm.forward,
-    "native_batch_norm_backward.default": reordered_batch_norm.backward,
+    "native_batch_norm.default": batch_norm_forward,
+    "native_batch_norm_backward.default": batch_norm_backward,
     "_adaptive_avg_pool2d.default": _mirrored,
     "_adaptive_avg_pool2d_backward.default": _mirrored,
     "max_pool2d_with_indices_backward.default": _max_pool_backward,

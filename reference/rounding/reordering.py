@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from reference.rounding.reordered_sums import SUMS
-from reference.rounding.rounding_operators import EXACT, ROUNDED
+from reference.rounding.reordered_sums import EXACT, ROUNDED, SUMS
 from reference.trace.case import Case
 from reference.trace.trace import Trace
 from reference.training.rng import generator

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from reference.system.error_text import cause_of
+from reference.system.text import cause_of
 
 Futures = Mapping[str, torch.futures.Future[Any]]
 

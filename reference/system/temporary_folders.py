@@ -17,6 +17,22 @@ from pathlib import Path
 
 from reference.system.interrupts import held
 
+PRIVATE = 0o700
+
+
+def make_private(place: Path) -> None:
+    """Make a folder, and all missing folders above it, for this user alone. An existing folder is not changed.
+
+    Raises:
+        OSError: the folder cannot be made, or something else has its name.
+    """
+    if place.is_dir():
+        return
+    if not place.parent.exists():
+        make_private(place.parent)
+    place.mkdir(mode=PRIVATE, exist_ok=True)
+
+
 # The names of folders of worlds, of runs of `faults`, and of multiprocessing's sockets begin so.
 PREFIXES = ("world-", "faults-", "pymp-")
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from reference.system.printable import OneLine, shown
-from reference.system.strict_json import Twice, once
+from reference.system.text import OneLine, Twice, once, shown
 
 # The largest integer of a case in bits. A case is written as JSON, and Python writes at most 4300 digits.
 BITS = 1024

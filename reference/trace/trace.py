@@ -1,29 +1,82 @@
 """Traces: what a run did, step by step, as named tensors; and the comparison of two traces.
 
-Names are like ``initial/weight``, ``0003/loss/trainer1``, ``0003/gradient/weight``, ``0003/parameter/weight``.
-Steps count from 0000. The last part is the tutorial's own name for the tensor.
+`names` says what the tensors are called.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
 from reference import TUTORIALS, load
-from reference.system.atomic_file import whole
-from reference.system.printable import OneLine, is_file_name, one_line, shown
+from reference.system.files import whole
+from reference.system.text import OneLine, is_file_name, one_line, shown
 from reference.trace.case import Case
-from reference.trace.entry import unreadable
+from reference.trace.names import misnamed, step_of
 from reference.trace.progress import STEP, log_step
-from reference.trace.tensor_name import misnamed, step_of
-from reference.trace.ulp import ulps
+
+# The dtypes that `ulp` compares and that every computation of a bound supports.
+REAL = (
+    *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
+    *(torch.int64, torch.int32, torch.int16, torch.int8),
+    *(torch.uint64, torch.uint32, torch.uint16, torch.uint8, torch.bool),
+)
+# The most dimensions and elements that every version of numpy and torch supports.
+DIMENSIONS, ELEMENTS = 32, 2**59
+
+
+def unreadable(tensor: torch.Tensor) -> str | None:
+    """Say why this is no tensor of a trace; None if it is one."""
+    if tensor.dtype not in REAL or tensor.layout != torch.strided:
+        return f"not a plain tensor of real numbers ({shown(tensor.dtype)}, {shown(tensor.layout)})"
+    if tensor.dim() > DIMENSIONS:
+        return f"{tensor.dim()} dimensions, wanted at most {DIMENSIONS}"
+    if math.prod(max(1, size) for size in tensor.shape) > ELEMENTS:  # an empty tensor's shape counts, too
+        return f"too large a shape, {shown(tuple(tensor.shape))}"
+    return None
+
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _bits(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """View the elements' bits as unsigned integers."""
+    width = tensor.element_size()
+    signed = tensor.detach().cpu().contiguous().view(_INTEGERS[width])
+    return signed.flatten().numpy().view(f"u{width}")  # flat, because numpy 1 has at most 32 dimensions
+
+
+def _ordered(tensor: torch.Tensor, signed_zero: bool) -> np.ndarray[Any, Any]:
+    """Map elements to unsigned integers in the same order as the numbers; -0.0 comes just below 0.0."""
+    width, bits = tensor.element_size(), _bits(tensor)
+    top = bits.dtype.type(1 << (8 * width - 1))
+    if not tensor.dtype.is_floating_point:
+        return bits ^ top if tensor.dtype.is_signed else bits
+    below = ~bits if signed_zero else -bits  # `-bits` is `~bits` + 1, so -0.0 meets 0.0
+    return np.where(bits & top, below, bits | top)
+
+
+def ulps(a: torch.Tensor, b: torch.Tensor, signed_zero: bool = True) -> int:
+    """The largest distance between two corresponding elements; 0 exactly if all bits are equal.
+
+    Both tensors have one shape and one real dtype, and hold no NaN. The distance of integers is their difference.
+    Without ``signed_zero``, -0.0 and 0.0 are one number; with it they are neighbours.
+    """
+    if np.array_equal(_bits(a), _bits(b)):  # the usual case, and much faster than measuring distances
+        return 0
+    left, right = _ordered(a, signed_zero), _ordered(b, signed_zero)
+    return int((np.maximum(left, right) - np.minimum(left, right)).max())
+
 
 Named = Mapping[str, torch.Tensor]
 # A recorder takes parameters from a module, or as a mapping from names.

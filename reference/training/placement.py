@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
+import torch
 from torch import nn
+
+
+def device_in_turn(kind: str, rank: int) -> torch.device:
+    """Return the CPU, or with ``kind`` cuda the GPU number ``rank`` (from 0), modulo the GPUs of this machine."""
+    if kind == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", rank % torch.cuda.device_count())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread in a block, or in a function decorated by ``@one_thread()``; then restore the former number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def shards(sizes: Mapping[str, int], servers: int) -> list[list[str]]:

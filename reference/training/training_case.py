@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from reference.system.printable import shown
+from reference.system.text import shown
 from reference.trace.case import Case, CaseError, choice, power_of_two
 
 

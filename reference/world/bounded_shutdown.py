@@ -10,9 +10,9 @@ from torch.distributed.rpc import api
 
 from reference.outcome import PeerLost, WorldError
 from reference.system import shutdown_listeners
-from reference.system.time_limit import TimeLimit
-from reference.system.work_thread import WorkThread
-from reference.world import peer_states, shutdown_barrier
+from reference.system.interrupts import TimeLimit
+from reference.system.processes import WorkThread
+from reference.world import shutdown_barrier
 from reference.world.common_shutdown import shut_down_together
 from reference.world.start import check_deadline
 
@@ -113,7 +113,7 @@ def _executing() -> str:
             outer = outer.f_back
         if outer.f_code.co_name == "_run_function" and outer.f_code.co_filename.endswith("rpc/internal.py"):
             called = getattr(outer.f_locals.get("python_udf"), "func", None)
-            places.append(peer_states.place_in_program(frame) or _name_of(called))
+            places.append(shutdown_barrier.place_in_program(frame) or _name_of(called))
     return ", ".join(sorted(places)) or "a function of C++"
 
 

@@ -20,8 +20,8 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from reference.system.process_status import is_stopped, is_traced
-from reference.world.phase import WAITING, Phase
+from reference.system.processes import is_stopped, is_traced
+from reference.world.shutdown_barrier import WAITING, Phase
 
 # The default length of a grace in seconds.
 SECONDS = 10.0

@@ -2,22 +2,140 @@
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
+import io
 import multiprocessing.forkserver
 import os
+import pickle
 import queue
 import signal
+import struct
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
+import numpy as np
+import torch
+
 from reference.outcome import PeerLost, Raised
-from reference.world import wire
-from reference.world.frames import first_frame
-from reference.world.phase import Phase
+from reference.world.shutdown_barrier import Phase
+
+# An array of at least as many bytes is a part of its own.
+LARGE = 1 << 16
+
+_INTEGERS = {1: torch.int8, 2: torch.int16}
+
+
+def _rebuild(array: np.ndarray[Any, Any], dtype: torch.dtype, requires_grad: bool) -> torch.Tensor:
+    return torch.from_numpy(array).view(dtype).requires_grad_(requires_grad)
+
+
+def _reduce(tensor: torch.Tensor) -> tuple[Callable[..., object], tuple[Any, ...]] | str:
+    plain = type(tensor) is torch.Tensor and tensor.device.type == "cpu" and tensor.layout == torch.strided
+    if not plain or tensor.is_quantized or tensor.is_complex():
+        return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)  # type: ignore[no-any-return]
+    bits = tensor.detach().resolve_neg().contiguous()
+    if bits.is_floating_point() and bits.dtype not in (torch.float16, torch.float32, torch.float64):
+        bits = bits.view(_INTEGERS[bits.element_size()])  # numpy lacks this dtype, so the bits are sent as integers
+    return _rebuild, (bits.numpy(), tensor.dtype, tensor.requires_grad)
+
+
+class Pickler(pickle.Pickler):
+    dispatch_table = copyreg.dispatch_table.copy()
+    dispatch_table[torch.Tensor] = _reduce
+
+
+def dumps(value: object, pickler: type[Pickler] = Pickler) -> bytes:
+    """Pickle ``value``. Raises pickle's own error for a value that cannot be sent."""
+    buffer = io.BytesIO()
+    pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+loads = pickle.loads
+
+
+def parts(value: object) -> list[bytes | memoryview]:
+    """Pickle ``value`` without its large arrays, which follow, each the sender's own memory instead of a copy."""
+    buffer, large = io.BytesIO(), list[memoryview]()
+
+    def stays(array: pickle.PickleBuffer) -> bool:
+        raw = array.raw()
+        if raw.nbytes >= LARGE:
+            large.append(raw)
+        return raw.nbytes < LARGE
+
+    Pickler(buffer, pickle.HIGHEST_PROTOCOL, buffer_callback=stays).dump(value)
+    return [buffer.getvalue(), *large]
+
+
+def joined(received: Sequence[bytearray]) -> Any:
+    """Make the value from its parts. Its large arrays are these parts' memory."""
+    return pickle.loads(received[0], buffers=received[1:])
+
+
+_SHORT, _LONG = struct.Struct("!i"), struct.Struct("!Q")
+
+
+def first_frame(kind: str, *content: object, attached: int = 0) -> bytes:
+    """Make the first frame of a message to which so many ``attached`` frames belong."""
+    return dumps((attached, kind, *content))
+
+
+class Messages:
+    """Collects bytes until they make whole messages."""
+
+    def __init__(self) -> None:
+        self._frames = Frames()
+        self._wanted = 0
+        self._content: list[Any] = []
+        self._attached: list[bytearray] = []
+
+    def add(self, chunk: bytes) -> Iterator[tuple[list[Any], list[bytearray]]]:
+        """Yield the content and the attached frames of every message that ``chunk`` completes."""
+        for frame in self._frames.add(chunk):
+            if self._wanted:
+                self._attached.append(frame)
+                self._wanted -= 1
+            else:
+                self._wanted, *self._content = loads(frame)
+                self._attached = []
+            if not self._wanted:
+                yield self._content, self._attached
+
+
+class Frames:
+    """Collects bytes until they make whole frames."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def add(self, chunk: bytes) -> Iterator[bytearray]:
+        """Yield every frame that ``chunk`` completes."""
+        self._bytes += chunk
+        while (bounds := self._bounds()) is not None and len(self._bytes) >= bounds[1]:
+            start, end = bounds
+            frame = bytearray(memoryview(self._bytes)[start:end])
+            del self._bytes[:end]
+            yield frame
+
+    def _bounds(self) -> tuple[int, int] | None:
+        """Where the first frame begins and ends; None until its length has come: 4 bytes, or -1 and 8 bytes."""
+        if len(self._bytes) < _SHORT.size:
+            return None
+        (length,) = _SHORT.unpack_from(self._bytes)
+        if length >= 0:
+            return _SHORT.size, _SHORT.size + length
+        start = _SHORT.size + _LONG.size
+        if len(self._bytes) < start:
+            return None
+        (length,) = _LONG.unpack_from(self._bytes, _SHORT.size)
+        return start, start + length
+
 
 _PR_SET_PDEATHSIG = 1
 
@@ -105,7 +223,7 @@ class Link:
             if self._pipe not in connection.wait(sources):
                 self._die()  # the launcher is gone, although another process still has its end of the pipe
             try:
-                kind, *content = wire.loads(self._pipe.recv_bytes())
+                kind, *content = loads(self._pipe.recv_bytes())
             except (EOFError, OSError):
                 self._die()
             if kind == "lost":

@@ -6,6 +6,6 @@ import numpy.random  # noqa: F401 (numpy itself imports it late: 7 ms a role)
 import torch.distributed.rpc  # noqa: F401
 
 import reference.world.role  # noqa: F401
-from reference.world import startup_errors
+from reference.world import role
 
-startup_errors.watch()
+role.watch_startup()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import multiprocessing.forkserver
 import os
 import random
 import signal
@@ -12,8 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,12 +24,37 @@ import torch
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Exited, Outcome, Raised, Returned, WorldError
-from reference.system import interrupts, network_namespace, world_files
+from reference.system import files, interrupts, network_namespace
 from reference.training.rng import seed_for
-from reference.world import startup_errors, wire
-from reference.world.link import Link, die_with_parent, raised
-from reference.world.phase import Phase
+from reference.world.link import Link, die_with_parent, first_frame, loads, parts, raised
 from reference.world.rpc_agent import listen_on_loopback, start_agent
+from reference.world.shutdown_barrier import Phase
+
+_begun: list[bool] = []
+
+
+def watch_startup() -> None:
+    """Report errors of the processes that this forkserver forks: it calls `sys.excepthook` if an error ends one."""
+    sys.excepthook = partial(_report, sys.excepthook)
+
+
+def begin_startup() -> None:
+    """From now on the role reports its own end."""
+    _begun.append(True)
+
+
+def _report(
+    hook: Callable[..., object], kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    server: Any = multiprocessing.forkserver._forkserver
+    inherited = getattr(server, "_inherited_fds", None)
+    # The one descriptor that a role is sent is its end of the pipe to the launcher.
+    if inherited and len(inherited) == 1 and not _begun:
+        with suppress(Exception):
+            pipe = Connection(inherited[0])
+            pipe.send_bytes(first_frame("ended", raised(error)))
+    hook(kind, error, trace)
+
 
 # The launcher sends this signal to an overdue role: write every thread's stack, then end.
 STACKS_SIGNAL = signal.SIGUSR2
@@ -54,16 +82,16 @@ class RoleConfig:
 
     @property
     def log(self) -> Path:
-        return world_files.log_of(self.folder, self.name)
+        return files.log_of(self.folder, self.name)
 
     @property
     def stacks(self) -> Path:
-        return world_files.stacks_of(self.folder, self.name)
+        return files.stacks_of(self.folder, self.name)
 
 
 def main(config: RoleConfig, pipe: Connection) -> None:
     """Run one role: the target of its process, which ends with a status that tells whether the role returned."""
-    startup_errors.begin()
+    begin_startup()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # the forkserver ignores it
     # The forkserver starts with these blocked, so a role, and every process that it starts, would never receive them.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.SIGNALS)
@@ -108,7 +136,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
     try:
         if config.before is not None:
             _found("before", config.before)(config.name)
-        rendezvous = f"file://{config.folder / world_files.RENDEZVOUS}"
+        rendezvous = f"file://{config.folder / files.RENDEZVOUS}"
         link.enter(Phase.JOINING)
         with _peers_blamed(link):
             start_agent(config.name, config.rank, config.world_size, rendezvous, config.backend, config.options)
@@ -118,7 +146,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
             _serve(link)
         else:
             value = _found("its function", config.function)()
-        link.send("value", attached=wire.parts(Returned(value)))
+        link.send("value", attached=parts(Returned(value)))
         link.enter(Phase.FINISHED)
         with _peers_blamed(link):
             rpc.shutdown()  # without a timeout: the launcher ends it when a peer is lost, and at the deadline
@@ -133,7 +161,7 @@ def _play(config: RoleConfig, link: Link) -> Outcome:
 def _found(what: str, sent: bytes) -> Any:
     """Unpickle what the launcher has sent by its name. Raises WorldError: this process cannot find it."""
     try:
-        return wire.loads(sent)
+        return loads(sent)
     except (AttributeError, ImportError) as error:
         wanted = "wanted at the top of a module, or of the script outside `if __name__ == '__main__':`"
         raise WorldError(f"{what} cannot be found in a role's process ({error}); {wanted}") from error
@@ -165,9 +193,9 @@ def _serve(link: Link) -> None:
         number, work = content
         outcome = _work(work)
         try:
-            answer = wire.parts(outcome)
+            answer = parts(outcome)
         except Exception as error:
-            answer = wire.parts(raised(error))
+            answer = parts(raised(error))
         link.send("answer", number, attached=answer)
 
 

@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from reference.outcome import Exited, Killed, Outcome, Overdue, Returned, WorldError
-from reference.system.process_status import state_of
-from reference.world import wire
-from reference.world.frames import Messages
-from reference.world.link import raised
-from reference.world.phase import Phase
+from reference.system.processes import state_of
+from reference.world import link
+from reference.world.link import Messages, raised
 from reference.world.role import STACKS_SIGNAL
+from reference.world.shutdown_barrier import Phase
 
 # Seconds that an overdue role has to write its stacks; then it is killed without them.
 STACKS_SECONDS = 2.0
@@ -63,7 +62,7 @@ class RoleHandle:
 
     def send(self, *message: object) -> None:
         """Send the role a message. If the role is gone, nothing happens: its end will be noticed."""
-        content = wire.dumps(message)
+        content = link.dumps(message)
         with self._sending, contextlib.suppress(OSError):
             self.pipe.send_bytes(content)
 
@@ -162,7 +161,7 @@ class RoleHandle:
 def _opened(value: list[bytearray]) -> Outcome:
     """Unpickle an outcome; if that fails here, the outcome is the exception."""
     try:
-        outcome: Outcome = wire.joined(value)
+        outcome: Outcome = link.joined(value)
     except Exception as error:  # its class cannot be imported here, or cannot be made from its arguments
         return raised(error)
     return outcome

@@ -7,11 +7,17 @@ All of it goes over RPC itself, so nothing has to be prepared, and it holds on s
 
 from __future__ import annotations
 
+import enum
 import re
+import sys
+import sysconfig
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -19,9 +25,119 @@ import torch.distributed.rpc as rpc
 from torch._C._distributed_rpc import _get_current_rpc_agent
 
 from reference.outcome import PeerLost
-from reference.system.time_limit import TimeLimit
-from reference.world import peer_states
-from reference.world.peer_states import PeerState
+from reference.system.interrupts import TimeLimit
+
+
+class Phase(enum.StrEnum):
+    """The phases up to `FINISHED` are reported by the role itself; its launcher sets the others."""
+
+    STARTING = enum.auto()  # the process imports the launching script
+    JOINING = enum.auto()  # the role starts RPC
+    RUNNING = enum.auto()  # the role plays its function
+    FINISHED = enum.auto()  # the function has returned, and only the common shutdown is left
+    TOLD = enum.auto()  # the role was told that another role is lost
+    SILENT = enum.auto()  # the role's pipe is closed: it reports nothing more
+    GIVEN_UP = enum.auto()  # the role is ended before its deadline
+    ENDED = enum.auto()
+
+
+# The phases in which a role can only wait for others.
+WAITING = (Phase.STARTING, Phase.JOINING, Phase.FINISHED, Phase.TOLD)
+
+
+# Files that belong to no program. Packages may be installed below the standard library.
+_LIBRARIES = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<frozen ")
+_STDLIB = sysconfig.get_path("stdlib")
+
+
+@dataclass(frozen=True)
+class PeerState:
+    """What one process answers. ``open_calls``: calls of its program that its last count waits for.
+
+    ``place`` is where its main thread is.
+
+    ``error``: why it does not answer; ``gone``: and never will.
+    """
+
+    name: str
+    entered: bool = False
+    open_calls: int = 0
+    place: str = ""
+    error: str = ""
+    gone: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.error or f'has not called it (its main thread is {self.place})'}"
+
+
+def state_of_this_process(entered: bool, open_calls: int) -> PeerState:
+    """The state of this process. ``entered``: it has begun its shutdown."""
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    return PeerState(rpc.get_worker_info().name, entered, open_calls, place_of(main))
+
+
+def place_of(frame: FrameType | None) -> str:
+    """Name the innermost function outside of libraries: ``in step at train.py:41``. If there is none, the innermost."""
+    return place_in_program(frame) or (_place(frame) if frame else "at its end")
+
+
+def place_in_program(frame: FrameType | None) -> str:
+    """Name the innermost function outside of libraries; empty if there is none."""
+    while frame is not None and _of_a_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return _place(frame) if frame else ""
+
+
+def _place(frame: FrameType) -> str:
+    return f"in {frame.f_code.co_name} at {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def _of_a_library(file: str) -> bool:
+    return file.startswith(_LIBRARIES) or (file.startswith(_STDLIB) and "site-packages" not in file)
+
+
+def call_all(
+    names: Iterable[str], function: Callable[..., Any], args: Sequence[object], seconds: float
+) -> dict[str, Any]:
+    """Call ``function`` on all of these at once: what each returned, or the RuntimeError of its call."""
+    calls = {name: _call(name, function, args, seconds) for name in names}
+    return {name: _result(call) for name, call in calls.items()}
+
+
+def _call(name: str, function: Callable[..., Any], args: Sequence[object], seconds: float) -> Any:
+    try:
+        return rpc.rpc_async(name, function, args=tuple(args), timeout=seconds)
+    except RuntimeError as error:  # known to be gone
+        return error
+
+
+def _result(call: Any) -> Any:
+    try:
+        return call if isinstance(call, RuntimeError) else call.wait()
+    except RuntimeError as error:
+        return error
+
+
+def ask(state: Callable[[], PeerState], names: Iterable[str], own: str, seconds: float) -> list[PeerState]:
+    """What ``state`` returns in each process but ``own``; of one that does not answer within ``seconds``, why."""
+    others = [name for name in names if name != own]
+    answers = call_all(others, state, (), seconds)
+    return [each if isinstance(each, PeerState) else _silent(name, each, seconds) for name, each in answers.items()]
+
+
+def _silent(name: str, error: RuntimeError, seconds: float) -> PeerState:
+    if is_timeout(error):
+        return PeerState(name, error=f"does not answer within {seconds:.1f} s")
+    return PeerState(name, error=f"is gone: {first_line(error)}", gone=True)
+
+
+def is_timeout(error: BaseException) -> bool:
+    return str(error).startswith("RPCErr:1:")
+
+
+def first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
 
 # Seconds in which the first rank hears of a death that another rank has noticed; and in which others are told of it.
 NEWS_SECONDS = 1.0
@@ -128,7 +244,7 @@ def finished(name: str) -> torch.futures.Future[str | None]:
 
 def state() -> PeerState:
     """Runs on a rank that is asked where it is."""
-    return peer_states.of_this_process(here().entered, here().open_calls or 0)
+    return state_of_this_process(here().entered, here().open_calls or 0)
 
 
 def lose(text: str) -> None:
@@ -146,7 +262,7 @@ def who_is_lost() -> str | None:
 
 def gone(name: str, error: Exception) -> str:
     """Say in one line that a call to ``name`` has failed for good."""
-    text = peer_states.first_line(error)
+    text = first_line(error)
     if unreadable := _UNREADABLE.match(text):
         return f"{name} cannot take part in the shutdown: {text[unreadable.end() :]}"
     return f"{name} is gone: {text}"
@@ -177,9 +293,9 @@ def wait_for_all_ranks(limit: TimeLimit) -> None:
 def _give_up(limit: TimeLimit, error: RuntimeError) -> str:
     """Say why not all ranks have come, and tell the others that this rank leaves."""
     barrier, own = here(), rpc.get_worker_info().name
-    if not peer_states.is_timeout(error):
+    if not is_timeout(error):
         return barrier.news or gone(barrier.names[0], error)  # that rank may have told why it leaves
-    states = peer_states.ask(state, barrier.names, own, limit.left() / 2)
+    states = ask(state, barrier.names, own, limit.left() / 2)
     absent = [each for each in states if not each.entered]
     missing = "; ".join(map(str, absent))
     why = f"shutdown timed out after {limit.seconds:g} s: {missing or 'the last one has come too late'}"
@@ -201,7 +317,7 @@ def inform(text: str, seconds: float, last: Collection[str] = ()) -> None:
     others = [name for name in here().names if name != own]
     early, late = [name for name in others if name not in last], [name for name in others if name in last]
     for names, share in ((early, 2 if late else 1), (late, 1)):
-        peer_states.call_all(names, lose, (text,), min(limit.left() / share, NEWS_SECONDS))
+        call_all(names, lose, (text,), min(limit.left() / share, NEWS_SECONDS))
 
 
 def _blame(error: RuntimeError) -> None:

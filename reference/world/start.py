@@ -18,10 +18,10 @@ from typing import Any
 from reference import loaded
 from reference.outcome import WorldError
 from reference.system import isolated_network, temporary_folders
+from reference.system.files import RENDEZVOUS, log_of, roles_of, stacks_of
 from reference.system.interrupts import held
-from reference.system.private_folder import make_private
-from reference.system.world_files import RENDEZVOUS, log_of, roles_of, stacks_of
-from reference.world import wire
+from reference.system.temporary_folders import make_private
+from reference.world import link
 from reference.world.role import RoleConfig, main
 from reference.world.role_handle import RoleHandle
 
@@ -107,7 +107,7 @@ def _stranger(meeting: Path, stale: Sequence[Path]) -> Path | None:
     return next((each for each in stale if each.stem not in roles and os.path.lexists(each)), None)
 
 
-class _OfFiles(wire.Pickler):
+class _OfFiles(link.Pickler):
     """Refuses functions and classes of a `__main__` that no role can import, such as an interactive Python's."""
 
     def persistent_id(self, value: object) -> None:
@@ -126,7 +126,7 @@ def _can_be_imported(main: ModuleType) -> bool:
 def pickled(what: str, value: object) -> bytes:
     """Pickle ``value`` for another process. Raises WorldError, which names ``what``: it cannot be sent."""
     try:
-        return wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
+        return link.dumps(value, link.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise WorldError(
             f"{what}: cannot be sent to another process ({error}); wanted a function at the top of a module"

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reference.outcome import WorldError
-from reference.system.printable import shown
+from reference.system.text import shown
 from reference.world import shutdown_barrier
 from reference.world.bounded_shutdown import shutdown
-from reference.world.network_interface import listen_towards
 from reference.world.role import prepare_process
-from reference.world.rpc_agent import chosen_options, listen_on_loopback, start_agent
+from reference.world.rpc_agent import chosen_options, listen_on_loopback, listen_towards, start_agent
 from reference.world.start import check
 from reference.world.world import Function
 

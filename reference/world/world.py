@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from reference.outcome import Outcome, Returned, RoleFailed, WorldError
 from reference.system import temporary_folders
-from reference.system.long_waits import result_of
-from reference.system.world_files import log_of
+from reference.system.files import log_of
+from reference.system.processes import result_of
 from reference.world.role_handle import Progress, RoleHandle
 from reference.world.start import check_deadline, pickled
 from reference.world.supervisor import Supervisor

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from faults.inject.announcer import Announcer, hear_steps
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 
 
 def test_each_action_runs_once_before_the_role_goes_on() -> None:

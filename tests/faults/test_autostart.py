@@ -18,7 +18,7 @@ import pytest
 
 from faults.cli.main import main
 from faults.script.autostart import SAID, VARIABLE, WHOLE_LINES
-from faults.script.execution import _environment
+from faults.script.script import _environment
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -159,7 +159,7 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
     assert done.stdout.split() == ["partial", "partial"]
     plan = f"the plan of {tmp_path / 'run'} is at work in this program, and in what it starts"
     assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]
-    (tmp_path / "test_it.py").write_text("from faults.run.launch_scope import scope\n\n\ndef test_it():\n    pass\n")
+    (tmp_path / "test_it.py").write_text("from faults.run.runs import scope\n\n\ndef test_it():\n    pass\n")
     pytest_of_it = [python, "-m", "pytest", str(tmp_path / "test_it.py"), "-p", "no:cacheprovider", "-n", "0"]
     done = subprocess.run(pytest_of_it, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr.splitlines() == [f"torch-rpc-reference: FAULTS_RUN is set: {plan}"]  # pytest hides it later
@@ -171,7 +171,7 @@ def test_a_variable_that_is_left_exported_is_reported_once_per_program(python: s
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("module", ["run.launch_scope", "ledger.record"])
+@pytest.mark.parametrize("module", ["run.runs", "ledger.record"])
 def test_a_program_may_import_any_module_of_this_project_first(module: str, tmp_path: Path) -> None:
     """This holds even for one that imports RPC, at which the plan is installed, and which the plan itself needs."""
     assert main(["prepare", str(tmp_path / "run"), "--plan", "Duplicate site=shop:pay"]) == 0

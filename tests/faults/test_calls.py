@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import torch
 
-from faults.inject.call import occurrence
+from faults.inject.call import envelope
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.launch_scope import prepared, scope
+from faults.run.runs import prepared, scope
 from reference.outcome import Killed, Overdue, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_shop as shop
@@ -252,7 +252,7 @@ def test_a_chance_is_drawn_for_each_call_from_the_seed(world: World, tmp_path: P
     plan = f"seed=9; Raise site={HERE}function side=request chance_percent=30"
     answers = played(world, tmp_path, plan, "a", shop.calls, "rpc_sync", "b", 40)
     hit = [number for number, each in enumerate(answers, 1) if each.error]
-    assert hit == [n for n in range(1, 41) if occurrence.chance(9, 0, "a", f"{HERE}function", n) < 0.3]
+    assert hit == [n for n in range(1, 41) if envelope.chance(9, 0, "a", f"{HERE}function", n) < 0.3]
     assert 0 < len(hit) < 40
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from faults.ledger import Event, Timeline
-from faults.ledger.census import Calls, census
+from faults.ledger.moments_seen import Calls, census
 from faults.plan import Plan
 from faults.run.runs import run
 from tests.support import roles_subjects as plays

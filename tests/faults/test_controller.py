@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.network.command import Command
-from faults.inject.network.controller import NetworkController, ask
-from faults.inject.network.hosts import Hosts, NetworkError
+from faults.inject.network.controller import Hosts, NetworkController, NetworkError, ask
+from faults.inject.network.rules import Command
 from faults.plan import Fault
 from tests.support import roles_network
 from tests.support.networks import require, told

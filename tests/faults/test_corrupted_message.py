@@ -12,7 +12,7 @@ import torch
 
 from faults.inject.call.delivery import deliver
 from faults.inject.call.envelope import Envelope
-from faults.inject.call.futures import completed
+from faults.inject.call.replies import completed
 from faults.ledger import ledger
 from faults.plan import Fault
 from tests.faults.test_delivery import callee  # noqa: F401 (the fixture)

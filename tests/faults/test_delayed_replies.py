@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from faults.inject.call.delayed_replies import DelayedReplies
+from faults.inject.call.replies import DelayedReplies
 
 
 def test_the_effect_is_recorded_before_the_answer() -> None:

@@ -17,7 +17,7 @@ from torch.futures import Future
 from faults.inject.call import delivery
 from faults.inject.call.delivery import CalleeState, FaultError, deliver, exception_of
 from faults.inject.call.envelope import Envelope
-from faults.inject.call.futures import completed, is_future
+from faults.inject.call.replies import completed, is_future
 from faults.ledger import Ledger, ledger
 from faults.plan import Fault, Plan
 

@@ -24,7 +24,7 @@ from faults.ledger import record
 from faults.ledger.ledger import SCHEMA
 from faults.ledger.record import End
 from faults.plan import Plan
-from faults.run.subject import Subject
+from faults.run.runs import Subject
 from faults.run.sweep import all_passed
 from reference import rpc_basics
 from reference.outcome import Outcome

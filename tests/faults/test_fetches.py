@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from faults.inject.call.fetches import TO_HERE
+from faults.inject.call.engine_calls import TO_HERE
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Killed
 from reference.world import World, launch
 from tests.faults.test_calls import begin, end

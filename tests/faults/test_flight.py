@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from faults.inject.call.begun_calls import BegunCalls
-from faults.inject.call.flight import REMOTE, TORN
+from faults.inject.call.flight import REMOTE, TORN, BegunCalls
 from faults.ledger import read
 from faults.plan import Plan, PlanError
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 from reference.world import World, launch
 from tests.support import roles_flight as flight
 from tests.support import roles_shop as shop

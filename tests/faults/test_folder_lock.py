@@ -21,9 +21,7 @@ from faults.cli.sweep_tutorial_command import sweep_of
 from faults.ledger import Ledger
 from faults.ledger.run_files import renewed, reserved
 from faults.plan import Plan, PlanError
-from faults.run.launch_scope import prepared
-from faults.run.runs import run
-from faults.run.subject import Subject
+from faults.run.runs import Subject, prepared, run
 from faults.script.script import run_script
 from tests.support import roles_subjects as plays
 from tests.support.roles_plain import name
@@ -34,8 +32,8 @@ BUSY = "a run is going on in .*: wanted a folder of its own for each run"
 OTHER = """
 import os
 from pathlib import Path
-from faults.ledger.folder_lock import occupied
-from faults.plan.errors import PlanError
+from faults.ledger.run_files import occupied
+from faults.plan.places import PlanError
 try:
     with occupied(Path(os.environ["FAULTS_RUN"])):
         pass

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from faults.inject.call.gradients import BACKWARD
+from faults.inject.call.engine_calls import BACKWARD
 from faults.ledger import Timeline, ledger
-from faults.ledger.census import census
+from faults.ledger.moments_seen import census
 from reference.world import World, launch
 from tests.faults.test_fetches import played
 from tests.support import roles_engine as engine

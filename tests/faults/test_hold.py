@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.process import gil_holder
-from faults.inject.process.gil_holder import GilHolder, Witness
-from faults.inject.process.hold import entrance_of, order_hold
+from faults.inject.process import hold
+from faults.inject.process.hold import GilHolder, Witness, entrance_of, order_hold
 from faults.inject.process.target import CannotFireError
 from faults.ledger import Ledger, read
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_hold as plays
@@ -85,7 +84,7 @@ def test_a_process_holds_as_often_as_another_one_orders(tmp_path: Path) -> None:
 def test_a_hold_that_lets_other_threads_run_is_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a Python without a GIL. The receipt is the time for which another thread was kept from running."""
     assert ordered(tmp_path / "held", 0.05) == ["listens", "effective"]
-    monkeypatch.setattr(gil_holder, "hold_gil", lambda seconds, handle: (os.write(handle, b"!"), time.sleep(seconds)))
+    monkeypatch.setattr(hold, "hold_gil", lambda seconds, handle: (os.write(handle, b"!"), time.sleep(seconds)))
     assert ordered(tmp_path / "free", 0.5) == ["listens", "failed"]
 
 
@@ -95,7 +94,7 @@ def test_a_witness_says_how_long_it_was_kept_from_running() -> None:
     assert free.end() < 0.5
     kept = Witness()
     reading, writing = os.pipe()
-    gil_holder.hold_gil(0.1, writing)
+    hold.hold_gil(0.1, writing)
     assert 0.1 <= kept.end() < 5
     assert os.read(reading, 1) == b"!"
     os.close(reading)

@@ -21,11 +21,11 @@ from torch.distributed.rpc import api
 from faults import hook
 from faults.inject.call.delivery import CalleeState
 from faults.ledger import ledger
-from faults.ledger.plan_file import PLAN as PLAN_FILE
+from faults.ledger.record import PLAN as PLAN_FILE
 from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
-from faults.plan.moment import Moment
-from faults.run.launch_scope import prepared, scope
+from faults.plan.places import Moment
+from faults.run.runs import prepared, scope
 from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_shop as shop

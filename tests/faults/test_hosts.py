@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.inject.network.command import Command
-from faults.inject.network.hosts import Hosts, NetworkError, enter_namespace
+from faults.inject.network.controller import Hosts, NetworkError, enter_namespace
+from faults.inject.network.rules import Command
 from tests.support.networks import require
 
 
@@ -76,7 +76,7 @@ def test_a_set_up_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     require()
     before = descriptors()
     monkeypatch.setattr(
-        "faults.inject.network.hosts.plug", lambda own, others: Command(("ip", "link", "set", "eth9", "up"))
+        "faults.inject.network.controller.plug", lambda own, others: Command(("ip", "link", "set", "eth9", "up"))
     )
     with pytest.raises(NetworkError, match="eth9"):
         Hosts(["a", "b"])

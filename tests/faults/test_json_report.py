@@ -13,11 +13,8 @@ import pytest
 from faults.judge.rules import Check, Judgement
 from faults.ledger.record import End, Run
 from faults.plan import Fault, Plan
-from faults.run.cells import Cell, Unhurt
-from faults.run.json_report import of_run, of_sweep, text_of
-from faults.run.junit_report import as_junit
-from faults.run.sweep import Result
-from faults.run.swept import Swept
+from faults.run.reports import as_junit, of_run, of_sweep, text_of
+from faults.run.sweep import Cell, Result, Swept, Unhurt
 from tests.support.suite_runs import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/faults/report.schema.json").read_text())

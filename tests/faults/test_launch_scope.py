@@ -8,11 +8,11 @@ import pytest
 
 from faults import hook
 from faults.ledger import Ledger
-from faults.ledger.plan_file import PLAN as PLAN_FILE
-from faults.ledger.plan_file import read_plan
+from faults.ledger.record import PLAN as PLAN_FILE
+from faults.ledger.record import read_plan
 from faults.ledger.run_files import MARK
 from faults.plan import Plan, PlanError
-from faults.run.launch_scope import check_roles, prepared, scope
+from faults.run.runs import check_roles, prepared, scope
 from faults.testing.active_plan import merge_launch_arguments
 from reference.world.grace import SECONDS
 from reference.world.start import check_deadline

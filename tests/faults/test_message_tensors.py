@@ -11,7 +11,7 @@ import torch
 from torch.distributed.rpc.internal import _internal_rpc_pickler
 from torch.futures import Future
 
-from faults.inject.call.message_tensors import MessageTensors
+from faults.inject.call.corruption import MessageTensors
 
 
 @dataclass

@@ -14,8 +14,8 @@ import pytest
 import torch
 import torch.distributed.rpc as rpc
 
-from faults.inject.message import messages
-from faults.judge import message_evidence
+from faults.inject import messages
+from faults.judge import proof
 from faults.ledger import Event, Timeline
 from faults.ledger.error_links import first_line
 from faults.plan import Plan, PlanError
@@ -272,7 +272,7 @@ def test_a_torch_without_the_agent_refuses_plans_that_need_it() -> None:
     """The test runs in a process of its own, whose torch really has no such agent."""
     program = (
         "import torch; del torch._C._faulty_agent_init\n"
-        "from faults.inject.message import messages; from faults.plan import Plan\n"
+        "from faults.inject import messages; from faults.plan import Plan\n"
         "print(messages.backend_for(Plan(), 'a', None, None))\n"
         "try: messages.backend_for(Plan.parse('Drop message=PYTHON_CALL times=1'), 'a', None, None)\n"
         "except ValueError as error: print(error)\n"
@@ -288,7 +288,7 @@ def timeline(*events: tuple[str, str, dict[str, Any]]) -> Timeline:
 
 
 def proofs(text: str, *events: tuple[str, str, dict[str, Any]]) -> list[str | None]:
-    return list(message_evidence.evidence(Plan.parse(text), timeline(*events)).values())
+    return list(proof.evidence(Plan.parse(text), timeline(*events)).values())
 
 
 class TestEvidence:
@@ -343,13 +343,13 @@ class TestEvidence:
     def test_some_messages_are_shown_by_no_recorded_call(self) -> None:
         made, lost = "PYTHON_REMOTE_CALL", "Drop message={} times=1"
         for message in MESSAGES:
-            found = message_evidence.unseen(Plan.parse(lost.format(message)), timeline())
+            found = proof.unseen(Plan.parse(lost.format(message)), timeline())
             assert found == {0: message not in ("PYTHON_CALL", made)}
         beside = "; Crash role=b at=up@a"  # which may be why an RRef was not made, too
-        assert message_evidence.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
-        assert message_evidence.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
+        assert proof.unseen(Plan.parse(lost.format(made) + beside), timeline()) == {0: True}
+        assert proof.unseen(Plan.parse(lost.format("PYTHON_CALL") + beside), timeline()) == {0: False}
         shown = timeline(("a", "fail", {"via": "rpc", "error": LOST_TEXTS[0]}))
-        assert message_evidence.unseen(Plan.parse(self.LOST), shown) == {}
+        assert proof.unseen(Plan.parse(self.LOST), shown) == {}
 
     def test_without_such_a_call_there_is_no_evidence(self) -> None:
         event = ("a", "ok", {"via": "rpc", "seconds": 9})

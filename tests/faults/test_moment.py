@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from faults.plan.moment import ROLE, SITE, Moment, PlanError
+from faults.plan.places import ROLE, SITE, Moment, PlanError
 
 roles = st.from_regex(ROLE, fullmatch=True)
 numbers = st.integers(1, 10**9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faults.ledger import Event
 from faults.ledger.moments_seen import moments_seen, roles_of, steps_of
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 from tests.judge.by_hand import script
 
 EVENTS = (

@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from faults.cli.main import main
-from faults.inject.network import netem, network, shaping
-from faults.inject.network.controller import ask
-from faults.inject.network.hosts import Hosts, NetworkError
+from faults.inject.network import controller, network, rules
+from faults.inject.network.controller import Hosts, NetworkError, ask
 from faults.inject.network.network import Network
 from faults.plan import Fault, Plan
-from faults.run.runs import run
-from faults.run.subject import of_tutorial
+from faults.run.runs import of_tutorial, run
 from reference.verify import quick
 from tests.support import roles_network as plays
 from tests.support.datagrams import arrivals
@@ -43,7 +41,7 @@ def slow(fields: str) -> Fault:
     ],
 )
 def test_a_plan_needs_netem_if_a_fault_has_a_latency(plan: str, needs: bool) -> None:
-    assert netem.needed(Plan.parse(plan)) is needs
+    assert controller.needs_netem(Plan.parse(plan)) is needs
 
 
 @pytest.mark.long
@@ -93,13 +91,13 @@ class TestLine:
 
     def put(self, hosts: Hosts, fields: str) -> Fault:
         fault = slow(fields)
-        for command in shaping.put(fault):
+        for command in rules.shape(fault):
             hosts.run("a", command)
         return fault
 
     def test_the_kernel_takes_the_numbers_of_the_plan(self, hosts: Hosts) -> None:
         self.put(hosts, "latency_ms=12.5 jitter_ms=0.25 reorder_percent=2.5 kbit_per_second=800")
-        shapers: dict[str, Any] = {each["kind"]: each for each in json.loads(hosts.run("a", shaping.ASK))}
+        shapers: dict[str, Any] = {each["kind"]: each for each in json.loads(hosts.run("a", rules.ASK))}
         options = shapers["netem"]["options"]
         shown = 1.1e-6  # tc counts time in 64 ns, and shows whole microseconds
         assert options["delay"]["delay"] == pytest.approx(0.0125, abs=shown)
@@ -108,15 +106,15 @@ class TestLine:
         assert options["limit"] >= 10**6
         assert shapers["tbf"]["options"]["rate"] == 100_000
         assert shapers["tbf"]["parent"] == "1:1"
-        hosts.run("a", shaping.LIFT)
-        assert {each["kind"] for each in json.loads(hosts.run("a", shaping.ASK))} == {"noqueue"}
+        hosts.run("a", rules.LIFT)
+        assert {each["kind"] for each in json.loads(hosts.run("a", rules.ASK))} == {"noqueue"}
 
     def test_a_latency_keeps_the_order_and_hits_one_way(self, hosts: Hosts) -> None:
         fault = self.put(hosts, "latency_ms=300")
         there = arrivals(hosts, "a", "b", self.COUNT, 20)
         assert [each.number for each in there] == list(range(self.COUNT))
         assert min(each.seconds for each in there) >= 0.3
-        receipt = shaping.receipt(fault, hosts.run("a", shaping.ASK))
+        receipt = rules.receipt_of_slow(fault, hosts.run("a", rules.ASK))
         assert receipt["delayed"] == receipt["packets"] == self.COUNT
         back = arrivals(hosts, "b", "a", self.COUNT, 20)
         assert [each.number for each in back] == list(range(self.COUNT))
@@ -139,7 +137,7 @@ class TestLine:
         assert 15 <= len(early) <= 85
         assert [each.number for each in found] == early + late
         assert (early, late) == (sorted(early), sorted(late))
-        receipt = shaping.receipt(fault, hosts.run("a", shaping.ASK))
+        receipt = rules.receipt_of_slow(fault, hosts.run("a", rules.ASK))
         assert (receipt["at_once"], receipt["delayed"]) == (len(early), len(late))
 
 

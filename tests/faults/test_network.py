@@ -18,7 +18,7 @@ import pytest
 
 from faults.inject.announcer import Announcer
 from faults.inject.network import network
-from faults.inject.network.hosts import PATH
+from faults.inject.network.controller import PATH
 from faults.inject.network.network import Network, NetworkError
 from faults.ledger import Ledger
 from faults.plan import Plan
@@ -488,7 +488,7 @@ class TestRefusals:
             Network(roles, tmp_path)
 
     def test_a_missing_program_is_named_with_its_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("faults.inject.network.hosts.PATH", str(tmp_path))
+        monkeypatch.setattr("faults.inject.network.controller.PATH", str(tmp_path))
         wanted = "ip, tc, ss, nft, nsenter not installed (Debian: iproute2, nftables, util-linux)"
         assert network.missing() == wanted
         with pytest.raises(NetworkError) as caught:

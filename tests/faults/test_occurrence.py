@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from faults.inject.call.occurrence import chance, concerns, hits
+from faults.inject.call.envelope import chance, concerns, hits
 from faults.plan import Plan
 
 SITE = "shop:pay"

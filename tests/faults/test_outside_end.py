@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from faults.cli.main import main
-from faults.inject.message.transports import small_files_only
+from faults.inject.messages import small_files_only
 from faults.judge.facts import how_all_ended
 from faults.ledger import record
 from faults.ledger.ledger import SCHEMA, boot_id
 from faults.script.autostart import VARIABLE
-from faults.script.execution import _environment
+from faults.script.script import _environment
 from tests.faults.test_script import _plain, own  # noqa: F401 (the fixture, too)
 
 DOUBLE = "Duplicate site=__main__:pay role=till nth=1"

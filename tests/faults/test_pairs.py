@@ -13,17 +13,15 @@ from typing import Any
 import jsonschema
 import pytest
 
-from faults.cli.sweep_options import in_part, wanted
-from faults.cli.sweep_runs import run_cells
+from faults.cli.sweep_runs import in_part, run_cells, wanted
 from faults.cli.sweep_tutorial_command import sweep_of
 from faults.judge.rules import Judgement
 from faults.ledger import Event, Timeline
-from faults.ledger.census import Calls
+from faults.ledger.moments_seen import Calls
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.run.cells import Call, Cell, Pair, every_way
 from faults.run.pairs import FAILS, NOT_MADE, SAME_CALL, UNKNOWN, Pairs, combine
-from faults.run.sweep import Result
+from faults.run.sweep import Call, Cell, Pair, Result, every_way
 from tests.support import roles_subjects as plays
 from tests.support.suite_runs import ROOT
 

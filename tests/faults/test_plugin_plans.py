@@ -40,7 +40,7 @@ ENDINGS = {
     "unused_and_said_to_fail": f"FAILED Misuse: {UNUSED}",
     "late_mark": f"FAILED Misuse: {UNUSED}",
     "late_second_mark": "FAILED Misuse: a mark `plan` that came after the test's set-up does nothing",
-    "stranger_in_a_fresh_world": "FAILED faults.plan.errors.PlanError: Drop message=RREF_USER_DELETE role=c times=1: "
+    "stranger_in_a_fresh_world": "FAILED faults.plan.places.PlanError: Drop message=RREF_USER_DELETE role=c times=1: "
     "no role c; wanted some of a, b",
     "stranger_in_the_idle_world": f"ERROR Misuse: {FAULT.format('nth=1').replace('role=a', 'role=c')}: "
     "no role c; wanted some of a, b",

@@ -21,7 +21,7 @@ from faults.inject.process import guardian
 from faults.inject.process.processes import prepare
 from faults.ledger import Event, Ledger, ledger
 from faults.plan import Plan
-from faults.run.process_tree import is_running
+from faults.run.leftovers import is_running
 from reference.outcome import Killed, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_processes as plays

@@ -12,7 +12,7 @@ from faults.ledger import Ledger, record
 from faults.ledger.record import End, RecordError
 from faults.ledger.run_files import MARK
 from faults.plan import Plan
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 
 PLAN = Plan.parse("Drop site=shop:pay role=a side=reply")
 ENDS = {"a": End("Raised", "raised x.Odd: no", 12.5, ("x.Odd", "RuntimeError")), "b": End("Returned", "returned", 13.0)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faults.cli.main import main
-from faults.ledger.plan_file import is_ordered
+from faults.ledger.record import is_ordered
 from faults.plan import Plan
 from tests.faults.test_script import _plain  # noqa: F401 (the fixture)
 from tests.support.suite_runs import ROOT

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import conftest
-from faults.inject.message import messages
+from faults.inject import messages
 from faults.inject.network import network
-from faults.testing import report_header
 
 
 def test_the_header_names_torch_the_transport_and_every_place_for_faults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,4 +19,4 @@ def test_the_header_names_torch_the_transport_and_every_place_for_faults(monkeyp
     assert re.fullmatch(r"calls: .+; faulty agent: .+; namespaces: .+", second)
     monkeypatch.setattr(messages, "missing", lambda: "")
     monkeypatch.setattr(network, "missing", lambda: "no root")
-    assert report_header.lines()[1].endswith("faulty agent: available; namespaces: no root")
+    assert conftest.pytest_report_header()[1].endswith("faulty agent: available; namespaces: no root")

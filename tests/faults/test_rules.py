@@ -7,7 +7,7 @@ import json
 import pytest
 
 from faults.inject.network import rules
-from faults.inject.network.command import Command
+from faults.inject.network.rules import Command
 from faults.plan import Fault
 
 OWN, PEER = "10.77.0.1", "10.77.0.2"

@@ -22,7 +22,7 @@ from faults.ledger import Ledger, record
 from faults.ledger.record import End
 from faults.ledger.run_files import EARLIER, MARK, MOVING, RESULTS, remove_numbered, renewed
 from faults.plan import Plan, PlanError
-from faults.run.launch_scope import prepared, scope
+from faults.run.runs import prepared, scope
 from faults.script.script import run_script
 from reference.outcome import WorldError
 from reference.world import launch

@@ -19,7 +19,7 @@ from faults.ledger.ledger import SCHEMA
 from faults.ledger.record import Run
 from faults.plan import Plan, PlanError
 from faults.run import runs
-from faults.run.left_over import leaks
+from faults.run.leftovers import leaks
 from faults.run.runs import bound_of, run
 from reference.world import World, launch
 from tests.support import roles_subjects as plays

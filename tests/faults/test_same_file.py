@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from faults.script.same_file import difference
+from faults.script.results import file_difference
 
 ONE = {"layer": {"weight": torch.tensor([[1.0, 2.0], [3.0, float("nan")]])}, "steps": [3, 4]}
 
@@ -38,7 +38,7 @@ def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None
     """A file's name is in its bytes, so that two files of the same tensors differ in these."""
     torch.save(ONE, tmp_path / "wanted.pt")
     torch.save(got, tmp_path / "got.pt")
-    found = difference(tmp_path / "wanted.pt", tmp_path / "got.pt")
+    found = file_difference(tmp_path / "wanted.pt", tmp_path / "got.pt")
     assert (tmp_path / "wanted.pt").read_bytes() != (tmp_path / "got.pt").read_bytes()
     assert found is None if said is None else found is not None and found.startswith(said), found
 
@@ -60,29 +60,29 @@ def test_files_of_torch_are_compared_by_their_tensors(got: Any, said: str | None
 def test_values_are_compared_with_their_keys_and_containers(wanted: Any, got: Any, said: str, tmp_path: Path) -> None:
     for name, value in (("wanted.pt", wanted), ("got.pt", got)):
         torch.save(value, tmp_path / name)
-    assert difference(tmp_path / "wanted.pt", tmp_path / "got.pt") == said
+    assert file_difference(tmp_path / "wanted.pt", tmp_path / "got.pt") == said
 
 
 def test_minus_zero_is_another_zero(tmp_path: Path) -> None:
     for name, value in (("wanted", 0.0), ("got", -0.0)):
         save_file({"w": torch.tensor(value)}, tmp_path / f"{name}.safetensors")
-    found = difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors")
+    found = file_difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors")
     assert found == "w: 1 of 1 numbers have other bits"
 
 
 def test_safetensors_may_differ_in_their_header(tmp_path: Path) -> None:
     for name in ("wanted", "got"):
         save_file({"w": torch.ones(2)}, tmp_path / f"{name}.safetensors", metadata={"date": name})
-    assert difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors") is None
+    assert file_difference(tmp_path / "wanted.safetensors", tmp_path / "got.safetensors") is None
 
 
 def test_other_files_are_compared_by_their_bytes(tmp_path: Path) -> None:
     for name, content in (("a", b"one"), ("b", b"two"), ("c", b"one more"), ("d.safetensors", b"{}")):
         (tmp_path / name).write_bytes(content)
-    assert difference(tmp_path / "a", tmp_path / "a") is None
-    assert difference(tmp_path / "a", tmp_path / "b") == "byte 0 of 3 differs, wanted 3 bytes"
-    assert difference(tmp_path / "a", tmp_path / "c") == "8 bytes, wanted 3"
-    assert difference(tmp_path / "d.safetensors", tmp_path / "a") == "byte 0 of 3 differs, wanted 2 bytes"
+    assert file_difference(tmp_path / "a", tmp_path / "a") is None
+    assert file_difference(tmp_path / "a", tmp_path / "b") == "byte 0 of 3 differs, wanted 3 bytes"
+    assert file_difference(tmp_path / "a", tmp_path / "c") == "8 bytes, wanted 3"
+    assert file_difference(tmp_path / "d.safetensors", tmp_path / "a") == "byte 0 of 3 differs, wanted 2 bytes"
 
 
 class Executed:
@@ -98,5 +98,5 @@ def test_no_code_of_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.Monke
         with zipfile.ZipFile(tmp_path / name, "w") as file:
             file.writestr(f"{name}/data.pkl", pickle.dumps(Executed()))
             file.writestr(f"{name}/version", "3\n")
-    assert difference(tmp_path / "wanted.pt", tmp_path / "got.pt") is not None
+    assert file_difference(tmp_path / "wanted.pt", tmp_path / "got.pt") is not None
     assert not (tmp_path / "executed").exists()

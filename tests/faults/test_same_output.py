@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.script.same_output import difference
+from faults.script.results import output_difference
 
 
 @pytest.mark.parametrize(
@@ -30,19 +30,19 @@ def test_lines_are_compared_without_their_order(
     (tmp_path / "wanted").write_text(wanted)
     (tmp_path / "got").write_text(got)
     patterns = [re.compile(each) for each in ignored]
-    assert difference(tmp_path / "wanted", tmp_path / "got", patterns) == said
+    assert output_difference(tmp_path / "wanted", tmp_path / "got", patterns) == said
 
 
 def test_output_that_is_no_text_is_compared(tmp_path: Path) -> None:
     (tmp_path / "wanted").write_bytes(b"\xff\n")
     (tmp_path / "got").write_bytes(b"\xff\n")
-    assert difference(tmp_path / "wanted", tmp_path / "got") is None
+    assert output_difference(tmp_path / "wanted", tmp_path / "got") is None
 
 
 def test_bytes_of_other_encodings_are_told_apart(tmp_path: Path) -> None:
     for name, byte in (("wanted", b"\xe9"), ("got", b"\xe8")):
         (tmp_path / name).write_bytes(b"sum " + byte + b"\n")
-    found = difference(tmp_path / "wanted", tmp_path / "got")
+    found = output_difference(tmp_path / "wanted", tmp_path / "got")
     assert found is not None
     assert found.isprintable()
-    assert difference(tmp_path / "got", tmp_path / "got") is None
+    assert output_difference(tmp_path / "got", tmp_path / "got") is None

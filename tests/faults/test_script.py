@@ -13,15 +13,14 @@ import pytest
 from torch.utils.data._utils import MP_STATUS_CHECK_INTERVAL
 
 from faults.cli.main import main
-from faults.cli.script_options import only_theirs
-from faults.inject.message.transports import small_files_only
+from faults.cli.options import only_theirs
+from faults.inject.messages import small_files_only
 from faults.ledger import Ledger
 from faults.ledger.record import COMMAND
 from faults.plan import Plan, PlanError
-from faults.run.orphans import GRACE, adopting
+from faults.run.leftovers import GRACE, adopting
 from faults.script.autostart import VARIABLE
-from faults.script.execution import _grace
-from faults.script.script import run_script
+from faults.script.script import _grace, run_script
 from reference.cli.options import BadInput
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from faults.inject.network import shaping
-from faults.inject.network.command import Command
-from faults.inject.network.hosts import Hosts, NetworkError
+from faults.inject.network import rules
+from faults.inject.network.controller import Hosts, NetworkError
+from faults.inject.network.rules import Command
 from faults.plan import Fault
 from tests.support.networks import require
 
@@ -54,7 +54,7 @@ def number(text: str, unit: str) -> float:
 @pytest.mark.parametrize("fields", SLOW)
 def test_netem_is_told_what_the_plan_says(fields: str) -> None:
     wanted = dict(each.split("=") for each in fields.split())
-    told = netem_of(shaping.put(slow(fields))[0].words)
+    told = netem_of(rules.shape(slow(fields))[0].words)
     assert told.pop("limit") > 10**6
     asked = {"delay": ("latency_ms", 1000), "jitter": ("jitter_ms", 1000), "reorder": ("reorder_percent", 1)}
     assert told == {option: float(wanted[field]) * unit for option, (field, unit) in asked.items() if field in wanted}
@@ -69,18 +69,18 @@ def test_netem_is_told_what_the_plan_says(fields: str) -> None:
     ],
 )
 def test_a_number_that_is_too_small_for_tc_is_never_nothing(fields: str, option: str, least: float) -> None:
-    assert netem_of(shaping.put(slow(fields))[0].words)[option] == least
+    assert netem_of(rules.shape(slow(fields))[0].words)[option] == least
 
 
 def test_a_rate_is_within_the_latency() -> None:
     """netem is the root, and hands each packet to the bucket when its latency has passed."""
-    both = [each.words for each in shaping.put(slow("latency_ms=5 kbit_per_second=9"))]
+    both = [each.words for each in rules.shape(slow("latency_ms=5 kbit_per_second=9"))]
     assert [words[:5] for words in both] == [("tc", "qdisc", "add", "dev", "eth0")] * 2
     assert [words[5:9] for words in both] == [("root", "handle", "1:", "netem"), ("parent", "1:1", "handle", "2:")]
-    alone = shaping.put(slow("kbit_per_second=9"))[0].words
+    alone = rules.shape(slow("kbit_per_second=9"))[0].words
     assert alone[5:7] == ("root", "tbf")
     assert both[1][9:] == alone[6:]
-    assert len(shaping.put(slow("latency_ms=5"))) == 1
+    assert len(rules.shape(slow("latency_ms=5"))) == 1
 
 
 def netem(**counters: int) -> dict[str, Any]:
@@ -117,7 +117,7 @@ LEFT = {"packets": 7, "bytes": 700}
 def test_each_part_of_a_slow_line_has_to_meet_a_packet(
     fields: str, shapers: list[dict[str, Any]], wanted: dict[str, int]
 ) -> None:
-    assert shaping.receipt(slow(fields), json.dumps([{"kind": "noqueue"}, *shapers])) == wanted
+    assert rules.receipt_of_slow(slow(fields), json.dumps([{"kind": "noqueue"}, *shapers])) == wanted
 
 
 @pytest.fixture
@@ -141,11 +141,11 @@ def refusal(hosts: Hosts, command: Command) -> str:
 def test_tc_can_read_every_command(hosts: Hosts) -> None:
     """tc reads the words before it asks the kernel, which may have no netem."""
     for fields in SLOW:
-        for command in shaping.put(slow(fields)):
+        for command in rules.shape(slow(fields)):
             if "netem" in command.words:
                 assert refusal(hosts, command) in ("", "Specified qdisc kind is unknown."), command
-        refusal(hosts, shaping.LIFT)
-    good = shaping.put(slow("latency_ms=5 reorder_percent=5"))[0]
+        refusal(hosts, rules.LIFT)
+    good = rules.shape(slow("latency_ms=5 reorder_percent=5"))[0]
     for word in ("5000us", "5.0000%"):
         wrong = Command(tuple(each.replace(word, f"x{word}") for each in good.words))
         assert wrong != good

@@ -13,17 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from faults.cli.main import main
-from faults.cli.shrink_report import report
-from faults.cli.shrink_runs import shrink_plan
+from faults.cli.shrink_runs import report, shrink_plan
 from faults.cli.shrink_tutorial_command import shrink_of
 from faults.judge.rules import Check, Judgement, judge
 from faults.ledger.ledger import Event, Timeline
 from faults.ledger.record import End, Run, read
 from faults.plan import Fault, Plan
 from faults.plan.smaller import smaller_plans
-from faults.run.runs import run
+from faults.run.runs import Subject, run
 from faults.run.shrink import Shrinker, fails_alike
-from faults.run.subject import Subject
 from faults.strategies import plans
 from reference.cli.options import BadInput
 from tests.support import roles_subjects as plays

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch.distributed.rpc import rref_proxy
 
-from faults.inject.call.called_sites import sites_of
-from faults.plan.site import name_of
+from faults.inject.call.envelope import sites_of
+from faults.plan.places import name_of
 from tests.support import roles_shop as shop
 
 HERE = shop.HERE

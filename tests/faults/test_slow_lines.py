@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faults.plan import Fault, PlanError
-from faults.plan.fields import KINDS
-from faults.plan.slow_lines import refusal
+from faults.plan.fields import KINDS, refusal_of_slow
 
 
 @pytest.mark.parametrize(
@@ -53,4 +52,4 @@ def test_fields_that_go_together_are_kept(fields: str) -> None:
 
 
 def test_other_kinds_are_never_refused() -> None:
-    assert {refusal(kind, {}) for kind in KINDS if kind != "Slow"} == {None}
+    assert {refusal_of_slow(kind, {}) for kind in KINDS if kind != "Slow"} == {None}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from faults.plan import Fault, Plan
 from faults.plan.fields import words_of
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 from faults.plan.smaller import smaller_plans
 from faults.strategies import plans
 

@@ -15,7 +15,7 @@ from hypothesis.errors import NoSuchExample
 
 from faults.plan import Fault, Plan
 from faults.plan.fields import KINDS, SHAPES
-from faults.plan.moment import PlanError
+from faults.plan.places import PlanError
 from faults.strategies import GENTLE, SECONDS, faults, plans
 
 ROOT = Path(__file__).parents[2]
@@ -315,7 +315,7 @@ def test_without_roles_only_messages_are_possible() -> None:
 def test_without_hypothesis_only_this_module_fails() -> None:
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"
-        "import faults, faults.plan, faults.plan.text, faults.plan.moment, faults.ledger, faults.inject.announcer\n"
+        "import faults, faults.plan, faults.plan.text, faults.plan.places, faults.ledger, faults.inject.announcer\n"
         "try:\n    import faults.strategies\nexcept ImportError as error:\n    print(error)\n"
     )
     command = [sys.executable, "-c", program]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from faults.run.subject import of_tutorial
+from faults.run.runs import of_tutorial
 from reference import load
 from reference.outcome import Raised, Returned
 from reference.trace import Trace

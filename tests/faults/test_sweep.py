@@ -15,14 +15,12 @@ import pytest
 from faults.cli.main import main
 from faults.cli.sweep_tutorial_command import sweep_of
 from faults.judge.rules import judge
-from faults.ledger.census import Calls, census
+from faults.ledger.moments_seen import Calls, census
 from faults.ledger.record import Run
 from faults.plan import Fault
-from faults.plan.engine_sites import ENGINE_SITES
-from faults.run.cells import INJECTIONS, Cell, every_way
-from faults.run.runs import run
-from faults.run.subject import Subject
-from faults.run.sweep import Result, SweepFailed, record, sweep
+from faults.plan.fields import ENGINE_SITES
+from faults.run.runs import Subject, run
+from faults.run.sweep import INJECTIONS, Cell, Result, SweepFailed, every_way, record, sweep
 from tests.support import roles_subjects as plays
 
 SITES = {

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from faults.cli.sweep_options import asked, chosen, part
-from faults.ledger.census import Calls
-from faults.run.cells import INJECTIONS, ORDER, Cell, Unhurt, every_way
+from faults.cli.sweep_runs import asked, chosen, part
+from faults.ledger.moments_seen import Calls
+from faults.run.sweep import INJECTIONS, ORDER, Cell, Unhurt, every_way
 
 SITES = {
     "shop:Till.pay": Calls({"a": 3, "b": 2}, ("ps",)),

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from faults.cli import checked_script
+from faults.cli import targets
 from faults.cli.main import main
 from tests.faults.test_script import SCRIPTS, _plain, own  # noqa: F401 (the fixture, too)
 from tests.support.suite_runs import ROOT
@@ -160,7 +160,7 @@ def test_options_after_the_script_are_refused(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_run_has_ten_times_the_healthy_runs_seconds_and_at_least_sixty() -> None:
-    assert (checked_script.TIMES, checked_script.SECONDS) == (10.0, 60.0)
+    assert (targets.TIMES, targets.SECONDS) == (10.0, 60.0)
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from faults.plan.errors import LONGEST, PlanError, shown
+from faults.plan.places import LONGEST, PlanError, shown
 from faults.plan.text import pairs, split, written
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from faults.run.process_tree import is_running
-from faults.script.tied_processes import tied_environment
+from faults.run.leftovers import is_running
+from faults.script.script import tied_environment
 from tests.support.processes import children_of, end, left_after
 
 PROGRAM = """
 import os, subprocess, sys, threading
-from faults.script.tied_processes import tied_environment
+from faults.script.script import tied_environment
 command = sys.argv[1:]
 with tied_environment() as variables:
     process = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True, stdout=subprocess.PIPE)

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from faults.cli.main import main
-from faults.inject.message.transports import small_files_only
+from faults.inject.messages import small_files_only
 from faults.ledger import read
-from faults.ledger.plan_file import is_traced
+from faults.ledger.record import is_traced
 from faults.plan import Plan
-from faults.run.launch_scope import prepared
-from faults.run.runs import run
-from faults.run.subject import of_tutorial
+from faults.run.runs import of_tutorial, prepared, run
 from reference.verify import quick
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"

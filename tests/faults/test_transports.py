@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from torch.distributed.rpc import api
 
-from faults.inject.message.transports import without_shared_memory
+from faults.inject.messages import without_shared_memory
 from tests.support.roles_messages import file_limit as limit
 
 MIB = 1 << 20

@@ -17,8 +17,7 @@ from faults.ledger import record
 from faults.plan import Plan
 from faults.script import stacks
 from faults.script.autostart import VARIABLE
-from faults.script.execution import _environment
-from faults.script.script import run_script
+from faults.script.script import _environment, run_script
 from faults.script.waits import asked, place_of, waits
 from tests.faults.test_script import SCRIPTS
 

@@ -67,7 +67,7 @@ EXAMPLES = (
 
 def run_example(example: Example, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
     """Run an example's program, copied into ``place``. The run's folder is ``place / "run"``."""
-    from faults.inject.message.transports import small_files_only  # imports torch, which who reads the table spares
+    from faults.inject.messages import small_files_only  # imports torch, which who reads the table spares
 
     source = (ROOT / example.program).read_text()
     if example.block:

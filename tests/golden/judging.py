@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults.judge.rules import Judgement, judge
-from faults.ledger.plan_file import read_plan
-from faults.ledger.record import read
+from faults.ledger.record import read, read_plan
 from tests.golden import store
 from tests.golden.rows import Row, rows
 from tests.golden.store import GOLDEN

@@ -20,7 +20,7 @@ from faults.inject.network import network
 from faults.judge.rules import Judgement, judge
 from faults.ledger.record import OWN, RUN, Run, read, write
 from faults.script.results import Results
-from reference.system.world_files import RENDEZVOUS
+from reference.system.files import RENDEZVOUS
 from tests.golden import store
 from tests.golden.examples import Example, run_example
 from tests.golden.judging import golden_json

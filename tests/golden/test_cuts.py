@@ -11,8 +11,7 @@ import pytest
 
 from faults.judge.rules import judge
 from faults.ledger.ledger import SUFFIX
-from faults.ledger.plan_file import PLAN
-from faults.ledger.record import RUN, RecordError, read
+from faults.ledger.record import PLAN, RUN, RecordError, read
 from faults.plan import Plan
 from tests.golden import store
 

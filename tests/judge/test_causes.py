@@ -6,7 +6,7 @@ import pytest
 
 from faults.judge.causes import told
 from faults.judge.facts import Facts
-from faults.judge.message_evidence import LOST
+from faults.judge.proof import LOST
 from faults.ledger import Event
 from faults.ledger.record import COMMAND, Run
 from tests.judge.by_hand import CRASH, DROP, PAY, crashed, event, raised, script, started, world

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from faults.judge.effects import without_effect
+from faults.judge.causes import without_effect
 from faults.judge.facts import Facts
 from faults.judge.proof import fired as proof
 from faults.judge.proof import first_effects, repeated

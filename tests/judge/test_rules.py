@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from faults.judge.message_evidence import LOST as LOST_MESSAGE
+from faults.judge.proof import LOST as LOST_MESSAGE
 from faults.judge.rules import MISTAKES, TIMEOUTS, judge
 from faults.ledger import Event
 from faults.ledger.error_links import Link, to_json

@@ -8,8 +8,7 @@ from pathlib import Path
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan
-from faults.run.runs import run
-from faults.run.subject import of_tutorial
+from faults.run.runs import of_tutorial, run
 from reference import TUTORIALS, load
 from reference.verify import quick
 from tests.matrix.matrix import Cell

@@ -8,8 +8,7 @@ import pytest
 
 from faults.plan import Plan
 from faults.plan.fields import SHAPES
-from faults.run.runs import run
-from faults.run.subject import of_tutorial
+from faults.run.runs import of_tutorial, run
 from reference import TUTORIALS
 from reference.verify import quick
 from tests.matrix import matrix

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _NATURAL = "reference/rounding/bound.py"
-_TWIN_ERRORS = "reference/rounding/twin_errors.py"
-_NOTICED = "reference/rounding/sensitivity.py"
+_TWIN_ERRORS = "reference/rounding/bound.py"
+_NOTICED = "reference/rounding/bound.py"
 _REORDERING = "reference/rounding/reordering.py"
 _SUMS = "reference/rounding/reordered_sums.py"
 _OF_NATURAL = "tests/reference/test_rounding.py"
@@ -112,7 +112,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "batch-norm-not-put-back",
-        "reference/rounding/reordered_batch_norm.py",
+        "reference/rounding/reordered_sums.py",
         "    return _shuffled(x, back(images), back(places)).reshape(like.shape)",
         "    return _shuffled(x, images, places).reshape(like.shape)",
         (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[batch norm]",),
@@ -120,7 +120,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "biased-variance-in-the-formula",
-        "reference/rounding/reordered_batch_norm.py",
+        "reference/rounding/reordered_sums.py",
         "(var * count / (count - 1))",
         "var",
         (f"{_OF_REORDERING}::test_what_is_computed_stays_the_same[batch norm]",),
@@ -239,7 +239,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "target-in-float32",
-        "reference/training/linear_task.py",
+        "reference/training/data.py",
         "target = data.to(dtype) @ teacher.to(dtype)",
         "target = data @ teacher",
         (

@@ -121,7 +121,7 @@ MUTANTS = (
     ),
     Mutant(
         "place-for-cause",
-        "reference/system/error_text.py",
+        "reference/system/text.py",
         'if "On WorkerInfo(" not in line',
         'if "WorkerInfo(On" not in line',
         ("tests/reference/test_error_text.py::test_the_cause_is_the_first_line_that_says_what_happened",),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CHECKS, _GAPS = "faults/judge/rules.py", "faults/judge/gaps.py"
+_CHECKS, _GAPS = "faults/judge/rules.py", "faults/judge/facts.py"
 _CLI = "faults/cli/main.py"
 _FOLDER = "faults/ledger/run_files.py"
 _INTERRUPTS = "reference/system/interrupts.py"
-_LONG_WAITS, _OF_LONG_WAITS = "reference/system/long_waits.py", "tests/reference/test_long_waits.py"
+_LONG_WAITS, _OF_LONG_WAITS = "reference/system/processes.py", "tests/reference/test_long_waits.py"
 _OPTIONS = "faults/cli/options.py"
 
 _INTERRUPTED = "tests/reference/test_interrupts.py"
@@ -61,7 +61,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "reported-as-status-0",
-        "faults/cli/run_report.py",
+        "faults/cli/reports.py",
         "    return judgement.status",
         "    return 0",
         (_CHECKED,),
@@ -165,7 +165,7 @@ _OF_STATUSES = (
     ),
     Mutant(
         "not-printed-is-status-0",
-        "reference/cli/command.py",
+        "reference/cli/main.py",
         "        sys.stdout.flush()\n",
         "",
         (f"{_STATUSES}::test_a_verdict_that_cannot_be_printed_is_no_pass[faults]",),
@@ -257,7 +257,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "options-after-the-script-swallowed",
-        "faults/cli/script_options.py",
+        "faults/cli/options.py",
         "    for word in command if theirs is command else ():",
         "    for word in command[:1] if theirs is command else ():",
         (f"{_BAD}[run --plan DELAY --script x.py --plan]",),
@@ -265,7 +265,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "assigned-options-after-the-script-swallowed",
-        "faults/cli/script_options.py",
+        "faults/cli/options.py",
         '        if word.partition("=")[0] in ours:',
         "        if word in ours:",
         (f"{_BAD}[run --plan DELAY --script x.py --plan=x]",),
@@ -273,7 +273,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "nothing-passed-on",
-        "faults/cli/script_options.py",
+        "faults/cli/options.py",
         "    for word in command if theirs is command else ():",
         "    for word in command:",
         (_PASSED_ON,),
@@ -281,7 +281,7 @@ _OF_WORDS = (
     ),
     Mutant(
         "kind-without-cells",
-        "faults/cli/sweep_options.py",
+        "faults/cli/sweep_runs.py",
         "    if missing:",
         "    if missing and not at_sites:",
         ("tests/faults/test_cli.py::test_a_sweep_without_a_cell_is_refused",),
@@ -321,7 +321,7 @@ _OF_VERDICTS = (
     Mutant(
         "ledgers-not-wanted",
         "faults/script/script.py",
-        "        recorded=True,\n",
+        "            recorded=True,\n",
         "",
         (f"{_STATUSES}::test_a_run_of_a_script_gives_the_status_of_its_verdict[no-rpc]",),
         "calls of a healthy script are not recorded",
@@ -336,7 +336,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "healthy-not-said",
-        "faults/cli/run_report.py",
+        "faults/cli/reports.py",
         "    if number == 0:",
         "    if number < 0:",
         (f"{_STATUSES}::test_check_of_a_healthy_run_says_that_nothing_was_planned",),
@@ -344,7 +344,7 @@ _OF_VERDICTS = (
     ),
     Mutant(
         "faults-not-counted",
-        "faults/cli/run_report.py",
+        "faults/cli/reports.py",
         "number = f\"{' '.join(found.name.split())}:{taken}\", len(found.plan.faults)",
         "number = f\"{' '.join(found.name.split())}:{taken}\", min(1, len(found.plan.faults))",
         (f"{_STATUSES}::test_several_faults_are_counted",),
@@ -380,7 +380,7 @@ _OF_PAGES = (
     ),
     Mutant(
         "dash-m-taken-for-a-command",
-        "faults/cli/script_options.py",
+        "faults/cli/options.py",
         '    if theirs[0] == "-m":',
         '    if theirs[0] == "--module":',
         (_REFUSED,),
@@ -404,7 +404,7 @@ _OF_PAGES = (
     ),
     Mutant(
         "a-folder-for-a-command",
-        "faults/cli/script_options.py",
+        "faults/cli/options.py",
         '("/" in name or shutil.which(name) is None)',
         '("/" not in name and shutil.which(name) is None)',
         ("tests/faults/test_cli.py::test_bad_input_is_one_line",),
@@ -432,7 +432,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "two-runs-in-a-folder",
-        "faults/ledger/folder_lock.py",
+        "faults/ledger/run_files.py",
         "fcntl.LOCK_EX if alone else fcntl.LOCK_SH",
         "fcntl.LOCK_SH",
         ("tests/faults/test_folder_lock.py::test_no_run_begins_where_one_goes_on",),
@@ -480,7 +480,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "folders-above-not-locked",
-        "faults/ledger/folder_lock.py",
+        "faults/ledger/run_files.py",
         "        for each in (*reversed(place.parents), place):",
         "        for each in [place]:",
         ("tests/faults/test_folder_lock.py::test_no_command_begins_in_a_sweeps_folder_or_below_it[prepare]",),
@@ -496,7 +496,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "everybody-reads-a-trace",
-        "reference/system/atomic_file.py",
+        "reference/system/files.py",
         "        scratch.chmod(mode)",
         "        scratch.chmod(0o644)",
         ("tests/reference/test_atomic_file.py::test_a_file_keeps_its_permissions[384]",),
@@ -504,7 +504,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "anybodys-memory-is-a-leak",
-        "faults/run/left_over.py",
+        "faults/run/leftovers.py",
         "            if status.st_uid == os.geteuid():",
         "            if status.st_uid >= 0:",
         ("tests/faults/test_runs.py::test_shared_memory_of_another_user_is_no_leak",),
@@ -512,7 +512,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "read-only-replaced",
-        "reference/system/atomic_file.py",
+        "reference/system/files.py",
         "        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))",
         "        os.stat(path)",
         ("tests/reference/test_atomic_file.py::test_what_the_kernel_does_not_let_anybody_write_is_not_replaced",),
@@ -536,7 +536,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "script-without-a-watcher",
-        "faults/script/execution.py",
+        "faults/script/script.py",
         "environment = {**_environment(place), **variables,",
         "environment = {**_environment(place),",
         ("tests/faults/test_cli.py::test_a_command_that_is_killed_takes_its_script_along",),
@@ -545,7 +545,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "watcher-dies-with-the-terminal",
-        "faults/script/tied_processes.py",
+        "faults/script/script.py",
         ", start_new_session=True)",
         ")",
         ("tests/faults/test_tied_processes.py::test_tied_processes_end_when_a_whole_group_is_killed",),
@@ -585,7 +585,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "files-of-any-length-are-read",
-        "reference/system/plain_file.py",
+        "reference/system/files.py",
         "    if longest is not None and len(content) > longest:",
         "    if longest is None:",
         (
@@ -596,7 +596,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "stacks-alone-are-a-worlds",
-        "reference/system/world_files.py",
+        "reference/system/files.py",
         " and log_of(place, each.stem).is_file()",
         "",
         ("tests/reference/test_world_files.py::test_a_role_has_left_both_its_files",),
@@ -645,7 +645,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "script-waited-for-without-steps",
-        "faults/script/execution.py",
+        "faults/script/script.py",
         "        ended = wait_until(lambda seconds: ends.wait(seconds, handle), due)",
         "        ended = ends.wait(due, handle)",
         (
@@ -673,7 +673,7 @@ _OF_FOLDERS = (
     ),
     Mutant(
         "failed-list-not-kept",
-        "faults/cli/stored_runs.py",
+        "faults/cli/reports.py",
         "            passed.append(None)",
         "            passed.append(True)",
         (f"{_STATUSES}::test_a_tutorial_that_is_not_healthy_is_neither_listed_nor_swept",),

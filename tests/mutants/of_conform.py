@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "commitment-without-shape",
-        "reference/conform/commitment.py",
+        "reference/conform/answer.py",
         "{'x'.join(map(str, array.shape))}",
         "",
         (f"{_OF_KIT}::test_a_commitment_tells_shape_dtype_and_numbers_apart",),
@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "signed-zero-committed",
-        "reference/conform/commitment.py",
+        "reference/conform/answer.py",
         'array + array.dtype.type(0) if array.dtype.kind == "f" else array',
         "array",
         (f"{_OF_KIT}::test_a_commitment_tells_shape_dtype_and_numbers_apart",),
@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "inputs-compared-with-themselves",
-        "reference/conform/twin_judge.py",
+        "reference/conform/twin.py",
         "        if case.inputs[name].tobytes() != array.tobytes():",
         "        if reference.inputs[name].tobytes() != array.tobytes():",
         ("tests/reference/test_twin_judge.py::test_one_bit_of_any_input_that_the_twin_has_otherwise_is_named",),
@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "description-shared-with-the-judged",
-        "reference/conform/single_case.py",
+        "reference/conform/run_suite.py",
         "deepcopy(asked.described)",
         "asked.described",
         (
@@ -107,7 +107,7 @@ MUTANTS = (
     ),
     Mutant(
         "first-by-name",
-        "reference/explain/causal_order.py",
+        "reference/trace/names.py",
         "    return sorted([*others, *backward], key=_by_stage)",
         "    return sorted(names)",
         (f"{_OF_EXPLAIN}::test_the_first_difference_is_the_first_by_cause_not_by_name",),
@@ -115,7 +115,7 @@ MUTANTS = (
     ),
     Mutant(
         "first-layers-gradient-first",
-        "reference/explain/causal_order.py",
+        "reference/trace/names.py",
         "for name in reversed(forward) if",
         "for name in forward if",
         (f"{_OF_EXPLAIN}::test_of_gradients_that_of_the_last_layer_comes_first",),
@@ -123,7 +123,7 @@ MUTANTS = (
     ),
     Mutant(
         "ulps-across-zero",
-        "reference/explain/closeness.py",
+        "reference/explain/difference.py",
         "if 0 < self.ulps <= TELLING_ULPS else",
         "if 0 < self.ulps else",
         (f"{_OF_EXPLAIN}::test_a_distance_across_zero_is_not_told_in_ulps",),
@@ -131,7 +131,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-hypothesis-holds",
-        "reference/explain/view.py",
+        "reference/explain/difference.py",
         "            if not close(value, mine, terms=terms):",
         "            if value.shape != mine.shape:",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[shifted]",),
@@ -139,7 +139,7 @@ MUTANTS = (
     ),
     Mutant(
         "changed-verdicts-untold",
-        "reference/conform/judgement_diff.py",
+        "reference/conform/expected_verdicts.py",
         "        elif old.verdict != new.verdict:",
         "        elif old.text != new.text and not new.text:",
         ("tests/reference/test_report.py::test_a_diff_names_changed_verdicts_and_cases_of_one_report_only",),
@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "answers-to-other-cases-unnamed",
-        "reference/conform/other_case.py",
+        "reference/conform/twin.py",
         "        if entry.id != case.id and _are(",
         "        if entry.id == case.id and _are(",
         (f"{_OF_KIT}::test_an_answer_to_another_case_is_named",),
@@ -155,7 +155,7 @@ MUTANTS = (
     ),
     Mutant(
         "none-is-an-answer",
-        "reference/conform/single_case.py",
+        "reference/conform/run_suite.py",
         '            return "skipped", "the function returned None", ()',
         '            return "equal", "the function returned None", ()',
         ("tests/properties/test_implementation.py::test_a_function_that_returns_none_offers_nothing",),
@@ -163,7 +163,7 @@ MUTANTS = (
     ),
     Mutant(
         "deviation-always-biased",
-        "reference/explain/reward_mistakes.py",
+        "reference/explain/mistakes.py",
         "    below = flat.std(unbiased=unbiased) + EPS",
         "    below = flat.std(unbiased=False) + EPS",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[agent with torch's deviation]",),
@@ -171,7 +171,7 @@ MUTANTS = (
     ),
     Mutant(
         "labels-raised-twice",
-        "reference/explain/data_mistakes.py",
+        "reference/explain/mistakes.py",
         "(mine[0], mine[1] - 1)",
         "(mine[0], mine[1] + 1)",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[labels not raised by 1]",),
@@ -179,7 +179,7 @@ MUTANTS = (
     ),
     Mutant(
         "whole-numbers-are-float32",
-        "reference/explain/tensor_mistakes.py",
+        "reference/explain/mistakes.py",
         "same_bits(mine, mine.float().double()) and close(mine, right, torch.finfo(torch.float32).eps)",
         "same_bits(mine, mine.float().double())",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[rounded to whole numbers]",),
@@ -187,7 +187,7 @@ MUTANTS = (
     ),
     Mutant(
         "hidden-state-of-the-step-itself",
-        "reference/explain/rnn_scene.py",
+        "reference/explain/scenes.py",
         "        return self._after(step - 1)",
         "        return self._after(step - 1) if step < 0 else self.module.first_hidden(self.case)",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[next batch's labels]",),

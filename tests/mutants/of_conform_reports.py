@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "stale-entries-pass",
-        "reference/cli/conform_judging.py",
+        "reference/cli/conform_command.py",
         "    return 0 if compared.holds else 1",
         "    return 0 if not compared.unexpected else 1",
         (f"{_OF_KIT}::test_a_stale_expectation_alone_fails_the_command",),
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "bits-always-met",
-        "reference/conform/requirements.py",
+        "reference/conform/suite.py",
         '    "within bound": {"BITS": "missed"},',
         '    "within bound": {"BITS": "met"},',
         (f"{_OF_REPORT}::test_a_verdict_tells_which_requirements_are_met[within bound-states1]",),
@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-return-is-an-answer",
-        "reference/conform/single_case.py",
+        "reference/conform/run_suite.py",
         "    if not isinstance(found, Mapping):",
         "    if found is None:",
         (

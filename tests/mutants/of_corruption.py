@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _CORRUPTION, _OF_CORRUPTION = "faults/inject/call/corruption.py", "tests/faults/test_corruption.py"
-_MESSAGE, _OF_MESSAGE = "faults/inject/call/corrupted_message.py", "tests/faults/test_corrupted_message.py"
-_TENSORS, _OF_TENSORS = "faults/inject/call/message_tensors.py", "tests/faults/test_message_tensors.py"
+_MESSAGE, _OF_MESSAGE = "faults/inject/call/corruption.py", "tests/faults/test_corrupted_message.py"
+_TENSORS, _OF_TENSORS = "faults/inject/call/corruption.py", "tests/faults/test_message_tensors.py"
 _RECEIPT = f"{_OF_MESSAGE}::test_the_receipt_tells_what_was_delivered"
 
 MUTANTS = (

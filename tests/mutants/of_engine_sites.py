@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_FETCHES, _OF_FETCHES = "faults/inject/call/fetches.py", "tests/faults/test_fetches.py"
-_GRADIENTS, _OF_GRADIENTS = "faults/inject/call/gradients.py", "tests/faults/test_gradients.py"
-_SITES, _OF_SITES = "faults/plan/engine_sites.py", "tests/faults/test_engine_sites.py"
+_FETCHES, _OF_FETCHES = "faults/inject/call/engine_calls.py", "tests/faults/test_fetches.py"
+_GRADIENTS, _OF_GRADIENTS = "faults/inject/call/engine_calls.py", "tests/faults/test_gradients.py"
+_SITES, _OF_SITES = "faults/plan/fields.py", "tests/faults/test_engine_sites.py"
 
 MUTANTS = (
     Mutant(

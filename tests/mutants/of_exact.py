@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_PROOF, _RULES, _GRID = "reference/exact/exactness.py", "reference/exact/operator_rules.py", "reference/exact/grid.py"
+_PROOF, _RULES = "reference/exact/exactness.py", "reference/exact/operator_rules.py"
 _TESTS, _CASES = "tests/reference/test_exactness.py", "tests/reference/test_case.py"
 _TRAINING_CASE, _OF_TRAINING_CASE = "reference/training/training_case.py", "tests/reference/test_training_case.py"
 _FLAT, _OF_GRID = "tests/reference/test_exactness_flat.py", "tests/reference/test_grid.py"
-_ULP, _TRACE = "reference/trace/ulp.py", "reference/trace/trace.py"
+_ULP, _TRACE = "reference/trace/trace.py", "reference/trace/trace.py"
 _OF_ULP, _OF_TRACE = "tests/reference/test_ulp.py", "tests/reference/test_trace.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -22,7 +22,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "unit-of-the-first-row",
-        _GRID,
+        _RULES,
         "    found = values[values != 0]",
         "    found = values[:1][values[:1] != 0]",
         (f"{_TESTS}::test_a_row_of_small_digits_counts_wherever_it_is",),
@@ -128,16 +128,16 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "infinity-has-1025-bits",
-        _GRID,
+        _RULES,
         "math.isfinite(most) else sys.maxsize",
         "math.isfinite(most) else 1025 - self.unit",
         (f"{_OF_GRID}::test_a_product_that_overflows_is_refused",),
         "a product that overflows fits if its unit is large",
-        also=((_GRID, "        if not math.isfinite(self.most):\n", "        if math.isnan(self.most):\n"),),
+        also=((_RULES, "        if not math.isfinite(self.most):\n", "        if math.isnan(self.most):\n"),),
     ),
     Mutant(
         "zero-times-infinity-is-zero",
-        _GRID,
+        _RULES,
         "        return product if (self.most and other.most) or math.isinf(product.most) else ZERO",
         "        return product if self.most and other.most else ZERO",
         (f"{_OF_GRID}::test_no_number_of_bits_holds_what_is_not_finite",),
@@ -145,7 +145,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "digits-down-to-the-smallest",
-        _GRID,
+        _RULES,
         "SMALLEST, LARGEST = -511, 511",
         "SMALLEST, LARGEST = -1022, 1022",
         (f"{_OF_GRID}::test_two_numbers_of_allowed_sizes_have_a_product_of_53_bits",),

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _DELIVERY, _OCCURRENCE, _LEDGER = (
     "faults/inject/call/delivery.py",
-    "faults/inject/call/occurrence.py",
+    "faults/inject/call/envelope.py",
     "faults/ledger/ledger.py",
 )
 _OF_DELIVERY, _OF_OCCURRENCE, _OF_LEDGER = (
@@ -178,7 +178,7 @@ MUTANTS = (
     ),
     Mutant(
         "never-answered",
-        "faults/inject/call/delayed_replies.py",
+        "faults/inject/call/replies.py",
         "            if give:",
         "            if not give:",
         ("tests/faults/test_delayed_replies.py::test_closing_answers_at_once_or_never",),
@@ -278,7 +278,7 @@ MUTANTS = (
     ),
     Mutant(
         "internal-calls-counted",
-        "faults/ledger/census.py",
+        "faults/ledger/moments_seen.py",
         "        if internal or not site.startswith(INTERNAL):",
         "        if internal or site:",
         ("tests/faults/test_census.py::test_torchs_own_calls_are_left_out_unless_wanted",),
@@ -286,7 +286,7 @@ MUTANTS = (
     ),
     Mutant(
         "last-occurrence-skipped",
-        "faults/run/cells.py",
+        "faults/run/sweep.py",
         "    if first[0] == last[0] and last[1] == 1:",
         "    if first[0] == last[0]:",
         ("tests/faults/test_sweep.py::test_only_the_cells_with_the_defect_fail",),
@@ -375,7 +375,7 @@ MUTANTS = (
     ),
     Mutant(
         "orphans-not-named",
-        "faults/run/orphans.py",
+        "faults/run/leftovers.py",
         "for pid in orphans if not ends_by(pid, due)]",
         "for pid in orphans if ends_by(pid, due)]",
         (f"{_RUNS}[untidy-seed=0-leaked-sleep 1000 still runs]",),
@@ -383,7 +383,7 @@ MUTANTS = (
     ),
     Mutant(
         "orphans-not-ended",
-        "faults/run/orphans.py",
+        "faults/run/leftovers.py",
         "        while orphans := _children() - before:  # when one ends, this process adopts its children\n",
         "        for orphans in [set[int]()]:\n",
         ("tests/faults/test_runs.py::test_processes_that_a_run_leaves_are_named_and_ended",),
@@ -392,7 +392,7 @@ MUTANTS = (
     ),
     Mutant(
         "old-memory-is-a-leak",
-        "faults/run/left_over.py",
+        "faults/run/leftovers.py",
         " and changed > wall - _EARLIER",
         "",
         ("tests/faults/test_runs.py::test_shared_memory_that_is_much_older_than_its_role_is_no_leak",),
@@ -400,7 +400,7 @@ MUTANTS = (
     ),
     Mutant(
         "wrong-role-hurt",
-        "faults/inject/message/messages.py",
+        "faults/inject/messages.py",
         "    own = [fault for fault in faults.values() if fault.role in (None, role)]",
         "    own = list(faults.values())",
         ("tests/faults/test_messages.py::test_only_the_named_role_loses_messages_but_every_role_has_the_agent",),
@@ -408,7 +408,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-error-is-evidence",
-        "faults/judge/message_evidence.py",
+        "faults/judge/proof.py",
         "    return LOST in error or UNREADABLE in error or textless or (alone and NOT_MADE in error)",
         "    return bool(error)",
         ("tests/faults/test_messages.py::TestEvidence::test_another_error_proves_nothing",),
@@ -416,7 +416,7 @@ MUTANTS = (
     ),
     Mutant(
         "lost-creation-of-older-pythons-unseen",
-        "faults/judge/message_evidence.py",
+        "faults/judge/proof.py",
         "UNREADABLE in error or textless or",
         "UNREADABLE in error or",
         (
@@ -426,7 +426,7 @@ MUTANTS = (
     ),
     Mutant(
         "any-call-without-a-text-was-lost",
-        "faults/judge/message_evidence.py",
+        "faults/judge/proof.py",
         ' and call.details.get("via") == "remote"',
         "",
         (
@@ -436,7 +436,7 @@ MUTANTS = (
     ),
     Mutant(
         "unsent-creation-was-lost",
-        "faults/judge/message_evidence.py",
+        "faults/judge/proof.py",
         ' and call.event == "info"',
         "",
         (
@@ -471,7 +471,7 @@ MUTANTS = (
     ),
     Mutant(
         "limit-stays",
-        "faults/inject/message/transports.py",
+        "faults/inject/messages.py",
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))",
         "        resource.setrlimit(resource.RLIMIT_FSIZE, (lower, hard))",
         ("tests/faults/test_transports.py::test_files_are_limited_only_while_an_agent_starts",),
@@ -495,7 +495,7 @@ MUTANTS = (
     ),
     Mutant(
         "helper-hides-its-function",
-        "faults/inject/call/called_sites.py",
+        "faults/inject/call/envelope.py",
         "*map(name_of, handed[:1])]",
         "]",
         ("tests/faults/test_site.py::test_a_call_with_a_function_as_argument_belongs_to_both",),
@@ -527,7 +527,7 @@ MUTANTS = (
     ),
     Mutant(
         "names-compared-with-all-before",
-        "reference/system/strict_json.py",
+        "reference/system/text.py",
         "        if name in values:",
         "        if name in list(values):",
         (f"{_HOSTILE}::test_forty_thousand_names_are_read_soon",),
@@ -567,7 +567,7 @@ MUTANTS = (
     ),
     Mutant(
         "pipes-are-waited-for",
-        "reference/system/plain_file.py",
+        "reference/system/files.py",
         "path.exists() and not (path.is_file() or path.is_dir()):",
         "path.exists() and not (path.is_file() or path.is_dir() or path.is_fifo()):",
         (f"{_HOSTILE}::test_a_pipe_in_a_runs_folder_is_refused_at_once[run.json]",),

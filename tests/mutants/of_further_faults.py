@@ -43,7 +43,7 @@ MUTANTS = (
     ),
     Mutant(
         "every-crash-a-kill",
-        "faults/inject/process/own_end.py",
+        "faults/inject/process/target.py",
         "    status, number = status_of(how), signal_of(how)",
         "    status, number = None, signal.SIGKILL",
         (_WAYS,),
@@ -59,7 +59,7 @@ MUTANTS = (
     ),
     Mutant(
         "hold-without-the-gil",
-        "faults/inject/process/gil_holder.py",
+        "faults/inject/process/hold.py",
         "    library = ctypes.PyDLL(None)",
         "    library = ctypes.CDLL(None)",
         ("tests/faults/test_hold.py::test_a_role_runs_no_python_while_another_one_holds_it",),
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "hold-without-a-witness",
-        "faults/inject/process/gil_holder.py",
+        "faults/inject/process/hold.py",
         "        if kept >= seconds:",
         "        if held >= seconds:",
         ("tests/faults/test_hold.py::test_a_hold_that_lets_other_threads_run_is_no_effect",),

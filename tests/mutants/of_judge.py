@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _RULES, _OF_RULES = "faults/judge/rules.py", "tests/judge/test_rules.py"
 _FACTS, _OF_FACTS = "faults/judge/facts.py", "tests/judge/test_facts.py"
-_GAPS, _OF_GAPS = "faults/judge/gaps.py", "tests/judge/test_gaps.py"
+_GAPS, _OF_GAPS = "faults/judge/facts.py", "tests/judge/test_gaps.py"
 _PROOF, _OF_PROOF = "faults/judge/proof.py", "tests/judge/test_proof.py"
 _CAUSES, _OF_CAUSES = "faults/judge/causes.py", "tests/judge/test_causes.py"
 _BOUND, _OF_BOUND = "faults/judge/bound.py", "tests/judge/test_bound.py"
@@ -344,7 +344,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "wrong-tutorial-passes",
-        "faults/run/subject.py",
+        "faults/run/runs.py",
         '_TRACES.get(verdict, "wrong")',
         '_TRACES.get(verdict, "equal")',
         ("tests/faults/test_subject.py::test_a_subjects_trace_is_judged_by_its_twin",),
@@ -352,7 +352,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "refused-is-wrong",
-        "faults/run/subject.py",
+        "faults/run/runs.py",
         ', "refused": "unknown"}',
         "}",
         ("tests/faults/test_subject.py::test_a_trace_without_a_measure_is_unknown_not_wrong",),

@@ -139,7 +139,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "rref-of-a-value-unseen",
-        "faults/tracing/unseen.py",
+        "faults/tracing/holders.py",
         "{id(value): 2 for value in found}",
         "{id(value): 1 for value in found}",
         (f"{_LEAKS}_a_value_that_holds_its_own_rref_is_a_leak_once_nothing_else_refers_to_it",),
@@ -147,7 +147,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "references-counted-once",
-        "faults/tracing/unseen.py",
+        "faults/tracing/holders.py",
         "            known[key] += 1",
         "            known[key] = known[key] + 1 if key in values else 1",
         (f"{_UNSEEN}_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",),
@@ -155,7 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "builtin-methods-not-followed",
-        "faults/tracing/references.py",
+        "faults/tracing/holders.py",
         "LEAVES = (type,",
         "LEAVES = (type(len), type,",
         (f"{_UNSEEN}_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",),
@@ -171,7 +171,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "trace-not-asked-for",
-        "faults/ledger/plan_file.py",
+        "faults/ledger/record.py",
         "    return (Path(folder) / TRACE).exists()",
         "    return True",
         (f"{_SCRIPTS}_a_new_run_in_the_folder_is_traced_only_if_it_asks_for_that",),

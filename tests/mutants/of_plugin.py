@@ -12,7 +12,7 @@ _OTHERS = (f"{_TABLE}[others-9-said4]",)
 _OPTION = (f"{_TABLE}[option-5-said3]",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
 _STARTUP = "tests/faults/test_startup.py"
-_PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_tally.py"
+_PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_check.py"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -218,7 +218,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "no-message-is-shown",
-        "faults/judge/message_evidence.py",
+        "faults/judge/proof.py",
         """    return via is not None and (fault.kind == "Delay" or via == "rpc" or _alone(plan))""",
         """    return via is not None and bool(fault) and not _alone(plan)""",
         ("tests/faults/test_messages.py::TestEvidence::test_some_messages_are_shown_by_no_recorded_call",),
@@ -301,10 +301,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "faults/script/autostart.py",
         "        import_rpc()\n        return ModuleSpec",
         "        return ModuleSpec",
-        (
-            "tests/faults/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[run.launch_scope]",
-        ),
-        "under FAULTS_RUN, a program that imports faults.run.launch_scope before torch ends with an ImportError",
+        ("tests/faults/test_autostart.py::test_a_program_may_import_any_module_of_this_project_first[run.runs]",),
+        "under FAULTS_RUN, a program that imports faults.run.runs before torch ends with an ImportError",
     ),
     Mutant(
         "a-startup-that-fails-is-a-traceback",

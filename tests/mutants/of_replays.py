@@ -6,9 +6,9 @@ from tests.mutants.mutant import Mutant
 
 _REPLAY, _OF_REPLAY = "faults/run/replay.py", "tests/faults/test_replay.py"
 _SAME = "faults/run/same_run.py"
-_OCCURRENCE, _OF_OCCURRENCE = "faults/inject/call/occurrence.py", "tests/faults/test_occurrence.py"
+_OCCURRENCE, _OF_OCCURRENCE = "faults/inject/call/envelope.py", "tests/faults/test_occurrence.py"
 _GATE, _OF_GATE = "faults/inject/call/order_gate.py", "tests/faults/test_order_gate.py"
-_CORRUPTED = "faults/inject/call/corrupted_message.py"
+_CORRUPTED = "faults/inject/call/corruption.py"
 _FACTS = f"{_OF_REPLAY}::test_the_plan_of_a_run_gives_the_same_facts"
 _RECORDED = "tests/faults/test_calls.py::test_the_order_of_calls_is_recorded_without_any_effect[rpc_sync-b]"
 

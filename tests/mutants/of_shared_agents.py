@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _POLE, _ONE, _MANY = "reference/training/cartpole.py", "reference/reinforce.py", "reference/batch_reinforce.py"
-_RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/corpus.py", "reference/pipeline.py"
-_TRACE, _GAME = "reference/trace/trace.py", "reference/training/game.py"
-_HALVES_FILE = "reference/training/resnet_shards.py"
+_RNN, _TEXT, _PIPE = "reference/rnn.py", "reference/training/data.py", "reference/pipeline.py"
+_TRACE, _GAME = "reference/trace/trace.py", "reference/training/agents.py"
+_HALVES_FILE = "reference/training/models.py"
 
 
 def _killers(*cases: str) -> tuple[str, ...]:
@@ -407,7 +407,7 @@ _PIPELINE = (
     ),
     Mutant(
         "images-of-the-first-batch",
-        "reference/training/images.py",
+        "reference/training/data.py",
         "            inputs = torch.randn(shape, generator=draws)",
         '            inputs = torch.randn(shape, generator=generator(case.seed, "images"))',
         _killers("pipeline-parts"),
@@ -649,7 +649,7 @@ _BEYOND = (
     ),
     Mutant(
         "images-classes-in-a-byte",
-        "reference/training/images.py",
+        "reference/training/data.py",
         "one_hot_indices = torch.randint(num_classes, (shape[0], 1), generator=draws)",
         "one_hot_indices = torch.randint(num_classes, (shape[0], 1), generator=draws) % 256",
         _killers("pipeline-many"),

@@ -9,10 +9,10 @@ from tests.mutants.mutant import Mutant
 
 _TEST = "tests/reference/test_formulas_servers.py"
 _UPDATE, _MODELS, _TRACE = "reference/training/gradients.py", "reference/training/models.py", "reference/trace/trace.py"
-_STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/linear_task.py"
-_IMAGES = "reference/training/images.py"
+_STREAMS, _LINEAR = "reference/training/rng.py", "reference/training/data.py"
+_IMAGES = "reference/training/data.py"
 
-_BAGS = "reference/training/voting_bags.py"
+_BAGS = "reference/training/models.py"
 
 
 def _shared(
@@ -150,8 +150,8 @@ _SINGLE = (
     _shared(
         "workers-see-the-same",
         *(_LINEAR, "parameter_server-workers"),
-        "draws = generator(case.seed, name)",
-        'draws = generator(case.seed, "worker")',
+        "draws = generator(case.seed, name)\n    dtype",
+        'draws = generator(case.seed, "worker")\n    dtype',
         "all workers draw the same batches",
     ),
     _shared(
@@ -416,8 +416,8 @@ _BEYOND = (
     _shared(
         "workers-name-cut",
         *(_LINEAR, "parameter_server-many"),
-        "draws = generator(case.seed, name)",
-        "draws = generator(case.seed, name[:7])",
+        "draws = generator(case.seed, name)\n    dtype",
+        "draws = generator(case.seed, name[:7])\n    dtype",
         "workers 1, 10 and 11 draw the same batches",
     ),
     _shared(
@@ -437,17 +437,17 @@ _BEYOND = (
     _shared(
         "trainers-name-cut",
         *(_IMAGES, f"{_BATCH}-many"),
-        "draws = generator(case.seed, name)",
-        "draws = generator(case.seed, name[:8])",
+        "draws = generator(case.seed, name)\n    one_hot",
+        "draws = generator(case.seed, name[:8])\n    one_hot",
         "trainers 1, 10 and 11 draw the same images",
     ),
     _shared(
         "images-come-round-again",
         *(_IMAGES, f"{_BATCH}-many"),
-        "    for _ in range(case.steps):\n",
+        "    for _ in range(case.steps):\n        if case.is_exact:\n            inputs",
         "    for step in range(case.steps):\n"
         "        if step == 8:\n"
-        "            draws.manual_seed(draws.initial_seed())\n",
+        "            draws.manual_seed(draws.initial_seed())\n        if case.is_exact:\n            inputs",
         "a trainer's draws begin anew in the ninth round",
     ),
     _shared(
@@ -576,7 +576,7 @@ _BEYOND = (
     ),
     _shared(
         "arrivals-numbered-in-a-byte",
-        *("reference/training/arrivals.py", "batch_parameter_server-crowd"),
+        *("reference/training/worker_order.py", "batch_parameter_server-crowd"),
         '{"arrivals": torch.tensor(order)}',
         '{"arrivals": torch.tensor(order).to(torch.int8).long()}',
         "the order of arrivals has negative numbers for trainers beyond 128",

@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "smallest-plan-without-its-middle",
-        "faults/cli/shrink_report.py",
+        "faults/cli/shrink_runs.py",
         '    print(printable(f"plan: {found.plan}"))',
         '    print(one_line(f"plan: {found.plan}"))',
         (f"{_OF_SHRINK}::test_the_smallest_plan_is_printed_whole",),
@@ -240,7 +240,7 @@ MUTANTS = (
     ),
     Mutant(
         "pair-is-one-fault",
-        "faults/run/cells.py",
+        "faults/run/sweep.py",
         "        return Plan((self.first.fault, self.second.fault))",
         "        return Plan((self.second.fault,))",
         (f"{_OF_PAIRS}::test_the_earlier_call_is_first_in_the_plan",),
@@ -248,7 +248,7 @@ MUTANTS = (
     ),
     Mutant(
         "parts-of-cells-though-pairs",
-        "faults/cli/sweep_options.py",
+        "faults/cli/sweep_runs.py",
         "    return found if options.pairs else in_part(found, options)",
         "    return in_part(found, options)",
         (f"{_OF_PAIRS}::test_every_part_runs_all_cells_and_its_own_pairs",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_SHAPING = "faults/inject/network/shaping.py"
+_SHAPING = "faults/inject/network/rules.py"
 _TOLD = "tests/faults/test_shaping.py::test_netem_is_told_what_the_plan_says"
 _MET = "tests/faults/test_shaping.py::test_each_part_of_a_slow_line_has_to_meet_a_packet"
 
@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "jitter-beyond-the-latency",
-        "faults/plan/slow_lines.py",
+        "faults/plan/fields.py",
         "jitter > latency",
         "jitter > 2 * latency",
         ("tests/faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",),
@@ -83,7 +83,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "slow-in-no-way",
-        "faults/plan/slow_lines.py",
+        "faults/plan/fields.py",
         "    if not any(name in given for name in _WAYS):",
         "    if not any(name in given for name in _WAYS) and len(given) > 1:",
         ("tests/faults/test_slow_lines.py::test_fields_that_do_not_go_together_are_refused_in_one_line",),
@@ -91,7 +91,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "netem-never-tried",
-        "faults/inject/network/netem.py",
+        "faults/inject/network/controller.py",
         "    return any(fault.latency_ms is not None for fault in plan.faults)",
         "    return False",
         ("tests/faults/test_netem.py::test_a_plan_needs_netem_if_a_fault_has_a_latency",),

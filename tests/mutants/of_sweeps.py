@@ -6,15 +6,15 @@ from tests.mutants.mutant import Mutant
 
 _RESULTS, _OF_RESULTS = "faults/script/results.py", "tests/faults/test_results.py"
 _WAITS, _OF_WAITS = "faults/script/waits.py", "tests/faults/test_waits.py"
-_OPTIONS, _OF_OPTIONS = "faults/cli/sweep_options.py", "tests/faults/test_sweep_options.py"
+_OPTIONS, _OF_OPTIONS = "faults/cli/sweep_runs.py", "tests/faults/test_sweep_options.py"
 _OF_REPORT = "tests/faults/test_json_report.py"
-_END, _OF_END = "faults/script/outside_end.py", "tests/faults/test_outside_end.py"
-_FILE, _OF_FILE = "faults/script/same_file.py", "tests/faults/test_same_file.py"
+_END, _OF_END = "faults/script/script.py", "tests/faults/test_outside_end.py"
+_FILE, _OF_FILE = "faults/script/results.py", "tests/faults/test_same_file.py"
 
 MUTANTS = (
     Mutant(
         "new-lines-are-no-difference",
-        "faults/script/same_output.py",
+        "faults/script/results.py",
         "before - after, after - before",
         "before - after, Counter[str]()",
         ("tests/faults/test_same_output.py::test_lines_are_compared_without_their_order",),
@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "keys-without-types",
-        "faults/script/same_file.py",
+        "faults/script/results.py",
         "(*path, (type(key).__name__, key))",
         '(*path, ("", str(key)))',
         ("tests/faults/test_same_file.py::test_values_are_compared_with_their_keys_and_containers",),
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "containers-not-compared",
-        "faults/script/same_file.py",
+        "faults/script/results.py",
         "    elif isinstance(value, (list, tuple)):\n        yield path, _Container(type(value).__name__)\n",
         "    elif isinstance(value, (list, tuple)):\n",
         ("tests/faults/test_same_file.py::test_values_are_compared_with_their_keys_and_containers",),
@@ -78,7 +78,7 @@ MUTANTS = (
     ),
     Mutant(
         "bytes-replaced-by-a-sign",
-        "faults/script/same_output.py",
+        "faults/script/results.py",
         'errors="surrogateescape"',
         'errors="replace"',
         ("tests/faults/test_same_output.py::test_bytes_of_other_encodings_are_told_apart",),
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "one-hold-for-each-process",
-        "faults/inject/process/gil_holder.py",
+        "faults/inject/process/hold.py",
         "            with suppress(BrokenPipeError):  # another role",
         "            with suppress(KeyError):  # another role",
         ("tests/faults/test_hold.py::test_a_process_holds_as_often_as_another_one_orders",),
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "interrupted-sweep-passed",
-        "faults/run/json_report.py",
+        "faults/run/reports.py",
         "None if passed and swept.interrupted else passed",
         "passed",
         ("tests/faults/test_json_report.py::test_an_interrupted_sweep_has_not_passed",),
@@ -134,7 +134,7 @@ MUTANTS = (
     ),
     Mutant(
         "healthy-once",
-        "faults/cli/checked_script.py",
+        "faults/cli/targets.py",
         '        if judgement.verdict != "equal":',
         '        if judgement.verdict == "hung":',
         ("tests/faults/test_sweep_script.py::test_results_that_change_by_themselves_are_refused",),
@@ -169,7 +169,7 @@ MUTANTS = (
     ),
     Mutant(
         "unhurt-is-left-out",
-        "faults/run/cells.py",
+        "faults/run/sweep.py",
         '        yield Unhurt(site, ORDER, f"it executes on several roles',
         '        str(site + ORDER + f"it executes on several roles',
         (f"{_OF_OPTIONS}::test_what_is_not_hurt_has_a_reason",),
@@ -185,7 +185,7 @@ MUTANTS = (
     ),
     Mutant(
         "junit-without-unknown",
-        "faults/run/junit_report.py",
+        "faults/run/reports.py",
         '    if run["passed"] is True:',
         '    if run["passed"] is not False:',
         (f"{_OF_REPORT}::test_a_sweep_is_told_cell_by_cell",),

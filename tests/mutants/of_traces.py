@@ -75,7 +75,7 @@ MUTANTS = (
     ),
     Mutant(
         "distance-0",
-        "reference/trace/ulp.py",
+        "reference/trace/trace.py",
         "np.minimum(left, right)).max())",
         "np.minimum(left, right)).min())",
         (f"{_OF_TRACE}::test_compare_notices_every_bit",),
@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "sign-ignored",
-        "reference/trace/ulp.py",
+        "reference/trace/trace.py",
         "    return np.where(bits & top, below, bits | top)",
         "    return bits & ~top",
         ("tests/reference/test_ulp.py::test_distances_are_those_computed_by_hand",),
@@ -205,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "control-sequences-printed",
-        "reference/system/printable.py",
+        "reference/system/text.py",
         '    return "".join(each if each.isprintable() else ',
         '    return "".join(each if each.isprintable() or each == "\\x1b" else ',
         (f"{_OF_LINE}::test_what_cannot_be_printed_is_escaped",),
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "errors-without-end",
-        "reference/system/printable.py",
+        "reference/system/text.py",
         "        super().__init__(one_line(str(text)))",
         "        super().__init__(printable(str(text)))",
         (f"{_OF_LINE}::test_an_errors_text_is_one_line_however_it_is_raised",),
@@ -221,7 +221,7 @@ MUTANTS = (
     ),
     Mutant(
         "what-was-wanted-is-cut-off",
-        "reference/system/printable.py",
+        "reference/system/text.py",
         '    return f"{text[: longest - end - 5]} ... {text[-end:]}"',
         '    return f"{text[: longest - 4]} ..."',
         (f"{_OF_LINE}::test_a_long_lines_beginning_and_end_are_kept",),
@@ -237,7 +237,7 @@ MUTANTS = (
     ),
     Mutant(
         "folders-in-names",
-        "reference/trace/tensor_name.py",
+        "reference/trace/names.py",
         """    if not {"", ".", ".."}.isdisjoint(parts):""",
         """    if "" in parts:""",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[folder]",),
@@ -245,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "empty-tensors-of-any-size",
-        "reference/trace/entry.py",
+        "reference/trace/trace.py",
         "math.prod(max(1, size) for size in tensor.shape)",
         "math.prod(size for size in tensor.shape)",
         (f"{_HOSTILE}::test_what_no_trace_holds_is_refused_when_it_is_read[size]",),
@@ -253,7 +253,7 @@ MUTANTS = (
     ),
     Mutant(
         "last-of-two-seeds",
-        "reference/system/strict_json.py",
+        "reference/system/text.py",
         "        if name in values:",
         "        if name in values and not value:",
         (f"{_HOSTILE}::test_a_case_says_each_field_once",),
@@ -277,7 +277,7 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-of-any-shape",
-        "reference/training/arrivals.py",
+        "reference/training/worker_order.py",
         "found.dim() != 1 or sorted(order)",
         "sorted(order)",
         (f"{_HOSTILE}::test_arrivals_of_no_trainers_are_wrong[table]",),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_GAME, _OF_GAME = "reference/training/game.py", "tests/reference/test_game.py"
-_SAVED, _OF_SAVED = "reference/training/saved_actions.py", "tests/reference/test_saved_actions.py"
-_CURVE, _OF_CURVE = "reference/training/learning_curve.py", "tests/reference/test_learning_curve.py"
-_HALVES, _OF_HALVES = "reference/training/resnet_shards.py", "tests/reference/test_resnet_shards.py"
-_LINEAR, _OF_LINEAR = "reference/training/linear_task.py", "tests/reference/test_linear_task.py"
+_GAME, _OF_GAME = "reference/training/agents.py", "tests/reference/test_game.py"
+_SAVED, _OF_SAVED = "reference/training/agents.py", "tests/reference/test_saved_actions.py"
+_CURVE, _OF_CURVE = "reference/training/agents.py", "tests/reference/test_learning_curve.py"
+_HALVES, _OF_HALVES = "reference/training/models.py", "tests/reference/test_resnet_shards.py"
+_LINEAR, _OF_LINEAR = "reference/training/data.py", "tests/reference/test_linear_task.py"
 _GRADIENTS, _OF_GRADIENTS = "reference/training/gradients.py", "tests/reference/test_gradients.py"
 
 MUTANTS = (
@@ -118,7 +118,7 @@ MUTANTS = (
     ),
     Mutant(
         "some-trainers-replayed",
-        "reference/training/arrivals.py",
+        "reference/training/worker_order.py",
         "sorted(order) != list(range(trainers))",
         "not set(order) <= set(range(trainers))",
         ("tests/reference/test_arrivals.py::test_an_order_that_is_not_each_trainer_once_is_refused[found1]",),
@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "all-on-the-first-gpu",
-        "reference/training/devices.py",
+        "reference/training/placement.py",
         "rank % torch.cuda.device_count()",
         "0",
         ("tests/reference/test_devices.py::test_roles_share_two_gpus_in_turn",),

@@ -33,7 +33,7 @@ MUTANTS = (
     ),
     Mutant(
         "labels-of-one-class",
-        "reference/training/images.py",
+        "reference/training/data.py",
         "torch.randint(num_classes, (shape[0], 1), generator=draws)",
         "torch.randint(num_classes, (1, 1), generator=draws).expand(shape[0], 1)",
         ("tests/reference/test_images.py::test_every_step_has_other_images_and_the_same_labels",),
@@ -41,7 +41,7 @@ MUTANTS = (
     ),
     Mutant(
         "images-drawn-in-the-cases-dtype",
-        "reference/training/images.py",
+        "reference/training/data.py",
         "torch.randn(shape, generator=draws)",
         "torch.randn(shape, generator=draws, dtype=case.torch_dtype)",
         ("tests/reference/test_images.py::test_images_depend_on_seed_and_name_only",),
@@ -125,7 +125,7 @@ MUTANTS = (
     ),
     Mutant(
         "arrivals-not-recorded",
-        "reference/training/arrivals.py",
+        "reference/training/worker_order.py",
         '{"arrivals": torch.tensor(order)}',
         '{"arrivals": torch.tensor(sorted(order))}',
         (

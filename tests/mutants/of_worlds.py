@@ -15,7 +15,7 @@ _KILLED = f"{_ENDS}[kill_oneself-outcome5-a was killed by SIGKILL]"
 _BARRIER, _COMMON, _BOUNDED = (
     f"reference/world/{name}.py" for name in ("shutdown_barrier", "common_shutdown", "bounded_shutdown")
 )
-_COUNT = "reference/world/last_count.py"
+_COUNT = "reference/world/common_shutdown.py"
 _COUNTED = "self._comes(self._no_open_call) and self._all_say(IDLE) and self._all_say(READY)"
 _OF_ENDS = "tests/reference/test_bounded_shutdown.py"
 _DIES = f"{_OF_ENDS}::TestMissing::test_a_role_that_dies_when_all_have_come_is_named_soon[die_before_the_last_count]"
@@ -96,8 +96,8 @@ MUTANTS = (
     Mutant(
         "a-callee-of-a-library-is-not-named",
         _BOUNDED,
-        "peer_states.place_in_program(frame) or _name_of(called)",
-        "peer_states.place_of(frame)",
+        "shutdown_barrier.place_in_program(frame) or _name_of(called)",
+        "shutdown_barrier.place_of(frame)",
         (f"{_OF_ENDS}::TestWork::test_a_function_that_does_not_end_is_named_and_can_be_waited_for",),
         "the error names a line inside torch instead of the function that another role has called",
         waits=True,
@@ -245,7 +245,7 @@ MUTANTS = (
     ),
     Mutant(
         "large-arrays-are-copied",
-        "reference/world/wire.py",
+        "reference/world/link.py",
         "        return raw.nbytes < LARGE",
         "        return True",
         ("tests/reference/test_wire.py::test_large_arrays_are_parts_that_are_not_copied",),
@@ -253,7 +253,7 @@ MUTANTS = (
     ),
     Mutant(
         "attached-frames-of-all-messages",
-        "reference/world/frames.py",
+        "reference/world/link.py",
         "                self._attached = []\n            if",
         "            if",
         ("tests/reference/test_frames.py::test_messages_arrive_in_any_pieces",),
@@ -401,7 +401,7 @@ MUTANTS = (
     ),
     Mutant(
         "who-is-debugged-is-stuck",
-        "reference/system/process_status.py",
+        "reference/system/processes.py",
         'return _told(pid, "TracerPid") not in',
         'return _told(pid, "TracerPid") in ("-1",) and pid not in',
         (f"{_OF_GRACE}::test_a_role_that_a_debugger_has_is_not_given_up",),
@@ -425,7 +425,7 @@ MUTANTS = (
     ),
     Mutant(
         "an-interrupted-exec-decides-the-status",
-        "reference/cli/command.py",
+        "reference/cli/main.py",
         '    exec("")\n',
         "",
         ("tests/reference/test_interrupts.py::test_a_command_that_is_interrupted_in_an_exec_has_its_own_status",),
@@ -433,7 +433,7 @@ MUTANTS = (
     ),
     Mutant(
         "closed-streams-are-files",
-        "reference/cli/command.py",
+        "reference/cli/main.py",
         "    _open_streams()\n    try",
         "    try",
         ("tests/reference/test_interrupts.py::test_a_command_without_standard_streams_writes_to_no_file_of_its_own",),
@@ -457,7 +457,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-pause-of-the-plan-is-given-up",
-        "faults/run/launch_scope.py",
+        "faults/run/runs.py",
         '            arguments["grace"] = min(grace.SECONDS + lasting(plan), start.LONGEST)',
         '            arguments["grace"] = grace.SECONDS',
         ("tests/faults/test_launch_scope.py::test_roles_that_the_plan_stops_are_waited_for",),
@@ -465,7 +465,7 @@ MUTANTS = (
     ),
     Mutant(
         "early-errors-are-a-status",
-        "reference/world/startup_errors.py",
+        "reference/world/role.py",
         "    if inherited and len(inherited) == 1 and not _begun:",
         "    if inherited and len(inherited) == 1 and _begun:",
         (f"{_EARLY}::test_an_error_is_reported_and_not_only_its_status",),
@@ -482,8 +482,8 @@ MUTANTS = (
     Mutant(
         "functions-of-no-file-are-sent",
         "reference/world/start.py",
-        'wire.dumps(value, wire.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)',
-        "wire.dumps(value)",
+        'link.dumps(value, link.Pickler if _can_be_imported(sys.modules["__main__"]) else _OfFiles)',
+        "link.dumps(value)",
         (f"{_EARLY}::test_a_function_of_an_interactive_python_starts_nothing",),
         "roles are started for a function that none of them can find",
     ),
@@ -609,7 +609,7 @@ MUTANTS = (
     ),
     Mutant(
         "folders-for-everybody",
-        "reference/system/private_folder.py",
+        "reference/system/temporary_folders.py",
         "PRIVATE = 0o700",
         "PRIVATE = 0o755",
         ("tests/reference/test_private_folder.py::test_a_folder_that_is_made_is_its_users_alone[of a run]",),
@@ -643,7 +643,7 @@ MUTANTS = (
     ),
     Mutant(
         "a-masters-name-is-encoded",
-        "reference/world/network_interface.py",
+        "reference/world/rpc_agent.py",
         "    except (OSError, UnicodeError):",
         "    except OSError:",
         ("tests/reference/test_network_interface.py::test_a_name_that_no_network_has_is_on_no_interface[0]",),

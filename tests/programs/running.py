@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from faults.inject.message.transports import small_files_only
+from faults.inject.messages import small_files_only
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Plan

@@ -27,9 +27,9 @@ ANY_MODULE = {
     for file in (
         "reference/__init__.py",
         "reference/roles.py",
-        "reference/cli/command.py",
         "reference/cli/main.py",
-        "reference/conform/single_case.py",
+        "reference/cli/main.py",
+        "reference/conform/run_suite.py",
         "faults/cli/main.py",
         "faults/run/runs.py",
         "faults/script/autostart.py",

@@ -15,7 +15,7 @@ import faults.cli.main
 import reference.cli.main
 from faults.cli.commands import COMMANDS, FOR_SCRIPTS, FOR_TUTORIALS
 from reference import TUTORIALS, load
-from reference.cli.commands import COMMANDS as OF_REFERENCE
+from reference.cli.main import COMMANDS as OF_REFERENCE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "commands.md").read_text()

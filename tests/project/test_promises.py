@@ -9,9 +9,8 @@ import pytest
 
 from faults.judge.rules import Judgement, judge
 from faults.plan import Plan
-from faults.run.runs import run
-from faults.run.subject import of_tutorial
-from reference.cli.timing import warm_up
+from faults.run.runs import of_tutorial, run
+from reference.cli.table_command import warm_up
 from reference.verify import quick
 
 UPDATE = "reference.batch_parameter_server:BatchUpdateParameterServer.update_and_fetch_model"

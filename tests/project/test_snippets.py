@@ -16,7 +16,7 @@ import pytest
 
 import faults.cli.main
 import reference.cli.main
-from faults.inject.message.transports import small_files_only
+from faults.inject.messages import small_files_only
 from faults.ledger.ledger import SCHEMA
 from faults.plan import Plan
 from faults.plan.fields import KINDS
@@ -95,10 +95,10 @@ def test_a_command_line_is_accepted(
     for place in ("run_command.launch", "verify_command.verify", "table_command.warm_up", "run_command.run_rank"):
         monkeypatch.setattr(f"reference.cli.{place}", started)
     for place in ("run_suite", "judge_suite"):
-        monkeypatch.setattr(f"reference.cli.conform_judging.{place}", started)
+        monkeypatch.setattr(f"reference.cli.conform_command.{place}", started)
     for place in ("run_tutorial_command.run", "run_script_command.run_script", "sweep_tutorial_command.record"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
-    for place in ("list_tutorial_command.record", "list_script_command.run_script", "checked_script.run_script"):
+    for place in ("list_tutorial_command.record", "list_script_command.run_script", "targets.run_script"):
         monkeypatch.setattr(f"faults.cli.{place}", started)
     monkeypatch.setattr("faults.cli.replay_script_command.run_script", started)
     for name in ("RANK", "WORLD_SIZE"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from faults.plan import plan
 from faults.strategies import plans
-from reference.system.printable import LINE
+from reference.system.text import LINE
 
 # Text that breaks readers: control sequences, halves of surrogate pairs, more digits than Python reads, deep nesting.
 TOKENS = (

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reference.conform.single_case import Implementation
+from reference.conform.run_suite import Implementation
 from tests.properties.cases import EXACT, NATURAL
 from tests.properties.properties import examples
 

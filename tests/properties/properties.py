@@ -18,7 +18,7 @@ from hypothesis.errors import FlakyFailure
 from faults import hook
 from faults.ledger import Timeline, read
 from faults.plan import Plan
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 from reference import load
 from reference.trace import Case, Trace, TraceError, compare
 from reference.verify import judge

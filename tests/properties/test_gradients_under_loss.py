@@ -18,10 +18,9 @@ import pytest
 from hypothesis import strategies as st
 
 from faults.judge.rules import Judgement
-from faults.ledger.census import census
+from faults.ledger.moments_seen import census
 from faults.plan import Fault, Plan
-from faults.run.runs import bound_of, run
-from faults.run.subject import Subject, of_tutorial
+from faults.run.runs import Subject, bound_of, of_tutorial, run
 from faults.run.sweep import record
 from faults.strategies import faults
 from reference.verify import quick

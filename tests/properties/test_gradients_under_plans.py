@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from faults.ledger.census import census
+from faults.ledger.moments_seen import census
 from faults.plan import Fault, Plan
 from faults.strategies import plans
 from reference.trace import Case

@@ -26,13 +26,13 @@ import faults.cli.main
 from faults.ledger import Ledger, file_schema, ledger, record
 from faults.ledger.record import End, RecordError
 from faults.plan import Fault, Plan, PlanError
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 from reference import TUTORIALS, load
 from reference.cli.main import main
 from reference.cli.options import BadInput
 from reference.cli.run_command import _run_parser
 from reference.trace import CaseError, Trace, TraceError, compare
-from reference.trace.entry import REAL
+from reference.trace.trace import REAL
 from reference.verify import judge
 from reference.world import WorldError, run_rank
 from tests.properties.hostile import (
@@ -636,7 +636,7 @@ def test_a_plan_that_is_no_text_is_named(run: Path, folder: Path) -> None:
 def test_a_plan_is_the_same_in_another_locale_and_printed_there(tmp_path: Path) -> None:
     plan = Plan.parse("Drop site=shop:zähle nth=1 side=reply")
     program = (
-        "import sys; from faults.plan import Plan; from faults.run.launch_scope import prepared; "
+        "import sys; from faults.plan import Plan; from faults.run.runs import prepared; "
         "prepared(Plan.from_json(sys.argv[1]), sys.argv[2])"
     )
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}

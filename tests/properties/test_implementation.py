@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reference.conform.single_case import Implementation, NoImplementation
+from reference.conform.run_suite import Implementation, NoImplementation
 from reference.dist_autograd import Case
 
 ROOT = Path(__file__).parents[2]

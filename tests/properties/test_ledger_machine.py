@@ -25,9 +25,8 @@ from hypothesis.stateful import (
 )
 
 from faults.ledger import read
-from faults.ledger.census import census
 from faults.ledger.ledger import SCHEMA
-from faults.ledger.moments_seen import steps_of
+from faults.ledger.moments_seen import census, steps_of
 from tests.properties.properties import limit, machine
 from tests.support.ledger_lives import Lives
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from reference.outcome import PeerLost
-from reference.system import time_limit
-from reference.world import peer_states, shutdown_barrier
+from reference.system import interrupts
+from reference.world import shutdown_barrier
 from tests.properties.properties import limit, machine
 from tests.support.simulated_rpc import Message, Network
 from tests.support.simulated_threads import Simulation, Task
@@ -89,7 +89,7 @@ class Shutdown(RuleBasedStateMachine):
         self.simulation = Simulation()
         self.network = Network(self.simulation, list(names), shutdown_barrier)
         changed = {"rpc": self.network.rpc(), "_get_current_rpc_agent": self.network.agent}
-        modules = (peer_states, time_limit, *self.network.modules.values())
+        modules = (shutdown_barrier, interrupts, *self.network.modules.values())
         self.stack.enter_context(self.simulation.of(*modules, **changed))
         self.calling: set[str] = set()
         self.orders: dict[str, list[str]] = {name: [] for name in names}
@@ -111,7 +111,7 @@ class Shutdown(RuleBasedStateMachine):
                 self.calling.add(name)
                 self.network.rpc().rpc_sync(order, nothing)
                 self.calling.remove(name)
-        module.wait_for_all_ranks(time_limit.TimeLimit(LIMIT, RESERVE))
+        module.wait_for_all_ranks(interrupts.TimeLimit(LIMIT, RESERVE))
 
     def working(self) -> list[str]:
         """The ranks that have not come, and do not wait for an answer."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reference.conform.catalogue import chosen
-from reference.conform.export import export
-from reference.conform.suite import Suite, open_suite
+from reference.conform.inputs import export
+from reference.conform.suite import Suite, chosen, open_suite
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import torch
 
 from reference.trace import Trace, TraceError
 from reference.trace.trace import Recorder
-from reference.training.arrivals import record_arrivals, recorded_arrivals
 from reference.training.training_case import TrainingCase
+from reference.training.worker_order import record_arrivals, recorded_arrivals
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from reference.cli.picture import draw
-from reference.system.atomic_file import place_of, whole
+from reference.cli.table_command import draw
+from reference.system.files import place_of, whole
 from tests.support.disk import files_of
 
 ROOT = Path(__file__).parents[2]
 # Starts a process of root's without the capabilities by which root may read and write any file.
 AS_A_USER = [] if os.geteuid() else ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-ASKS = "import sys; from reference.system.atomic_file import place_of; place_of(sys.argv[1])"
+ASKS = "import sys; from reference.system.files import place_of; place_of(sys.argv[1])"
 
 
 @pytest.fixture

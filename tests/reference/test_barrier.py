@@ -15,7 +15,7 @@ import pytest
 
 from faults.ledger import Event, Timeline, ledger
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.batch_parameter_server import Case, RoundFailed, roles
 from reference.outcome import Killed, Outcome, Raised, Returned
 from reference.trace import Trace

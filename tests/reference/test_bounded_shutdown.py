@@ -19,7 +19,7 @@ import torch
 
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Killed, Outcome, Returned, WorldError
 from reference.world import World, launch, shutdown
 from tests.support import roles_bounded_shutdown as roles

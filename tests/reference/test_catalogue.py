@@ -11,9 +11,7 @@ import json
 import pytest
 
 import reference
-from reference.conform.catalogue import CATALOGUE, Entry, chosen
-from reference.conform.permanent_cases import PERMANENT, changed_case
-from reference.conform.suite import Suite
+from reference.conform.suite import CATALOGUE, PERMANENT, Entry, Suite, changed_case, chosen
 from reference.verify.verify import case_of
 
 

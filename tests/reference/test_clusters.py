@@ -17,7 +17,7 @@ import pytest
 from reference import TUTORIALS, load
 from reference.trace import Case, Trace
 from reference.verify import judge, quick
-from reference.world.network_interface import VARIABLES
+from reference.world.rpc_agent import VARIABLES
 from tests.support import required
 from tests.support.hosts import Host, NoHosts, two_hosts
 from tests.tiers.share import one_of

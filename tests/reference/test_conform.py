@@ -16,14 +16,12 @@ import pytest
 
 import reference
 from reference.cli.main import main
-from reference.conform.answer import read_answer
-from reference.conform.catalogue import chosen
-from reference.conform.commitment import commitment
-from reference.conform.expectations import Expectation, as_toml
-from reference.conform.export import export
-from reference.conform.judge import judge_answer
-from reference.conform.suite import Suite, SuiteBroken, open_suite
+from reference.conform.answer import commitment, read_answer
+from reference.conform.inputs import export
+from reference.conform.judge import Expectation, as_toml, judge_answer
+from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
 from reference.conform.tensor_file import Array, read, write
+from reference.conform.twin import prepared
 
 ROOT = Path(__file__).parents[2]
 NUMPY = ROOT / "examples" / "numpy"
@@ -31,8 +29,6 @@ NUMPY = ROOT / "examples" / "numpy"
 
 def answers(suite: Suite, name: str) -> dict[str, Array]:
     """The right answer to a case: the twin's."""
-    from reference.conform.twin_judge import prepared
-
     return prepared(name).outputs
 
 

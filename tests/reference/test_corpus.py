@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference.system.plain_file import LONGEST
-from reference.training.corpus import Corpus, read_text
+from reference.system.files import LONGEST
+from reference.training.data import Corpus, read_text
 
 
 def text_of(corpus: Corpus, column: torch.Tensor) -> bytes:

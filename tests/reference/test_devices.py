@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reference.training.devices import device_in_turn
+from reference.training.placement import device_in_turn
 
 
 def test_every_role_computes_on_the_cpu_unless_gpus_are_asked_for() -> None:

@@ -13,7 +13,7 @@ import torch.distributed.rpc as rpc
 
 from faults.testing.idle_world import Idle
 from reference.rpc.dist_backward import backward
-from reference.system.error_text import cause_of
+from reference.system.text import cause_of
 from tests.support.roles_plain import name
 
 LIMIT_SECONDS = 10.0

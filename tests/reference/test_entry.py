@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from reference.trace.entry import DIMENSIONS, ELEMENTS, unreadable
+from reference.trace.trace import DIMENSIONS, ELEMENTS, unreadable
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference.system.error_text import cause_of, telling_line, text_of
+from reference.system.text import cause_of, telling_line, text_of
 
 THERE = "On WorkerInfo(id=1, name=b):"
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reference import batch_parameter_server, load, parameter_server
 from reference.exact.exactness import Exactly, NotExact
-from reference.exact.grid import Grid, grid_of_values
+from reference.exact.operator_rules import Grid, grid_of_values
 from reference.trace import Case, CaseError, Trace
 from reference.verify.verify import CASES, cases, judge, prove, verify
 from tests.properties.permuted import Permuted

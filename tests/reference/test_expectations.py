@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.conform.expectations import BadExpectations, Expectation, as_toml, read_expectations
+from reference.conform.judge import BadExpectations, Expectation, as_toml, read_expectations
 
 GOOD = 'cases = "rnn-*"\nverdict = "skipped"\nreason = "later"\n'
 

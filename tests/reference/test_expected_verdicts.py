@@ -6,9 +6,8 @@ import datetime
 
 import pytest
 
-from reference.conform.expectations import Expectation
 from reference.conform.expected_verdicts import Compared, compare_expectations, updated
-from reference.conform.judge import Judged
+from reference.conform.judge import Expectation, Judged
 
 TODAY = datetime.date(2026, 6, 1)
 JUDGED = [Judged("rnn-001", "skipped", "no LSTM"), Judged("rnn-002", "equal"), Judged("pipeline-001", "differs", "x")]

@@ -8,18 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from reference.conform.catalogue import CATALOGUE
 from reference.conform.selftest.broken import Broken
 from reference.conform.selftest.other_mistakes import EXACT_PASSES as PASSES
 from reference.conform.selftest.selftest import MISTAKES, judged
-from reference.conform.suite import Suite
-from reference.conform.twin_judge import prepared
-from reference.explain.causal_order import in_causal_order, place_of
-from reference.explain.explain import explain
-from reference.explain.hypotheses import hypotheses
+from reference.conform.suite import CATALOGUE, Suite
+from reference.conform.twin import prepared
+from reference.explain.difference import View
+from reference.explain.explain import explain, hypotheses
 from reference.explain.scenes import scene_of
-from reference.explain.structure import structure
-from reference.explain.view import View
+from reference.trace.names import in_causal_order, place_of, structure
 
 
 @pytest.mark.long

@@ -11,9 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from reference import TUTORIALS, load
-from reference.rounding.bound import rounding_bound
+from reference.rounding.bound import result_of, rounding_bound
 from reference.rounding.reordering import REORDERED, Reordered, reordered
-from reference.rounding.sensitivity import result_of
 from reference.trace import Trace
 from reference.verify.verify import twins_for
 

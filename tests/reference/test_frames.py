@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference.world.frames import Messages, first_frame
+from reference.world.link import Messages, first_frame
 
 
 def framed(frame: bytes) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from reference.training.agents import Game
 from reference.training.cartpole import seeded_environment
-from reference.training.game import Game
 
 STEPS = 25  # CartPole falls after some 10 steps to one side
 

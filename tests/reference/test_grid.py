@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from reference.exact.exactness import Exactly, NotExact
-from reference.exact.grid import LARGEST, SMALLEST, ZERO, Grid, either
+from reference.exact.operator_rules import LARGEST, SMALLEST, ZERO, Grid, either
 
 INFINITE = Grid(2000, math.inf)
 

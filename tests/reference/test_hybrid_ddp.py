@@ -20,9 +20,9 @@ from reference.exact.exactness import NotExact
 from reference.hybrid_ddp import Case, EmbeddingServer, get_next_batch, roles, train_locally, trainer_names
 from reference.outcome import Killed, Raised
 from reference.rpc import rank_order_mean
-from reference.system.error_text import cause_of
+from reference.system.text import cause_of
 from reference.trace import CaseError, compare
-from reference.trace.ulp import ulps
+from reference.trace.trace import ulps
 from reference.verify import judge
 from reference.world import launch
 from tests.support.roles_plain import listening_addresses

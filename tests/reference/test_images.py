@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from reference.training.images import random_images
+from reference.training.data import random_images
 from reference.training.training_case import ExactableCase
 
 SHAPE = (6, 3, 4, 5)

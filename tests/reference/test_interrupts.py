@@ -132,7 +132,7 @@ def test_a_rank_of_torchrun_is_ended_by_sigterm_at_once() -> None:
 def command(place: Path, main: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command of this ``main``."""
     (place / "work.py").write_text(f"import os, sys\ndef main(arguments): {main}")
-    text = "import sys; from reference.cli.command import status_of; sys.exit(status_of('work', failed=1))"
+    text = "import sys; from reference.cli.main import status_of; sys.exit(status_of('work', failed=1))"
     (place / "command.py").write_text(text)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(place), str(Path(__file__).parents[2])])}
     return subprocess.run([sys.executable, "-m", "command"], env=variables, check=False, **how)
@@ -158,7 +158,7 @@ WAITS = """
 import os, sys
 class Waits:
     def find_spec(self, name, *_):
-        if name in ("torch_rpc_reference_startup", "reference.cli.command"):
+        if name in ("torch_rpc_reference_startup", "reference.cli.main"):
             sys.meta_path.remove(self)
             os.write(1, b"waits\\n")
             os.read(0, 1)

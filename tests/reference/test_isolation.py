@@ -18,8 +18,8 @@ import pytest
 import faults.cli.main
 import faults.run.runs
 from faults.plan import Plan
-from faults.run.subject import of_tutorial
-from reference.cli import main, run_command, timing
+from faults.run.runs import of_tutorial
+from reference.cli import main, run_command, table_command
 from reference.outcome import Raised, WorldError
 from reference.rpc.traffic import traffic
 from reference.system import isolated_network, network_namespace
@@ -218,8 +218,8 @@ def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
 
 
 def warm_and_timed(folder: Path) -> int:
-    timing.warm_up()
-    timing.timed(quick("rpc_basics"), 60)
+    table_command.warm_up()
+    table_command.timed(quick("rpc_basics"), 60)
     return 0
 
 
@@ -244,7 +244,7 @@ def test_the_commands_of_tutorials_isolate_every_world(
         isolated.append(world.isolated)
         return world
 
-    for module in (run_command, timing, verify, faults.run.runs):
+    for module in (run_command, table_command, verify, faults.run.runs):
         monkeypatch.setattr(module, "launch", launched)
     command, worlds = COMMANDS[name]
     assert command(tmp_path / "run") == 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from reference.training.linear_task import Batch, linear_batches
+from reference.training.data import Batch, linear_batches
 from reference.training.rng import seed_for
 from reference.training.training_case import ExactableCase
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from reference.system import long_waits
-from reference.system.long_waits import STEP, result_of, wait_until
+from reference.system import processes
+from reference.system.processes import STEP, result_of, wait_until
 from reference.world.supervisor import Supervisor
 
 
@@ -89,7 +89,7 @@ def test_a_wait_for_a_future_ends_with_a_signal_that_another_thread_takes(monkey
         begun.set()
         return wait(futures, timeout)
 
-    monkeypatch.setattr(long_waits, "wait", told)
+    monkeypatch.setattr(processes, "wait", told)
     with interrupt(begun, lambda: future.set_result(None)):
         result_of(future)
 

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from reference.world import network_interface
-from reference.world.network_interface import VARIABLES, addresses, interface_towards, is_loopback, listen_towards
+from reference.world import rpc_agent
+from reference.world.rpc_agent import VARIABLES, addresses, interface_towards, is_loopback, listen_towards
 
 
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", "127.0.1.1"])
@@ -44,8 +44,8 @@ def test_interfaces_exist() -> None:
 
 
 def test_the_source_decides_not_the_first_interface(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_interface, "addresses", lambda: [("eth0", "10.1.0.5"), ("ib0", "10.2.0.5")])
-    monkeypatch.setattr(network_interface, "source_towards", {"a": "10.2.0.5", "b": "10.1.0.5", "c": "10.3.0.5"}.get)
+    monkeypatch.setattr(rpc_agent, "addresses", lambda: [("eth0", "10.1.0.5"), ("ib0", "10.2.0.5")])
+    monkeypatch.setattr(rpc_agent, "source_towards", {"a": "10.2.0.5", "b": "10.1.0.5", "c": "10.3.0.5"}.get)
     assert [interface_towards(master) for master in "abcd"] == ["ib0", "eth0", None, None]
 
 

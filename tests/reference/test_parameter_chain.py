@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from reference.rpc.parameter_chain import ParameterChain
-from reference.trace.ulp import ulps
+from reference.trace.trace import ulps
 
 SPLITS = 8
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.cli.picture import draw, drawable
+from reference.cli.table_command import draw, drawable
 
 LINES = {"batched": [(1.0, 2.0), (2.0, 2.5)], "unbatched": [(1.0, 2.0), (2.0, 4.0)]}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reference.system.plain_file import content_of
+from reference.system.files import content_of
 
 
 def test_a_file_is_read_up_to_the_longest_length(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference.system.printable import LINE, VALUE, OneLine, is_file_name, one_line, printable, said, shown
+from reference.system.text import LINE, VALUE, OneLine, is_file_name, one_line, printable, said, shown
 
 ANY = st.text(st.characters(), max_size=50) | st.text(st.characters(exclude_categories=[]), max_size=50)
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from faults.plan import Plan
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 from faults.testing.failure_report import _keep
 from faults.testing.running_test import RunningTest, place_for
-from reference.system.private_folder import make_private
+from reference.system.temporary_folders import make_private
 from reference.world import launch
 from tests.support.roles_plain import name
 

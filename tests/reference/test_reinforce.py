@@ -20,8 +20,8 @@ from reference.outcome import Outcome, Raised
 from reference.reinforce import Case, Observer, roles
 from reference.roles import numbered
 from reference.trace import CaseError, Trace
+from reference.training.agents import running_rewards
 from reference.training.cartpole import environment_seed, make_environment, normalized
-from reference.training.learning_curve import running_rewards
 from reference.verify.verify import long_cases, verify
 from reference.world import launch
 from tests.support.runs import against_twin, launch_and_wait, run, twin

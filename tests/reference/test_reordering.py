@@ -11,9 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from reference import TUTORIALS, load
-from reference.rounding.reordered_sums import SUMS
+from reference.rounding.reordered_sums import EXACT, ROUNDED, SUMS
 from reference.rounding.reordering import Reordered
-from reference.rounding.rounding_operators import EXACT, ROUNDED
 
 Tensor = torch.Tensor
 Terms = Callable[..., Tensor]

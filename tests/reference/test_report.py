@@ -11,9 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from reference.cli.main import main
-from reference.conform.expectations import Expectation
 from reference.conform.expected_verdicts import compare_expectations
-from reference.conform.judge import Judged
+from reference.conform.judge import Expectation, Judged
 from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text, badge
 
 NASTY = "\x00\x1b[31m <b>&\"']]>\ud800"

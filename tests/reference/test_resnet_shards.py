@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from reference.training.resnet_shards import FEATURES, ResNetBase, conv1x1, initialise, mlp_half
+from reference.training.models import FEATURES, ResNetBase, conv1x1, initialise, mlp_half
 from reference.training.vision import resnet50
 
 

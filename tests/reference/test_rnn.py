@@ -17,7 +17,7 @@ from reference.cli.main import main
 from reference.outcome import Outcome, Raised
 from reference.rnn import Case, EmbeddingTable, criterion, roles, train_locally
 from reference.trace import CaseError, Trace, compare
-from reference.training.corpus import Corpus, read_text
+from reference.training.data import Corpus, read_text
 from reference.world import World
 from tests.support.runs import against_twin, launch_and_wait, run, run_in
 

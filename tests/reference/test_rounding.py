@@ -12,15 +12,15 @@ import pytest
 import torch
 
 from reference import TUTORIALS, batch_parameter_server, load, parameter_server, reinforce, rpc_basics, rref_dataflow
-from reference.conform.catalogue import CATALOGUE, Entry
-from reference.conform.twin_judge import prepared
+from reference.conform.suite import CATALOGUE, Entry
+from reference.conform.twin import prepared
 from reference.exact.exactness import Exactly
 from reference.rounding.bound import Undecided, rounding_bound
 from reference.rounding.reordering import REORDERED, reordered
 from reference.rpc_basics import Case
 from reference.trace import Recorder, Trace, TraceError
 from reference.trace.trace import compare
-from reference.training.threads import one_thread
+from reference.training.placement import one_thread
 from reference.verify import judge
 from reference.verify.verify import KnownErrors
 

@@ -12,7 +12,7 @@ import pytest
 import torch.distributed.rpc as rpc
 
 from reference.outcome import Killed, Outcome, PeerLost, Raised, Returned
-from reference.system.time_limit import TimeLimit
+from reference.system.interrupts import TimeLimit
 from reference.world import World, launch, shutdown_barrier
 
 NAMES = ("first", "second", "third")

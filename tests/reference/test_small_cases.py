@@ -9,7 +9,7 @@ import pytest
 from reference import TUTORIALS, load
 from reference.trace import CaseError
 from reference.verify import judge
-from reference.verify.small_cases import QUICK, quick
+from reference.verify.verify import QUICK, quick
 from tests.support.runs import run
 
 

@@ -28,7 +28,7 @@ NAMES = {"reference.rnn", "reference.pipeline", "reference.world.role", "torch._
     ("tutorial", "wanted"),
     [
         ("reference.rnn", ["reference.rnn", "reference.world.role", "torch._dynamo"]),
-        ("faults.run.launch_scope", ["faults.hook", "reference.world.role"]),
+        ("faults.run.runs", ["faults.hook", "reference.world.role"]),
     ],
 )
 def test_roles_start_with_the_tutorials_of_their_launcher(tutorial: str, wanted: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reference.trace.tensor_name import LONGEST, misnamed, step_of
+from reference.trace.names import LONGEST, misnamed, step_of
 
 
 @pytest.mark.parametrize(("length", "refused"), [(LONGEST, False), (LONGEST + 1, True)])

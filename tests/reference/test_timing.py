@@ -13,13 +13,13 @@ import reference.cli.table_command
 import reference.trace.case
 from reference.batch_reinforce import Case
 from reference.cli.main import main
-from reference.cli.table_command import ask_to_replace
-from reference.cli.timing import (
+from reference.cli.table_command import (
     CellFailed,
     Clock,
     Measured,
     Times,
     TimingError,
+    ask_to_replace,
     compare_batching,
     over_splits,
     several,
@@ -88,7 +88,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatc
     def started(*arguments: object, **options: object) -> None:
         pytest.fail("started")
 
-    monkeypatch.setattr("reference.cli.timing.launch", started)
+    monkeypatch.setattr("reference.cli.table_command.launch", started)
     assert main(["run", "batch_reinforce", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -26,7 +26,7 @@ from reference import TUTORIALS
 from reference.parameter_server import Case as ServerCase
 from reference.rpc_basics import Case as BasicsCase
 from reference.trace import Case, CaseError, Comparison, Recorder, Trace, TraceError, compare
-from reference.trace.tensor_name import misnamed
+from reference.trace.names import misnamed
 from tests.support.disk import files_of
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -12,7 +12,7 @@ from reference.conform.answer import Answer
 from reference.conform.judge import judge_answer
 from reference.conform.suite import Suite, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array, Tensors, write
-from reference.conform.twin_judge import prepared
+from reference.conform.twin import prepared
 
 CASE = "parameter_server-001"
 

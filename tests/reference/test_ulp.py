@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference.trace.ulp import ulps
+from reference.trace.trace import ulps
 
 FLOATS = {torch.float16: 16, torch.bfloat16: 16, torch.float32: 32, torch.float64: 64}
 SIGNED = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}

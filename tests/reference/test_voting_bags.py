@@ -6,7 +6,7 @@ from collections import Counter
 
 import torch
 
-from reference.training.voting_bags import voting_bags
+from reference.training.models import voting_bags
 
 ROWS, CLASSES = 12, 4
 

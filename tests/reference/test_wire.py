@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reference.outcome import Raised, Returned
 from reference.rpc_basics import Case
 from reference.trace import Trace
-from reference.world import wire
+from reference.world import link
 
 DTYPES = [
     torch.float32,
@@ -98,45 +98,45 @@ nested = st.recursive(
 @unhurried
 @given(tensors())
 def test_tensors_round_trip(tensor: torch.Tensor) -> None:
-    assert same(wire.loads(wire.dumps(tensor)), tensor)
+    assert same(link.loads(link.dumps(tensor)), tensor)
 
 
 @settings(unhurried, max_examples=40)
 @given(nested)
 def test_containers_round_trip(value: object) -> None:
-    assert same(wire.loads(wire.dumps(value)), value)
+    assert same(link.loads(link.dumps(value)), value)
 
 
 def arrived_in_parts(value: object) -> Any:
     """The value after it was sent in parts, as a launcher receives them."""
-    return wire.joined([bytearray(part) for part in wire.parts(value)])
+    return link.joined([bytearray(part) for part in link.parts(value)])
 
 
 @settings(unhurried, max_examples=40)
-@given(nested, st.sampled_from([1, 8, wire.LARGE]))
+@given(nested, st.sampled_from([1, 8, link.LARGE]))
 def test_containers_round_trip_in_parts(value: object, large: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "LARGE", large)
+        patch.setattr(link, "LARGE", large)
         assert same(arrived_in_parts(value), value)
 
 
 def test_large_arrays_are_parts_that_are_not_copied() -> None:
-    tensor, small = torch.arange(wire.LARGE // 4, dtype=torch.float32), torch.ones(2)
-    rest, *large = wire.parts([small, tensor, np.arange(wire.LARGE, dtype=np.int8)])
-    assert [len(each) for each in large] == [wire.LARGE, wire.LARGE]
+    tensor, small = torch.arange(link.LARGE // 4, dtype=torch.float32), torch.ones(2)
+    rest, *large = link.parts([small, tensor, np.arange(link.LARGE, dtype=np.int8)])
+    assert [len(each) for each in large] == [link.LARGE, link.LARGE]
     assert len(rest) < 1000
     assert np.shares_memory(np.asarray(large[0]), tensor.numpy())
 
 
 def test_a_large_array_that_arrives_is_the_part_and_writable() -> None:
-    received = [bytearray(part) for part in wire.parts(torch.zeros(wire.LARGE, dtype=torch.int8))]
-    arrived = wire.joined(received)
+    received = [bytearray(part) for part in link.parts(torch.zeros(link.LARGE, dtype=torch.int8))]
+    arrived = link.joined(received)
     arrived[1] = 7
     assert received[1][:3] == b"\0\7\0"
 
 
 def test_arrays_that_cannot_be_written_stay_so_in_parts() -> None:
-    array = np.arange(wire.LARGE, dtype=np.int8).reshape(2, -1).T
+    array = np.arange(link.LARGE, dtype=np.int8).reshape(2, -1).T
     array.flags.writeable = False
     arrived = arrived_in_parts(array)
     assert (arrived.flags.writeable, arrived.flags.f_contiguous) == (False, True)
@@ -147,13 +147,13 @@ def test_arrays_that_cannot_be_written_stay_so_in_parts() -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (2, 3)], ids=str)
 def test_every_dtype_round_trips_in_every_shape(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     tensor = torch.arange(math.prod(shape)).reshape(shape).to(dtype)
-    assert same(wire.loads(wire.dumps(tensor)), tensor)
+    assert same(link.loads(link.dumps(tensor)), tensor)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool], ids=str)
 def test_what_arrives_is_writable_and_nobody_elses(dtype: torch.dtype) -> None:
     sent = torch.zeros(3, dtype=dtype)
-    arrived = wire.loads(wire.dumps(sent))
+    arrived = link.loads(link.dumps(sent))
     arrived[0] = 1
     assert arrived.tolist() == [1, 0, 0]
     assert sent.tolist() == [0, 0, 0]
@@ -162,36 +162,36 @@ def test_what_arrives_is_writable_and_nobody_elses(dtype: torch.dtype) -> None:
 def test_what_was_sent_may_change_afterwards() -> None:
     """The bytes are a copy: multiprocessing would send a reference to the sender's memory."""
     sent = torch.ones(3)
-    content = wire.dumps(sent)
+    content = link.dumps(sent)
     sent.zero_()
-    assert wire.loads(content).tolist() == [1.0, 1.0, 1.0]
+    assert link.loads(content).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_one_tensor_sent_twice_is_one_tensor() -> None:
     tensor = torch.ones(2)
-    first, second = wire.loads(wire.dumps([tensor, tensor]))
+    first, second = link.loads(link.dumps([tensor, tensor]))
     assert first is second
     assert first.tolist() == [1.0, 1.0]
 
 
 def test_a_view_brings_its_own_elements_only() -> None:
-    content = wire.dumps(torch.ones(1_000_000)[:2])
+    content = link.dumps(torch.ones(1_000_000)[:2])
     assert len(content) < 1000
-    assert wire.loads(content).tolist() == [1.0, 1.0]
+    assert link.loads(content).tolist() == [1.0, 1.0]
 
 
 def test_a_view_that_requires_gradients_brings_its_own_elements_only() -> None:
-    assert len(wire.dumps(torch.ones(1_000_000, requires_grad=True)[:2].detach().requires_grad_())) < 1000
+    assert len(link.dumps(torch.ones(1_000_000, requires_grad=True)[:2].detach().requires_grad_())) < 1000
 
 
 def test_a_lazily_negated_tensor_round_trips() -> None:
     imaginary = torch.tensor([1 + 2j]).conj().imag
-    assert wire.loads(wire.dumps(imaginary)).tolist() == [-2.0]
+    assert link.loads(link.dumps(imaginary)).tolist() == [-2.0]
 
 
 def test_parameters_stay_parameters() -> None:
     parameter = torch.nn.Parameter(torch.tensor([1.0, -0.0]))
-    arrived = wire.loads(wire.dumps({"weight": parameter}))["weight"]
+    arrived = link.loads(link.dumps({"weight": parameter}))["weight"]
     assert type(arrived) is torch.nn.Parameter
     assert arrived.requires_grad is True
     assert bytes_of(arrived) == bytes_of(parameter)
@@ -199,31 +199,31 @@ def test_parameters_stay_parameters() -> None:
 
 def test_traces_and_outcomes_arrive() -> None:
     trace = Trace(Case(seed=5), {"0000/x": torch.tensor([1.5], dtype=torch.bfloat16)})
-    arrived = wire.loads(wire.dumps(Returned(trace)))
+    arrived = link.loads(link.dumps(Returned(trace)))
     assert type(arrived) is Returned
     assert arrived.value.case == Case(seed=5)
     assert same(arrived.value.tensors, trace.tensors)
-    assert wire.loads(wire.dumps(Raised("ValueError", "no", "tb"))) == Raised("ValueError", "no", "tb")
+    assert link.loads(link.dumps(Raised("ValueError", "no", "tb"))) == Raised("ValueError", "no", "tb")
 
 
 def test_functions_travel_by_name() -> None:
-    assert wire.loads(wire.dumps(wire.dumps)) is wire.dumps
+    assert link.loads(link.dumps(link.dumps)) is link.dumps
 
 
 def test_a_value_that_cannot_be_pickled_is_refused() -> None:
     with pytest.raises((pickle.PicklingError, AttributeError), match=r"^Can't (pickle|get) .*<lambda>"):
-        wire.dumps({"function": lambda: None})
+        link.dumps({"function": lambda: None})
 
 
 def test_other_pickles_are_not_affected() -> None:
     """The plain-array form is this module's own: elsewhere tensors are pickled as torch does it."""
-    assert wire.Pickler.dispatch_table[torch.Tensor] is wire._reduce
+    assert link.Pickler.dispatch_table[torch.Tensor] is link._reduce
     assert torch.Tensor not in copyreg.dispatch_table
-    assert b"reference.world.wire" not in pickle.dumps(torch.ones(2))
-    assert b"reference.world.wire" in wire.dumps(torch.ones(2))
+    assert b"reference.world.link" not in pickle.dumps(torch.ones(2))
+    assert b"reference.world.link" in link.dumps(torch.ones(2))
 
 
 def test_arrays_are_sent_as_they_are() -> None:
     array = np.arange(4, dtype=np.int16)[::2]
-    arrived = wire.loads(wire.dumps(array))
+    arrived = link.loads(link.dumps(array))
     assert (arrived.dtype, arrived.tolist()) == (np.dtype(np.int16), [0, 2])

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from faults.run.process_tree import ends_by, is_running
+from faults.run.leftovers import ends_by, is_running
 from reference.outcome import Exited, Killed, Overdue, Raised, Returned, RoleFailed
 from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reference.system.world_files import log_of, roles_of, stacks_of
+from reference.system.files import log_of, roles_of, stacks_of
 
 
 def test_a_role_has_left_both_its_files(tmp_path: Path) -> None:

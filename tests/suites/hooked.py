@@ -5,7 +5,7 @@ import torch.distributed.rpc as rpc
 
 from faults import hook
 from faults.plan import Plan
-from faults.run.launch_scope import prepared
+from faults.run.runs import prepared
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 
-from faults.inject.network.hosts import Hosts, enter_namespace
+from faults.inject.network.controller import Hosts, enter_namespace
 
 
 @dataclass(frozen=True)

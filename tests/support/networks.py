@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from faults.inject.network import network
-from faults.inject.network.hosts import enter_namespace
+from faults.inject.network.controller import enter_namespace
 from faults.inject.network.network import Network
 from faults.ledger import Event, ledger
 from faults.plan import Plan

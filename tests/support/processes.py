@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from faults.inject.process.guardian import STOP_SECONDS, is_stopped
-from faults.run.process_tree import ends_by
+from faults.run.leftovers import ends_by
 
 
 def parent_of(pid: int) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from faults.judge.rules import Judgement
 from faults.ledger.record import Run
 from faults.plan import Fault, Plan
-from faults.run.cells import INJECTIONS
+from faults.run.sweep import INJECTIONS
 from faults.script.results import Results
 from faults.script.script import run_script
 
@@ -44,7 +44,7 @@ def verdict_of(injection: str) -> str:
 
 def run(program: str, injection: str, place: Path, results: Results | None = None) -> tuple[Run, Judgement]:
     """Run a program under a fault. The run's folder is ``place / "run"``."""
-    from faults.inject.message.transports import small_files_only  # imports torch, which who reads the table spares
+    from faults.inject.messages import small_files_only  # imports torch, which who reads the table spares
 
     command = [sys.executable, str(EXAMPLES / f"{program}.py")]
     with small_files_only():  # no transport that spins

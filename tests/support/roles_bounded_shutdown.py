@@ -14,10 +14,10 @@ from typing import Any
 import torch
 import torch.distributed.rpc as rpc
 
-from reference.system.time_limit import TimeLimit
-from reference.system.work_thread import WorkThread
-from reference.world import common_shutdown, peer_states, shutdown, shutdown_barrier
-from reference.world.last_count import READY, LastCount
+from reference.system.interrupts import TimeLimit
+from reference.system.processes import WorkThread
+from reference.world import common_shutdown, shutdown, shutdown_barrier
+from reference.world.common_shutdown import READY, LastCount
 from reference.world.rpc_agent import LOCAL_OPTIONS, start_agent
 from tests.support import roles_shutdown as plays
 from tests.support.roles_plain import kill_oneself
@@ -93,7 +93,7 @@ def _lose_late(text: str) -> None:
 def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Seen:
     """Shut down, and tell ``given_up`` nothing before ``other``, which was told, has left, and before ``given_up`` has
     heard of a loss: if only of that one."""
-    original = peer_states.call_all
+    original = shutdown_barrier.call_all
 
     def call_all(names: Sequence[str], *rest: Any) -> dict[str, Any]:
         if shutdown_barrier.lose in rest and given_up in names:
@@ -101,11 +101,11 @@ def end_while_the_given_up_wait(given_up: str, other: str, timeout: float) -> Se
             seen(lambda: rpc.rpc_sync(given_up, knows_of_a_loss))  # it may have left by then
         return original(names, *rest)
 
-    peer_states.call_all = call_all  # type: ignore[assignment]
+    shutdown_barrier.call_all = call_all  # type: ignore[assignment]
     try:
         return end(timeout)
     finally:
-        peer_states.call_all = original
+        shutdown_barrier.call_all = original
 
 
 def knows_of_a_loss() -> bool:

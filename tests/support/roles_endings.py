@@ -12,7 +12,7 @@ from typing import Any
 
 import torch.distributed.rpc as rpc
 
-from faults.run.subject import Subject
+from faults.run.runs import Subject
 
 # Set by the handler for SIGTERM.
 _asked = threading.Event()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch.distributed.rpc as rpc
 
-from reference.system.process_status import is_stopped
+from reference.system.processes import is_stopped
 from tests.support import roles_plain
 
 # Address space beyond what a role has when it begins to start RPC: gloo's threads have their stacks in it, the agent's

@@ -21,7 +21,7 @@ from torch.futures import Future
 
 from faults import hook
 from faults.inject.call import delivery
-from faults.plan.moment import Moment
+from faults.plan.places import Moment
 from reference.trace.progress import log_step
 
 HERE = f"{__name__}:"

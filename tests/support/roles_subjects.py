@@ -16,7 +16,7 @@ import torch
 import torch.distributed.autograd as dist_autograd
 import torch.distributed.rpc as rpc
 
-from faults.run.subject import Subject
+from faults.run.runs import Subject
 from reference.outcome import Outcome, Returned
 
 PAY, TOTAL = f"{__name__}:pay", f"{__name__}:total"

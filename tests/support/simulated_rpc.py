@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache, partial
 from types import CodeType, ModuleType, SimpleNamespace
 from typing import Any
@@ -125,9 +125,11 @@ class Network:
 
 
 def _copy(module: ModuleType) -> ModuleType:
-    """Execute a module once more, with globals of its own."""
+    """Execute a module once more, with globals of its own. Dataclasses, which messages carry, are the same in all."""
     copy = ModuleType(module.__name__)
+    copy.__file__ = module.__file__
     exec(_code(module), vars(copy))
+    vars(copy).update((name, value) for name, value in vars(module).items() if is_dataclass(value))
     return copy
 
 

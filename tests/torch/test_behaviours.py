@@ -8,7 +8,7 @@ from pathlib import Path
 import torch.distributed.rpc as rpc
 
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Outcome, Overdue, Returned
 from reference.world import launch
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Returned
 from reference.world import World, launch
 from tests.support import roles_rrefs as plays

@@ -18,7 +18,7 @@ import pytest
 
 from faults.ledger import Event, ledger
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Killed, Overdue, Raised, Returned
 from reference.world import World, launch
 from tests.support import roles_plain as simple

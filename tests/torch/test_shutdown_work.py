@@ -8,7 +8,7 @@ from pathlib import Path
 
 from faults.ledger import ledger
 from faults.plan import Plan
-from faults.run.launch_scope import scope
+from faults.run.runs import scope
 from reference.outcome import Returned
 from reference.world import launch
 from tests.support import roles_rrefs

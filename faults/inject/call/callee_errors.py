@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.distributed.rpc.internal import RemoteException
 
-from reference.system.error_text import text_of
+from reference.system.text import text_of
 
 _Answer: Any = RemoteException
 

@@ -4,7 +4,7 @@ Every call of a Python function by `rpc_sync`, `rpc_async`, `remote` or an RRef'
 `torch.distributed.rpc.api`: the pickler and the two functions that send. Only this file replaces them. No function of
 the program is replaced, so no reference to one can be stale. A call that no fault hits travels as usual. TorchScript
 functions and torch's own operators do not use these names, so they are not seen. What torch sends by itself is counted
-if the plan names it, or has no faults (`fetches`, `gradients`).
+if the plan names it, or has no faults (`engine_calls`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ from torch.distributed.rpc.internal import PythonUDF
 
 from faults.inject.announcer import Announcer
 from faults.inject.call import callee_errors, flight
-from faults.inject.call.called_sites import sites_of
 from faults.inject.call.delivery import CalleeState, deliver, has_begun
-from faults.inject.call.envelope import Envelope
-from faults.inject.call.fetches import Fetches
-from faults.inject.call.gradients import Gradients
-from faults.inject.call.occurrence import concerns, hits, watches
+from faults.inject.call.engine_calls import Fetches, Gradients
+from faults.inject.call.envelope import Envelope, concerns, hits, sites_of, watches
 from faults.ledger.error_links import CALLEE, first_line, links_of, to_json
 from faults.ledger.ledger import Ledger
-from faults.plan.engine_sites import BACKWARD, ENGINE_SITES, TO_HERE
+from faults.plan.fields import BACKWARD, ENGINE_SITES, TO_HERE
+from faults.plan.places import INTERNAL
 from faults.plan.plan import Plan, PlanError
-from faults.plan.site import INTERNAL
 
 # How long an ending process waits for another thread to write a line (seconds). After a fork that thread may not exist.
 WRITE_SECONDS = 1.0

@@ -15,14 +15,12 @@ from typing import Any
 import torch.distributed.rpc as rpc
 from torch.futures import Future
 
-from faults.inject.call.begun_calls import BegunCalls
-from faults.inject.call.corrupted_message import Earlier, MessageCorrupter
-from faults.inject.call.delayed_replies import DelayedReplies
+from faults.inject.call.corruption import Earlier, MessageCorrupter
 from faults.inject.call.envelope import Envelope
-from faults.inject.call.futures import completed, failing, is_future, new_future, unless_failed
+from faults.inject.call.flight import BegunCalls
 from faults.inject.call.order_gate import OrderGate, OutOfTurn
-from faults.inject.process.own_end import end_now
-from faults.inject.process.signal_masks import IGNORED, has_signal
+from faults.inject.call.replies import DelayedReplies, completed, failing, is_future, new_future, unless_failed
+from faults.inject.process.target import IGNORED, end_now, has_signal
 from faults.ledger.error_links import first_line
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault

@@ -1,11 +1,72 @@
-"""What travels with a call that the plan concerns, or whose execution is recorded, from its caller to its callee."""
+"""Decide which faults hit a call, and what travels with it from its caller to its callee."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType, MethodType
+from typing import Any
 
-from faults.plan.plan import Fault
+import torch
+from torch.distributed.rpc import rref_proxy
+
+from faults.plan.places import name_of
+from faults.plan.plan import Fault, Plan
+
+# The functions that an RRef's proxy really calls, with (rref, name of the method, args, kwargs).
+_PROXIES = (rref_proxy._local_invoke, rref_proxy._local_invoke_async_execution)
+
+
+def sites_of(function: Callable[..., object], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the sites that this call belongs to, the most specific one last.
+
+    A call through an RRef's proxy belongs to the method's site. If a helper gets a function as an argument, as the
+    tutorials' ``_call_method`` does, the call belongs to the helper's site and to the function's.
+    """
+    if any(function is proxy for proxy in _PROXIES):
+        return (name_of(getattr(_type_of(args[0]), args[1])),)
+    handed = [each for each in (*args, *kwargs.values()) if isinstance(each, FunctionType | MethodType)]
+    return tuple(dict.fromkeys([name_of(function), *map(name_of, handed[:1])]))
+
+
+def _type_of(rref: Any) -> Any:
+    """Return the class of the value that an RRef refers to. Its proxy has just asked the owner for it."""
+    found = rref._get_type()
+    return found.wait() if isinstance(found, torch._C.Future) else found
+
+
+def hits(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
+    """Return the faults, by their number in the plan, that hit the ``nth`` call (from 1) of ``site`` by ``role``."""
+    faults = plan.at("call").items()
+    return {n: f for n, f in faults if f.site == site and concerns(f, role) and _occurs(plan, n, role, nth)}
+
+
+def watches(plan: Plan, role: str, site: str, nth: int) -> dict[int, Fault]:
+    """Return the faults that exchange a tensor of a later call of ``site`` by ``role`` for one of its ``nth`` call."""
+    faults = plan.at("call").items()
+    kept = {n: f for n, f in faults if f.site == site and f.change == "other" and concerns(f, role)}
+    return {n: f for n, f in kept.items() if f.nth is None or nth < f.nth}
+
+
+def concerns(fault: Fault, role: str) -> bool:
+    """Whether the fault applies to calls by this role."""
+    return role in fault.callers if fault.roles is not None else fault.role in (None, role)
+
+
+def _occurs(plan: Plan, number: int, role: str, nth: int) -> bool:
+    fault = plan.faults[number]
+    if fault.numbered:
+        return f"{role}#{nth}" in (fault.roles or ())
+    if fault.chance_percent is not None:
+        return chance(plan.seed, number, role, str(fault.site), nth) * 100 < fault.chance_percent
+    return fault.every or fault.nth == nth
+
+
+def chance(seed: int, fault: int, role: str, site: str, nth: int) -> float:
+    """Draw from [0, 1), depending only on the arguments."""
+    digest = hashlib.sha256(f"{seed}\0{fault}\0{role}\0{site}\0{nth}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from faults.inject.announcer import Announcer
-from faults.inject.network import controller, netem, rules
-from faults.inject.network.command import INTERFACE
-from faults.inject.network.hosts import Hosts, NetworkError, enter_namespace, lacking_programs
+from faults.inject.network import controller, rules
+from faults.inject.network.controller import Hosts, NetworkError, enter_namespace, lacking_programs
+from faults.inject.network.rules import INTERFACE
 from faults.ledger.ledger import Ledger
 from faults.plan.plan import Fault, Plan
 
@@ -58,8 +58,8 @@ class Network:
     def __enter__(self) -> Self:
         self.hosts = Hosts(self.roles)
         try:
-            if netem.needed(self._plan):
-                netem.try_out(self.hosts, self.roles[0])
+            if controller.needs_netem(self._plan):
+                controller.try_netem(self.hosts, self.roles[0])
             self._controller = controller.NetworkController(self.hosts, self.folder)
             places = {
                 role: {"address": self.hosts.addresses[role], "namespace": path}
@@ -103,7 +103,7 @@ def missing() -> str | None:
 
 def missing_netem() -> str | None:
     """Say in one line why packets cannot have a latency here; None if they can. Takes some 30 ms."""
-    return _refusal(lambda hosts: netem.try_out(hosts, "a"))
+    return _refusal(lambda hosts: controller.try_netem(hosts, "a"))
 
 
 def _refusal(work: Callable[[Hosts], None]) -> str | None:

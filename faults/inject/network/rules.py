@@ -4,10 +4,93 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from faults.inject.network import shaping
-from faults.inject.network.command import INTERFACE, Command
 from faults.plan.plan import Fault
+
+# The one interface of each role's namespace.
+INTERFACE = "eth0"
+
+
+@dataclass(frozen=True)
+class Command:
+    """The words of a command, and the text for its standard input."""
+
+    words: tuple[str, ...]
+    text: str = ""
+
+
+# How many packets netem holds before it drops further ones: as many as TCP sends. Its default of 1,000 is too few for a
+# fast line.
+_MOST_HELD = 10**9
+
+ASK = Command(("tc", "-s", "-j", "qdisc", "show", "dev", INTERFACE))
+LIFT = Command(("tc", "qdisc", "del", "dev", INTERFACE, "root"))
+
+
+def shape(fault: Fault) -> list[Command]:
+    """Shape what the fault's role sends."""
+    commands = []
+    if fault.latency_ms is not None:
+        commands.append(_added("root", "handle", "1:", *_netem(fault, fault.latency_ms)))
+    if fault.kbit_per_second is not None:
+        place = ("parent", "1:1", "handle", "2:") if commands else ("root",)
+        commands.append(_added(*place, *_bucket(fault.kbit_per_second)))
+    return commands
+
+
+def receipt_of_slow(fault: Fault, said: str) -> dict[str, int]:
+    """Read the counters in the output of `ASK`. {}: the rate, the latency or the reordering met no packet.
+
+    ``packets`` and ``bytes``: those that have left. ``overlimits``: how often one had to wait for the rate.
+    ``delayed``: the packets that had to wait for the latency, or still wait. ``at_once``: those that did not, because
+    of ``reorder_percent``. ``drops``: the packets that were lost because too many waited; absent if none was.
+    """
+    shapers = {each["kind"]: each for each in json.loads(said)}
+    proof = {}
+    if fault.kbit_per_second is not None:
+        proof["overlimits"] = shapers["tbf"]["overlimits"]
+    if fault.latency_ms is not None:
+        proof |= _latency(fault, shapers["netem"])
+    root = shapers["tbf" if fault.latency_ms is None else "netem"]
+    lost = {"drops": root["drops"]} if root["drops"] else {}
+    return {"packets": root["packets"], "bytes": root["bytes"], **proof, **lost} if all(proof.values()) else {}
+
+
+def _latency(fault: Fault, netem: dict[str, Any]) -> dict[str, int]:
+    """Count what netem has delayed, and what it has not. It counts as requeued what it sends at once."""
+    waited = netem["packets"] + netem["qlen"]
+    if fault.reorder_percent is None:
+        return {"delayed": waited}
+    return {"delayed": max(0, waited - netem["requeues"]), "at_once": netem["requeues"]}
+
+
+def _netem(fault: Fault, latency_ms: float) -> list[str]:
+    """Write the words of tc-netem(8): times in whole microseconds, the share in millionths."""
+    words = ["netem", "limit", str(_MOST_HELD), "delay", _time(latency_ms)]
+    if fault.jitter_ms is not None:
+        words.append(_time(fault.jitter_ms))
+    if fault.reorder_percent is not None:
+        words += ["reorder", f"{max(1, round(fault.reorder_percent * 10_000)) / 10_000:.4f}%"]
+    return words
+
+
+def _time(milliseconds: float) -> str:
+    return f"{max(1, round(milliseconds * 1000))}us"
+
+
+def _bucket(kbit_per_second: int) -> list[str]:
+    """Write the words of tc-tbf(8). The bucket holds 10 ms of the rate, at least two packets; 1 s of the rate may wait,
+    at least 64 KiB."""
+    rate = kbit_per_second * 1000 // 8
+    burst, limit = max(4096, rate // 100), max(1 << 16, min(rate, 1 << 30))
+    return ["tbf", "rate", f"{kbit_per_second}kbit", "burst", str(burst), "limit", str(limit)]
+
+
+def _added(*words: str) -> Command:
+    return Command(("tc", "qdisc", "add", "dev", INTERFACE, *words))
+
 
 # A private range (RFC 1918), which is not visible outside the namespaces.
 _NETWORK = "10.77.0"
@@ -58,7 +141,7 @@ def _hardware(own: str) -> str:
 def put(number: int, fault: Fault, own: str, peer: str | None) -> list[Command]:
     """Put a fault into the namespace of its role. ``own``: the role's address; ``peer``: its peer's address."""
     if fault.kind == "Slow":
-        return shaping.put(fault)
+        return shape(fault)
     commands = [Command(("nft", "-f", "-"), _table(number, fault, peer))]
     if fault.kind == "Reset":
         commands.append(_broken(own, peer))
@@ -68,21 +151,21 @@ def put(number: int, fault: Fault, own: str, peer: str | None) -> list[Command]:
 def lift(number: int, fault: Fault) -> Command:
     """Remove a fault again."""
     if fault.kind == "Slow":
-        return shaping.LIFT
+        return LIFT
     return Command(("nft", "delete", "table", "inet", f"fault_{number}"))
 
 
 def ask(number: int, fault: Fault) -> Command:
     """Print a fault's counters, for `receipt`."""
     if fault.kind == "Slow":
-        return shaping.ASK
+        return ASK
     return Command(("nft", "-j", "list", "table", "inet", f"fault_{number}"))
 
 
 def receipt(fault: Fault, said: str) -> dict[str, int]:
     """Read the counters in the output of `ask`: packets, bytes, and for Slow those of `shaping.receipt`. {}: no hit."""
     if fault.kind == "Slow":
-        return shaping.receipt(fault, said)
+        return receipt_of_slow(fault, said)
     expressions = [each for item in json.loads(said)["nftables"] if "rule" in item for each in item["rule"]["expr"]]
     counters = [each["counter"] for each in expressions if "counter" in each]
     found = {name: sum(counter[name] for counter in counters) for name in ("packets", "bytes")}

@@ -17,15 +17,22 @@ from functools import partial
 from pathlib import Path
 
 from faults.inject.announcer import Announcer
-from faults.inject.process.gil_holder import GilHolder
-from faults.inject.process.hold import entrance_of, order_hold
-from faults.inject.process.own_end import end_now
+from faults.inject.process.hold import GilHolder, entrance_of, order_hold
 from faults.inject.process.pause import Pause
-from faults.inject.process.signal_masks import HANDLED, IGNORED, PENDING, has_signal
-from faults.inject.process.target import EFFECT_SECONDS, CannotFireError, ended, process_of
+from faults.inject.process.target import (
+    EFFECT_SECONDS,
+    HANDLED,
+    IGNORED,
+    PENDING,
+    CannotFireError,
+    end_now,
+    ended,
+    has_signal,
+    process_of,
+)
 from faults.ledger.ledger import SUFFIX, Ledger
 from faults.plan.crash_ways import signal_of
-from faults.plan.moment import PlanError
+from faults.plan.places import PlanError
 from faults.plan.plan import Fault, Plan
 
 logger = logging.getLogger(__name__)

@@ -1,14 +1,49 @@
-"""Find the process of a role, and hold it by a pidfd so that no signal reaches another process (Linux)."""
+"""Find the process of a role, see what it does with signals, and end a process."""
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import select
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from faults.ledger.ledger import SUFFIX, boot_id
+from faults.plan.crash_ways import signal_of, status_of
+
+# Those of a process; a thread has masks of its own for what it blocks, and for what only it has to handle.
+IGNORED, HANDLED, PENDING = "SigIgn:", "SigCgt:", "ShdPnd:"
+BLOCKED, OF_THREAD = "SigBlk:", "SigPnd:"
+
+
+def has_signal(pid: int, mask: str, number: int) -> bool:
+    """Whether this signal is in a mask of a process or a thread. False if that has ended."""
+    with suppress(OSError):
+        lines = map(str.split, Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
+        return any(int(words[1], 16) >> (number - 1) & 1 for words in lines if words and words[0] == mask)
+    return False
+
+
+def end_now(how: str | None) -> None:
+    """End this process. It returns only after a signal that the program handles or ignores.
+
+    SIGTERM goes to the process, so that a handler of the program's runs in its main thread. A crash leaves no core
+    file.
+    """
+    status, number = status_of(how), signal_of(how)
+    if status is not None:
+        os._exit(status)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if number == signal.SIGABRT:
+        os.abort()
+    elif number == signal.SIGSEGV:
+        signal.raise_signal(number)
+    elif number is not None:
+        os.kill(os.getpid(), number)
+
 
 # How long an effect may take to be seen (seconds); it includes `guardian.STOP_SECONDS`.
 EFFECT_SECONDS = 10.0

@@ -11,8 +11,7 @@ from unittest import mock
 import torch
 
 from reference import load
-from reference.conform.case_file import Prepared
-from reference.conform.inputs import replay_of
+from reference.conform.inputs import Prepared, replay_of
 
 Tensors = dict[str, torch.Tensor]
 

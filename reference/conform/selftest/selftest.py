@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reference.conform.answer import read_answer
-from reference.conform.catalogue import chosen
-from reference.conform.export import export
+from reference.conform.inputs import export
 from reference.conform.judge import Judged, judge_answer, judge_suite
 from reference.conform.run_suite import Settings, run_suite
 from reference.conform.selftest.agent_mistakes import AGENT_MISTAKES
@@ -18,9 +17,9 @@ from reference.conform.selftest.broken import Broken, Tensors
 from reference.conform.selftest.hostile import HOSTILE, Hostile
 from reference.conform.selftest.other_mistakes import OTHER_MISTAKES
 from reference.conform.selftest.server_mistakes import SERVER_MISTAKES
-from reference.conform.suite import Suite, open_suite
+from reference.conform.suite import Suite, chosen, open_suite
 from reference.conform.tensor_file import write
-from reference.conform.twin_judge import prepared
+from reference.conform.twin import prepared
 
 MISTAKES = (*SERVER_MISTAKES, *OTHER_MISTAKES, *AGENT_MISTAKES)
 # The case that hostile programs get, and how long one may run (seconds).

@@ -1,0 +1,128 @@
+"""Count, record and hurt what torch's engine sends for a program: fetches of RRefs, and gradients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed.rpc import PyRRef  # type: ignore[attr-defined]
+from torch.distributed.rpc.internal import PythonUDF, _internal_rpc_pickler
+
+from faults.inject.call.delivery import CalleeState, Delivery, deliver
+from faults.inject.call.envelope import Envelope
+from faults.plan.fields import BACKWARD, TO_HERE
+
+if TYPE_CHECKING:
+    from faults.inject.call.calls import Calls
+
+_RRef: Any = PyRRef
+
+
+def value_of(rref: Any) -> Any:
+    """Return the value of an RRef, at its owner. It blocks its RPC thread until the value is there."""
+    return rref.local_value()
+
+
+class Fetches:
+    """The fetches of one role, in its process."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def install(self) -> Callable[[], None]:
+        """Replace `to_here` of all RRefs, and return a function that puts it back."""
+        original = _RRef.to_here
+
+        def to_here(rref: Any, timeout: float = -1.0) -> Any:
+            return original(rref, timeout) if rref.is_owner() else self._fetch(original, rref, timeout)
+
+        def undo() -> None:
+            _RRef.to_here = original
+
+        _RRef.to_here = to_here
+        return undo
+
+    def _fetch(self, original: Callable[[Any, float], Any], rref: Any, timeout: float) -> Any:
+        calls = self._calls
+        with calls.ledger.own_errors():
+            numbers, envelope = calls.begin((TO_HERE,), later=False)
+            note = {"site": TO_HERE, "nth": numbers[TO_HERE], "to": rref.owner_name(), "via": "to_here"}
+            calls.invoked(note, timeout, envelope)
+        start = time.monotonic()
+        try:
+            value = original(rref, timeout) if envelope is None else self._call(envelope, rref, timeout)
+        except Exception as error:
+            calls.write_failed(note, start, error)
+            raise
+        calls.ledger.write("ok", **note, seconds=time.monotonic() - start)
+        return value
+
+    def _call(self, envelope: Envelope, rref: Any, timeout: float) -> Any:
+        call = PythonUDF(deliver, (envelope, value_of, (rref,), {}), {})
+        return self._calls.send_directly(rref.owner(), call, timeout, envelope.answers_later).wait()
+
+
+_PICKLER: Any = _internal_rpc_pickler
+_OPERATION = "torch::distributed::autograd::RecvRpcBackward"
+
+
+class Gradients:
+    """The gradients that one role sends, in its process."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls, self._active = calls, True
+
+    def install(self) -> Callable[[], None]:
+        """See every message as it is unpickled. Return a function that stops that, and all hooks."""
+        original = _PICKLER.deserialize
+
+        def deserialize(binary: bytes, tensors: Sequence[torch.Tensor]) -> Any:
+            message = original(binary, tensors)
+            found = [tensor for tensor in tensors if tensor.requires_grad]
+            if found and isinstance(message, PythonUDF):
+                return message._replace(func=partial(self._heard, message.func, found))
+            self._hook(found)
+            return message
+
+        def undo() -> None:
+            self._active = False
+            del _PICKLER.deserialize
+
+        _PICKLER.deserialize = deserialize
+        return undo
+
+    def _heard(self, function: Callable[..., Any], tensors: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        self._hook(tensors)
+        return function(*args, **kwargs)
+
+    def _hook(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Hook the operation of a message, which all of its tensors share."""
+        operation = next((tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None), None)
+        if operation is not None and operation.name() == _OPERATION:
+            operation.register_prehook(self._before)
+
+    def _before(self, gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...] | None:
+        """Run in the engine's thread before the gradients of one message are sent."""
+        if not self._active or CalleeState.open is None:
+            return None
+        with self._calls.ledger.own_errors():
+            numbers, envelope = self._calls.begin((BACKWARD,), later=False)
+            hit = {"faults": list(envelope.faults)} if envelope and envelope.faults else {}
+            self._calls.ledger.write("gradient", site=BACKWARD, nth=numbers[BACKWARD], **hit)
+        return None if envelope is None else _hurt(Delivery(CalleeState.open, envelope), envelope, gradients)
+
+
+def _hurt(delivery: Delivery, envelope: Envelope, gradients: Any) -> Any:
+    """Apply the faults to the gradients, in the order of the plan, and return what is sent instead."""
+    for number, fault in envelope.watched.items():
+        delivery.corrupter.watch(number, fault, gradients)
+    for number, fault in envelope.faults.items():
+        if fault.kind == "Corrupt":
+            gradients = delivery.corrupter.message(number, fault, gradients)
+        else:
+            delivery.write("fired", number, fault, side=fault.side)
+            delivery.wait(number, fault)
+    return gradients

@@ -1,1 +1,0 @@
-"""Faults of RPC's own messages, by torch's faulty agent."""

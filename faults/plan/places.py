@@ -1,0 +1,83 @@
+"""Name where and when a fault can act: sites of calls, and moments of roles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from reference.system.text import VALUE as LONGEST
+from reference.system.text import OneLine, shown
+
+__all__ = ["LONGEST", "PlanError", "shown"]
+
+
+class PlanError(OneLine, ValueError):
+    """An impossible fault or plan. One line that names the field: what was got, what was wanted."""
+
+
+# Calls that torch makes by itself, in the shutdown and for proxies, and those of `reference.world.shutdown` and of
+# `faults.leaks.report`. A plan may name them; a sweep leaves them out.
+INTERNAL = (
+    "torch.distributed.rpc.",
+    "reference.world.shutdown_barrier:",
+    "reference.world.shutdown_barrier:",
+    "faults.leaks:",
+)
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """Return the site of a function; for a callable object, the site of its class's ``__call__``."""
+    if not hasattr(function, "__qualname__"):
+        return f"{name_of(type(function))}.__call__"
+    # A method of a class in C, such as `str.upper`, does not know its module; its class does.
+    module = getattr(function, "__module__", None) or getattr(function, "__objclass__", object).__module__
+    # A process that multiprocessing started knows the program's own file as `__mp_main__`.
+    return f"{'__main__' if module == '__mp_main__' else module}:{function.__qualname__}"
+
+
+__all__ = ["ROLE", "SITE", "Moment", "PlanError"]
+
+# The names that torch allows for a worker.
+ROLE = r"[A-Za-z0-9_:-]{1,127}"
+# '<locals>' and '<lambda>' may be parts of a qualified name.
+_DOTTED = r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|<\w+>))*"
+SITE = rf"{_DOTTED}:{_DOTTED}"
+
+_FORM = re.compile(
+    rf"(?:(?P<event>up|shutdown)|step:(?P<step>[0-9]{{1,10}})|call:(?P<site>{SITE})#(?P<nth>[0-9]{{1,10}}))"
+    rf"@(?P<role>{ROLE})"
+)
+LAST = 10**9
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point in the run of one role, which comes once.
+
+    ``up``: RPC has started; ``step``: the role logs a record with that ``step``; ``call``: before the role sends its
+    nth call of a site; ``shutdown``: before `rpc.shutdown`.
+    """
+
+    event: str
+    role: str
+    number: int = 0
+    site: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``up@ROLE``, ``step:N@ROLE``, ``call:MODULE:NAME#N@ROLE`` or ``shutdown@ROLE``. Raises PlanError."""
+        found = _FORM.fullmatch(text)
+        if found is None:
+            wanted = "'up@ROLE', 'step:N@ROLE', 'call:SITE#N@ROLE' or 'shutdown@ROLE'"
+            raise PlanError(f"'at' must be {wanted}, got {shown(text)}")
+        event = found["event"] or ("step" if found["step"] else "call")
+        number = int(found["step"] or found["nth"] or 0)
+        if event in ("step", "call") and not 1 <= number <= LAST:
+            raise PlanError(f"'at' counts from 1 to {LAST}, got {shown(text)}")
+        return cls(event, found["role"], number, found["site"] or "")
+
+    def __str__(self) -> str:
+        middle = {"step": f":{self.number}", "call": f":{self.site}#{self.number}"}.get(self.event, "")
+        return f"{self.event}{middle}@{self.role}"

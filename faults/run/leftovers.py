@@ -1,0 +1,197 @@
+"""Find what a run has left: processes, shared memory, and who started them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from faults.ledger.ledger import Timeline
+
+PREFIX = "FAULTS_TESTS_"
+
+
+@contextmanager
+def marked() -> Iterator[str]:
+    """Set an environment variable in this process, and so in all processes that it starts in this block.
+
+    A process that is started with another environment does not have it. The name is unique to this process, so that two
+    runs at the same time find only their own processes; the processes of a run within a run have both marks.
+    """
+    mark = f"{PREFIX}{os.getpid()}_{time.time_ns()}"
+    os.environ[mark] = "1"
+    try:
+        yield mark
+    finally:
+        os.environ.pop(mark, None)
+
+
+def everybody() -> set[int]:
+    """Return all process ids of the machine."""
+    return {int(entry) for entry in os.listdir("/proc") if entry.isdigit()}  # noqa: PTH208 (twice a test)
+
+
+def relatives(pids: set[int], mark: str) -> set[int]:
+    """Return those of ``pids`` that still run, and descend from this process or have its mark."""
+    return {pid for pid in pids if pid != os.getpid() and is_running(pid) and (_descends(pid) or _has(pid, mark))}
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and is no zombie, which only waits to be reaped."""
+    return _stat(pid)[0] not in "ZX"
+
+
+def ends_by(pid: int, due: float) -> bool:
+    """Wait until a process ends, or until ``due`` (monotonic seconds). Return whether it has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], max(0.0, due - time.monotonic()))[0])
+    finally:
+        os.close(handle)
+
+
+def command(pid: int) -> str:
+    """Return the first 80 characters of a process's command line."""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        return " ".join(filter(None, words))[:80] or "a process"
+    return "a process"
+
+
+def _stat(pid: int) -> tuple[str, int]:
+    """Return a process's state and parent; ``X`` and 0 if it has ended."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+    except OSError:
+        return "X", 0
+    return state, int(parent)
+
+
+def _descends(pid: int) -> bool:
+    while pid > 1:
+        pid = _stat(pid)[1]
+        if pid == os.getpid():
+            return True
+    return False
+
+
+def _has(pid: int, mark: str) -> bool:
+    with suppress(OSError):
+        return f"{mark}=".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    return False
+
+
+# From <linux/prctl.h>: orphaned descendants become children of this process, instead of the first process.
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
+
+_PROC = Path("/proc")
+
+# Seconds that processes have to end by themselves; and if the plan killed a role, that the role's children have: the
+# workers of a DataLoader check their parent every 5 s (torch's MP_STATUS_CHECK_INTERVAL).
+GRACE, GRACE_OF_KILLED = 2.0, 6.5
+
+
+@contextmanager
+def adopting() -> Iterator[Callable[..., list[str]]]:
+    """Yield a function that names the processes which were started in this block and are left.
+
+    It first gives them some seconds to end (``grace``). Leaving the block kills those that are left.
+
+    Linux only; elsewhere none is found. Processes that are started here have to lead a session of their own, as roles
+    and scripts do: a child within this process's own session does not count.
+    """
+    before, was = _children(), _subreaper()
+    _set_subreaper(True)
+    try:
+        yield partial(_left, before)
+    finally:
+        _set_subreaper(was)
+        while orphans := _children() - before:  # when one ends, this process adopts its children
+            for pid in orphans:
+                _end(pid)
+
+
+def _left(before: set[int], grace: float = GRACE) -> list[str]:
+    due = time.monotonic() + grace
+    orphans = sorted(_children() - before)
+    return [f"{command(pid)} still runs (process {pid})" for pid in orphans if not ends_by(pid, due)]
+
+
+def _children() -> set[int]:
+    """Return this process's children in other sessions than its own."""
+    found: set[int] = set()
+    own = os.getsid(0)
+    if not _PROC.is_dir():
+        return found
+    for entry in _PROC.iterdir():
+        with suppress(OSError):  # the process has ended meanwhile
+            if not entry.name.isdigit():
+                continue
+            _, parent, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(parent) == os.getpid() and int(session) != own:
+                found.add(int(entry.name))
+    return found
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+def _subreaper() -> bool:
+    value = ctypes.c_int(0)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
+    return bool(value.value)
+
+
+def _set_subreaper(value: bool) -> None:
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(value), 0, 0, 0)
+
+
+# How long before the start of RPC, when a role's ledger begins, its program may make shared memory (seconds). Processes
+# get the ids of ended ones only after some thousands of others.
+_EARLIER = 60.0
+
+
+def leaks(timeline: Timeline) -> list[str]:
+    """Name the roles of the run that still live, and the shared memory that they made.
+
+    Shared memory that is much older than its role is of a process that had the same id, and has long ended.
+    """
+    roles = [event for event in timeline.of("start") if not event.role.startswith("+")]
+    pids: Mapping[int, str] = {int(event.details["pid"]): event.role for event in roles}
+    found = [f"{role} still runs (process {pid})" for pid, role in pids.items() if is_running(pid)]
+    begun = {int(event.details["pid"]): float(event.details["wall"]) for event in roles}
+    memory = [
+        name
+        for name, changed in _shared_memory()
+        if any(f"_{pid}_" in f"{name}_" and changed > wall - _EARLIER for pid, wall in begun.items())
+    ]
+    return found + [f"shared memory {name}" for name in memory]
+
+
+def _shared_memory() -> Iterator[tuple[str, float]]:
+    """Yield name and time (of the last change, seconds since the epoch) of this user's shared memory.
+
+    Other users' may have names of the same form.
+    """
+    place = Path("/dev/shm")
+    for path in place.iterdir() if place.exists() else ():
+        with suppress(OSError):  # it was removed meanwhile
+            status = path.lstat()
+            if status.st_uid == os.geteuid():
+                yield path.name, status.st_ctime

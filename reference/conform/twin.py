@@ -1,0 +1,90 @@
+"""Compare an implementation's tensors with the twin's, as `verify` compares a run's. Imports torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from reference import load
+from reference.conform.inputs import Prepared, prepare
+from reference.conform.suite import CATALOGUE, SuiteBroken, SuiteCase, chosen
+from reference.conform.tensor_file import Array
+from reference.explain.difference import same_bits
+from reference.explain.explain import explain
+from reference.trace.trace import Trace
+from reference.verify.verify import judge
+
+# The verdicts of `verify`, in the suite's words.
+_WORDS = {"equal": "equal", "within bound": "within bound", "wrong": "differs", "unknown": "unknown"}
+
+
+@lru_cache(maxsize=8)
+def prepared(case_id: str) -> Prepared:
+    """Run the twin of a case of this version's catalogue. Raises KeyError: there is no such case."""
+    return prepare(next(entry for entry in CATALOGUE if entry.id == case_id))
+
+
+def judge_with_twin(
+    case: SuiteCase, arrays: Mapping[str, Array], reference: Prepared | None = None
+) -> tuple[str, str, Sequence[str]]:
+    """Return verdict, reason and details for tensors that have the wanted names, shapes and dtypes.
+
+    ``reference``: that of which the inputs were made; without it, that of the catalogue's case.
+
+    Raises:
+        SuiteBroken: this machine draws other inputs than the suite has, so its twin says nothing.
+    """
+    if reference is None:
+        reference = prepared(case.id)
+        check_inputs(case, reference)
+    given = {name: tensor for name, tensor in reference.twin.tensors.items() if name not in case.outputs}
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    run = Trace(reference.case, dict(sorted({**given, **tensors}.items())))
+    difference, verdict = judge(run, load(reference.entry.tutorial).train_locally, reference.errors)
+    if verdict not in _WORDS:
+        raise SuiteBroken(f"{case.id}: {verdict}: {difference}")
+    if verdict == "wrong":
+        told = explain(run.tensors, reference.twin).lines
+        return "differs", told[0], tuple(told[1:])
+    return _WORDS[verdict], _told(verdict, difference, run, reference), ()
+
+
+def _told(verdict: str, difference: str, run: Trace, reference: Prepared) -> str:
+    """Say why a verdict is the right one; an implementation's tensors are counted without its inputs."""
+    names = reference.outputs
+    if verdict == "equal":
+        return f"all bits of {len(names)} tensors are the reference's"
+    if verdict != "within bound":
+        return difference
+    differing = sum(not same_bits(run.tensors[name], reference.twin.tensors[name]) for name in names)
+    return (
+        f"{differing} of {len(names)} tensors have other bits: sums in another order, or fused operations; "
+        f"{difference.partition('; ')[2]}"
+    )
+
+
+def check_inputs(case: SuiteCase, reference: Prepared) -> None:
+    """Raise SuiteBroken unless the suite's inputs are those of this machine's twin, bit for bit."""
+    if case.inputs.keys() != reference.inputs.keys():
+        raise SuiteBroken(f"{case.id}: the suite has other inputs than this version")
+    for name, array in reference.inputs.items():
+        if case.inputs[name].tobytes() != array.tobytes():
+            raise SuiteBroken(f"{case.id}: this torch draws another {name} than the one that exported the suite")
+
+
+def other_case(case: SuiteCase, arrays: Mapping[str, Array]) -> str:
+    """Return the id of the core case of this tutorial whose outputs these are, bit for bit; empty if there is none."""
+    for entry in chosen("core", f"{case.id.rpartition('-')[0]}-*"):
+        if entry.id != case.id and _are(arrays, prepared(entry.id).outputs):
+            return entry.id
+    return ""
+
+
+def _are(arrays: Mapping[str, Array], wanted: Mapping[str, Array]) -> bool:
+    return arrays.keys() == wanted.keys() and all(
+        (array.dtype, array.shape, array.tobytes()) == (wanted[name].dtype, wanted[name].shape, wanted[name].tobytes())
+        for name, array in arrays.items()
+    )

@@ -1,0 +1,86 @@
+"""Look at processes, and wait for long in a way that signals can end."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import TypeVar
+
+
+def state_of(pid: int) -> str:
+    """The process's state, such as ``S (sleeping)``; ``unknown`` if the process is gone."""
+    return _told(pid, "State") or "unknown"
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal, and not a debugger, has stopped the process."""
+    return state_of(pid).startswith("T ")
+
+
+def is_traced(pid: int) -> bool:
+    """Whether a debugger is attached to the process."""
+    return _told(pid, "TracerPid") not in ("", "0")
+
+
+def _told(pid: int, name: str) -> str:
+    """The value of one line of the process's status file; empty if the process is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")  # a process's name may be any bytes
+    except OSError:
+        return ""
+    return next((line.split(maxsplit=1)[1] for line in status.splitlines() if line.startswith(f"{name}:")), "")
+
+
+Result = TypeVar("Result")
+
+# The longest step (seconds).
+STEP = 0.2
+
+
+def wait_until(is_done: Callable[[float], object], seconds: float = math.inf) -> bool:
+    """Wait until ``is_done``, which gets the seconds that it may wait, returns something true.
+
+    Return whether it did so within ``seconds``.
+    """
+    due = time.monotonic() + seconds
+    while True:
+        left = max(0.0, due - time.monotonic())
+        if is_done(min(STEP, left)):
+            return True
+        if not left:
+            return False
+
+
+def result_of(future: Future[Result]) -> Result:
+    """Wait for a future, and return its result or raise its exception."""
+    wait_until(lambda step: future.done() or wait([future], step).done)  # one that is cancelled may never be notified
+    return future.result()
+
+
+class WorkThread(threading.Thread):
+    """Begins when it is made. ``error``: what the work raised."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self.work = work
+        self.error: Exception | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except Exception as error:
+            self.error = error
+        finally:
+            del self.work  # who keeps the thread keeps nothing of the work alive
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the work. Raises its error."""
+        self.join(seconds)
+        if self.error is not None:
+            raise self.error
+        return not self.is_alive()
