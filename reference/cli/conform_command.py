@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reference.cli.options import BadInput, Parser, check_writable
-from reference.conform.expected_verdicts import BadReport, compare_expectations, read_report, report_changes, updated
+from reference.conform.expected_verdicts import compare_expectations, updated
 from reference.conform.judge import (
     BadExpectations,
     Expectation,
@@ -160,7 +160,6 @@ def conform(arguments: Sequence[str]) -> int:
         "export": _export,
         "run": run,
         "judge": judge,
-        "diff": _diff,
         "selftest": _selftest,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -173,7 +172,7 @@ def conform(arguments: Sequence[str]) -> int:
     except SuiteBroken as error:
         print(one_line(f"error: {error}"), file=sys.stderr)
         return BROKEN
-    except (NoFolder, NotStarted, NoResults, BadExpectations, BadReport) as error:
+    except (NoFolder, NotStarted, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
 
 
@@ -181,13 +180,11 @@ _USAGE = """\
 usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
        python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
        python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
-       python -m reference conform diff REPORT REPORT
        python -m reference conform selftest
 
   export  write the suite: per case a description and inputs, no expected values
   run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
   judge   judge the results of an earlier run
-  diff    which verdicts differ between two reports that --format json wrote; exit status 1 if any does
   selftest  judge broken implementations, which must get their verdicts and explanations
 
 Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
@@ -211,17 +208,6 @@ def _export(arguments: Sequence[str]) -> int:
         raise BadInput(f"{options.folder}: {error.strerror}") from error
     print(f"{len(entries)} cases in {options.folder}")
     return 0
-
-
-def _diff(arguments: Sequence[str]) -> int:
-    parser = Parser(prog="python -m reference conform diff", description="Compare two reports of --format json.")
-    parser.add_argument("before", metavar="REPORT", help="the first report")
-    parser.add_argument("after", metavar="REPORT", help="the second report")
-    options = parser.parse_args(arguments)
-    before, after = read_report(Path(options.before)), read_report(Path(options.after))
-    lines = report_changes(before, after)
-    print("\n".join(lines) if lines else f"equal verdicts: {len(before)} cases")
-    return 1 if lines else 0
 
 
 def _selftest(arguments: Sequence[str]) -> int:

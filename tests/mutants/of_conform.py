@@ -138,14 +138,6 @@ MUTANTS = (
         "the first hypothesis is told, whatever the numbers are",
     ),
     Mutant(
-        "changed-verdicts-untold",
-        "reference/conform/expected_verdicts.py",
-        "        elif old.verdict != new.verdict:",
-        "        elif old.text != new.text and not new.text:",
-        ("tests/reference/test_report.py::test_a_diff_names_changed_verdicts_and_cases_of_one_report_only",),
-        "a case that passed before and differs now is not in the diff",
-    ),
-    Mutant(
         "answers-to-other-cases-unnamed",
         "reference/conform/twin.py",
         "        if entry.id != case.id and _are(",

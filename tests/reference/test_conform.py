@@ -369,7 +369,7 @@ def test_ctrl_c_ends_the_command_and_the_judge_says_what_is_missing(suite: Suite
 
 
 def test_help_of_each_command_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
-    for name in ("export", "run", "judge", "diff", "selftest"):
+    for name in ("export", "run", "judge", "selftest"):
         with pytest.raises(SystemExit) as ended:
             main(["conform", name, "--help"])
         assert ended.value.code == 0

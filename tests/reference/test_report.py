@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from reference.cli.main import main
 from reference.conform.expected_verdicts import compare_expectations
 from reference.conform.judge import Expectation, Judged
 from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text, badge
@@ -108,31 +106,6 @@ def test_what_cannot_be_printed_is_escaped_in_each_format(name: str) -> None:
     text = FORMATS[name](report())
     assert text.replace("\n", "").isprintable()
     text.encode()
-
-
-def test_a_diff_names_changed_verdicts_and_cases_of_one_report_only(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    before, after = tmp_path / "before.json", tmp_path / "after.json"
-    before.write_text(as_json(report([*JUDGED[:2], Judged("rnn-101", "equal")])))
-    after.write_text(as_json(report([Judged("rnn-001", "differs", "no momentum"), *JUDGED[1:]])))
-    assert main(["conform", "diff", str(before), str(after)]) == 1
-    assert capfd.readouterr().out.splitlines() == [
-        "pipeline-001: differs, only in the second report",
-        "rnn-001: skipped -> differs: no momentum",
-        "rnn-101: equal, only in the first report",
-    ]
-    assert main(["conform", "diff", str(before), str(before)]) == 0
-    assert capfd.readouterr().out == "equal verdicts: 3 cases\n"
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"cases": [{"id": "a"}]}', '{"cases": 1}', "\xff"])
-def test_what_is_no_report_is_refused_in_one_line(text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "report.json").write_bytes(text.encode("latin-1"))
-    assert main(["conform", "diff", str(tmp_path / "report.json"), str(tmp_path / "none")]) == 2
-    error = capfd.readouterr().err
-    assert "report.json: no report of `conform judge --format json`" in error
-    assert error.count("\n") == 1
 
 
 def test_a_badge_is_green_only_if_all_are_right() -> None:
