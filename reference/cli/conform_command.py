@@ -25,7 +25,7 @@ from reference.conform.judge import (
     read_expectations,
 )
 from reference.conform.process import NotStarted
-from reference.conform.report import FORMATS, Report, badge
+from reference.conform.report import FORMATS, Report
 from reference.conform.run_suite import NoFolder, Settings, run_suite
 from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, SuiteCase, chosen, open_suite
 from reference.system.files import whole
@@ -97,21 +97,15 @@ def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation],
     known, today = [entry.id for entry in CATALOGUE], datetime.datetime.now(datetime.UTC).date()
     if options.update:
         expected = updated(judged, expected, known, today)
-        _write(options.expect, as_toml(expected))
+        with whole(options.expect) as scratch:
+            scratch.write_text(as_toml(expected), encoding="utf-8")
     compared = compare_expectations(judged, expected, known, today)
     requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
     report = Report(suite.version, judged, compared, requirements)
-    if options.badge:
-        _write(options.badge, badge(report))
     print(FORMATS[options.format](report), end="")
     for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
         print(one_line(f"unexpected: {line}"), file=sys.stderr)
     return 0 if compared.holds else 1
-
-
-def _write(path: str, text: str) -> None:
-    with whole(path) as scratch:
-        scratch.write_text(text, encoding="utf-8")
 
 
 def _judging(parser: Parser) -> None:
@@ -119,7 +113,6 @@ def _judging(parser: Parser) -> None:
     parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
     parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
     parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
-    parser.add_argument("--badge", metavar="FILE", help="write a badge for shields.io's endpoint there (JSON)")
 
 
 def _expectations(options: Any) -> list[Expectation]:
@@ -130,8 +123,8 @@ def _expectations(options: Any) -> list[Expectation]:
     if options.expect and not options.update and not there:
         raise BadInput(f"{options.expect}: no such file")
     expected = read_expectations(Path(options.expect)) if there else []
-    for path in filter(None, (options.badge, options.expect if options.update else None)):
-        check_writable(path)
+    if options.update:
+        check_writable(options.expect)
     return expected
 
 

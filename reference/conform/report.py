@@ -1,4 +1,4 @@
-"""Write judgements as text, JSON, JUnit's XML or HTML, and as a badge, with printable characters only."""
+"""Write judgements as text, JSON, JUnit's XML or HTML, with printable characters only."""
 
 from __future__ import annotations
 
@@ -127,14 +127,6 @@ def _row(report: Report, judged: Judged) -> str:
     cells = f"<td>{escape(judged.id)}</td><td class={color}>{escape(judged.verdict)}</td>"
     cells += f"<td>{escape(one_line(str(expected).removeprefix('expected ')))}</td><td>{requirements}</td>"
     return f"<tr>{cells}<td>{escape(one_line(judged.text))}{details}</td></tr>"
-
-
-def badge(report: Report) -> str:
-    """The badge of shields.io's endpoint, as JSON: yellow if some cases do not pass, all of them as expected."""
-    right = sum(each.verdict in RIGHT for each in report.judged)
-    holds = "yellow" if report.compared.holds else "red"
-    content = {"schemaVersion": 1, "label": "torch-rpc-reference", "message": f"{right} of {len(report.judged)} cases"}
-    return json.dumps({**content, "color": "brightgreen" if right == len(report.judged) else holds}) + "\n"
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

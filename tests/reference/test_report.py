@@ -11,7 +11,7 @@ import pytest
 
 from reference.conform.expected_verdicts import compare_expectations
 from reference.conform.judge import Expectation, Judged
-from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text, badge
+from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text
 
 NASTY = "\x00\x1b[31m <b>&\"']]>\ud800"
 JUDGED = [
@@ -106,9 +106,3 @@ def test_what_cannot_be_printed_is_escaped_in_each_format(name: str) -> None:
     text = FORMATS[name](report())
     assert text.replace("\n", "").isprintable()
     text.encode()
-
-
-def test_a_badge_is_green_only_if_all_are_right() -> None:
-    assert json.loads(badge(report()))["message"] == "1 of 3 cases"
-    reports = report(), report(JUDGED, NO_LSTM, BUG), report(JUDGED[1:2])
-    assert [json.loads(badge(each))["color"] for each in reports] == ["red", "yellow", "brightgreen"]
