@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,15 +33,13 @@ class Compared:
         return not self.unexpected and not self.stale
 
 
-def compare_expectations(
-    judged: Sequence[Judged], expected: Sequence[Expectation], known: Sequence[str], today: datetime.date
-) -> Compared:
+def compare_expectations(judged: Sequence[Judged], expected: Sequence[Expectation], known: Sequence[str]) -> Compared:
     """Compare verdicts with expectations. A pass is unexpected where another verdict is expected.
 
-    An entry is stale if it has expired, or matches none of the ``known`` ids: those of all cases, also of cases that
-    were not judged now.
+    An entry is stale if it matches none of the ``known`` ids: those of all cases, also of cases that were not judged
+    now.
     """
-    stale = [line for entry in expected for line in _stale(entry, known, today)]
+    stale = [f"{entry.cases}: no case matches" for entry in expected if not any(map(entry.matches, known))]
     cases = {}
     for each in judged:
         entries = [entry for entry in expected if entry.matches(each.id)]
@@ -57,20 +54,10 @@ def compare_expectations(
     return Compared(cases, unexpected, stale)
 
 
-def _stale(entry: Expectation, known: Sequence[str], today: datetime.date) -> list[str]:
-    if not any(map(entry.matches, known)):
-        return [f"{entry.cases}: no case matches"]
-    if entry.expires is not None and entry.expires < today:
-        return [f"{entry.cases}: expired on {entry.expires} ({entry.reason})"]
-    return []
-
-
-def updated(
-    judged: Sequence[Judged], expected: Sequence[Expectation], known: Sequence[str], today: datetime.date
-) -> list[Expectation]:
+def updated(judged: Sequence[Judged], expected: Sequence[Expectation], known: Sequence[str]) -> list[Expectation]:
     """Return one entry for each case that did not pass, and for each that was not judged and had one.
 
-    The reason and the link of an entry that fits stay, and its day unless that is over.
+    The reason and the link of an entry that fits stay.
     """
     verdicts = {each.id: each for each in judged}
     found = []
@@ -80,7 +67,7 @@ def updated(
         if new is None:
             found += [replace(old, cases=name)] if old else []
         elif new.verdict not in RIGHT:
-            found.append(_entry_of(new, next((e for e in expected if _fits(e, new)), None), today))
+            found.append(next((replace(e, cases=name) for e in expected if _fits(e, new)), _entry_of(new)))
     return found
 
 
@@ -88,8 +75,5 @@ def _fits(entry: Expectation, judged: Judged) -> bool:
     return entry.verdict == judged.verdict and entry.matches(judged.id)
 
 
-def _entry_of(judged: Judged, old: Expectation | None, today: datetime.date) -> Expectation:
-    if old is None:
-        return Expectation(judged.id, judged.verdict, judged.text or judged.verdict)
-    over = old.expires is not None and old.expires < today
-    return replace(old, cases=judged.id, expires=None if over else old.expires)
+def _entry_of(judged: Judged) -> Expectation:
+    return Expectation(judged.id, judged.verdict, judged.text or judged.verdict)

@@ -69,8 +69,8 @@ MUTANTS = (
     Mutant(
         "unjudged-entries-stale",
         _EXPECTED,
-        "    if not any(map(entry.matches, known)):",
-        "    if not any(map(entry.matches, known[:2])):",
+        "for entry in expected if not any(map(entry.matches, known))]",
+        "for entry in expected if not any(map(entry.matches, known[:2]))]",
         (f"{_OF_EXPECTED}::test_an_entry_for_a_case_that_was_not_judged_is_not_stale",),
         "--expect with --cases fails for each entry of another case",
     ),
