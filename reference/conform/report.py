@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from reference.conform.expected_verdicts import Compared, Expected
 from reference.conform.judge import RIGHT, Judged
-from reference.conform.suite import PROTOCOL, REQUIREMENTS, met
+from reference.conform.suite import PROTOCOL, met
 from reference.system.text import one_line
 
 
@@ -54,7 +54,7 @@ def summary(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """An object per case, the entries of the expectations that are stale, and the requirements with their grades."""
+    """An object per case, and the entries of the expectations that are stale."""
     cases = [
         {
             "id": each.id,
@@ -73,7 +73,6 @@ def as_json(report: Report) -> str:
         "suite": report.suite,
         "cases": cases,
         "stale": [one_line(line) for line in report.compared.stale],
-        "requirements": {name: {"grade": each.grade, "text": each.text} for name, each in REQUIREMENTS.items()},
     }
     return json.dumps(content, indent=1) + "\n"
 

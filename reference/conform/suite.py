@@ -107,23 +107,6 @@ def chosen(suite: str, pattern: str = "*") -> list[Entry]:
     return [entry for entry in CATALOGUE if (entry.core or suite == "full") and fnmatchcase(entry.id, pattern)]
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """``grade``: MUST (a case that misses it is judged ``differs``), SHOULD (the same, in natural cases), or INFO."""
-
-    grade: str
-    text: str
-
-
-REQUIREMENTS = {
-    "TENSORS": Requirement("MUST", "every listed tensor is there, with its shape and dtype, and no other one"),
-    "EXACT": Requirement("MUST", "in an exact case every number is the reference's; -0.0 and 0.0 are one number"),
-    "BOUND": Requirement("SHOULD", "in a natural case every tensor is within the bound of correct programs"),
-    "VALUES": Requirement("MUST", "without training, every number is the reference's"),
-    "BITS": Requirement("INFO", "in a natural case the bits are the reference's"),
-}
-
-
 def requirements_of(case: Case) -> list[str]:
     """The ids of the requirements that a case shows."""
     if case.is_exact:
