@@ -226,7 +226,6 @@ def judge_answer(
         return answer.state, answer.reason, ()
     arrays = answer.tensors.arrays
     if problems := misfits(case, answer):
-        problems = [*_of_another_case(case, arrays), *problems]
         return "malformed", problems[0], tuple(problems[1:])
     if commitments is None:
         return _with_torch(case, arrays, reference)
@@ -262,16 +261,6 @@ def _with_torch(
             raise SuiteBroken(f"{case.id} is no exact case: its judgement needs torch ({error})") from error
         return "differs", f"{len(differing)} of {len(arrays)} tensors differ, the first is {min(differing)}", ()
     return judge_with_twin(case, arrays, reference)
-
-
-def _of_another_case(case: SuiteCase, arrays: Mapping[str, Array]) -> list[str]:
-    """The line for an answer to another case of the tutorial; none without torch, which computes the others."""
-    try:
-        from reference.conform.twin import other_case
-    except ImportError:
-        return []
-    found = other_case(case, arrays)
-    return [f"it is the answer to {found}"] if found else []
 
 
 def _alike(judged: Sequence[Found], answers: Sequence[Answer]) -> bool:

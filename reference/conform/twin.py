@@ -10,7 +10,7 @@ import torch
 
 from reference import load
 from reference.conform.inputs import Prepared, prepare
-from reference.conform.suite import CATALOGUE, SuiteBroken, SuiteCase, chosen
+from reference.conform.suite import CATALOGUE, SuiteBroken, SuiteCase
 from reference.conform.tensor_file import Array
 from reference.explain.difference import same_bits
 from reference.explain.explain import explain
@@ -73,18 +73,3 @@ def check_inputs(case: SuiteCase, reference: Prepared) -> None:
     for name, array in reference.inputs.items():
         if case.inputs[name].tobytes() != array.tobytes():
             raise SuiteBroken(f"{case.id}: this torch draws another {name} than the one that exported the suite")
-
-
-def other_case(case: SuiteCase, arrays: Mapping[str, Array]) -> str:
-    """Return the id of the core case of this tutorial whose outputs these are, bit for bit; empty if there is none."""
-    for entry in chosen("core", f"{case.id.rpartition('-')[0]}-*"):
-        if entry.id != case.id and _are(arrays, prepared(entry.id).outputs):
-            return entry.id
-    return ""
-
-
-def _are(arrays: Mapping[str, Array], wanted: Mapping[str, Array]) -> bool:
-    return arrays.keys() == wanted.keys() and all(
-        (array.dtype, array.shape, array.tobytes()) == (wanted[name].dtype, wanted[name].shape, wanted[name].tobytes())
-        for name, array in arrays.items()
-    )

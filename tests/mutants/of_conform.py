@@ -6,11 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _OF_KIT, _OF_FILES = "tests/reference/test_conform.py", "tests/reference/test_tensor_file.py"
 _OF_PROCESS, _OF_EXPLAIN = "tests/reference/test_process.py", "tests/reference/test_explain.py"
-_FILES, _JUDGE, _ANSWER = (
-    "reference/conform/tensor_file.py",
-    "reference/conform/judge.py",
-    "reference/conform/answer.py",
-)
+_FILES, _JUDGE = "reference/conform/tensor_file.py", "reference/conform/judge.py"
 
 MUTANTS = (
     Mutant(
@@ -54,14 +50,6 @@ MUTANTS = (
         "a right implementation fails because it begins its sums otherwise",
     ),
     Mutant(
-        "input-returned",
-        _ANSWER,
-        '    if _digest(trace) == _digest(case.folder / "input.safetensors"):',
-        "    if not trace.exists():",
-        (f"{_OF_KIT}::test_the_input_returned_is_no_answer",),
-        "a program that copies its input is told about names only",
-    ),
-    Mutant(
         "inputs-compared-with-themselves",
         "reference/conform/twin.py",
         "        if case.inputs[name].tobytes() != array.tobytes():",
@@ -79,14 +67,6 @@ MUTANTS = (
             "::test_a_function_that_changes_its_description_is_judged_by_what_was_asked",
         ),
         "a function that uses up its list of outputs and returns nothing is equal",
-    ),
-    Mutant(
-        "links-followed",
-        _ANSWER,
-        "        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):",
-        "        if stat.S_ISCHR(status.st_mode):",
-        (f"{_OF_KIT}::test_a_link_out_of_the_folder_is_no_answer",),
-        "a link to another program's results is judged",
     ),
     Mutant(
         "group-survives",
@@ -136,14 +116,6 @@ MUTANTS = (
         "            if value.shape != mine.shape:",
         (f"{_OF_EXPLAIN}::test_each_mistake_is_named[shifted]",),
         "the first hypothesis is told, whatever the numbers are",
-    ),
-    Mutant(
-        "answers-to-other-cases-unnamed",
-        "reference/conform/twin.py",
-        "        if entry.id != case.id and _are(",
-        "        if entry.id == case.id and _are(",
-        (f"{_OF_KIT}::test_an_answer_to_another_case_is_named",),
-        "whoever answers another case is told of twenty wrong shapes",
     ),
     Mutant(
         "none-is-an-answer",

@@ -1,4 +1,4 @@
-"""Programs that answer with what is no answer: cut and lying files, links, hangs, too much output."""
+"""Programs that answer with what is no answer: cut and lying files, pipes, hangs, too much output."""
 
 from __future__ import annotations
 
@@ -55,14 +55,12 @@ HOSTILE = (
         "malformed",
         "given twice",
     ),
-    Hostile(
-        "a link", "(out / 'trace.safetensors').symlink_to(given / 'input.safetensors')", "malformed", "is no plain file"
-    ),
+    Hostile("a pipe", "os.mkfifo(out / 'trace.safetensors')", "malformed", "not a plain file"),
     Hostile(
         "the input",
         "(out / 'trace.safetensors').write_bytes((given / 'input.safetensors').read_bytes())",
         "malformed",
-        "is the case's input",
+        "yours has, and the reference does not,",
     ),
     Hostile("beside its folder", "(out.parent / 'mine').touch()", "malformed", "it wrote mine outside its folder"),
     Hostile(
