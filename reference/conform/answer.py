@@ -58,7 +58,7 @@ def read_answer(case: SuiteCase, folder: Path) -> Answer:
 
 
 def largest(case: SuiteCase) -> int:
-    """The most bytes that an implementation may write into its folder for this case."""
+    """The most bytes that an answer to this case may have; a longer file is not read."""
     return 2 * case.bytes + 2**25
 
 

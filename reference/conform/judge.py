@@ -27,11 +27,10 @@ class NoResults(OneLine, ValueError):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run of one case. ``status`` as in `Ended`; ``outside``: what it must not have written, if anything."""
+    """One run of one case; ``status`` as in `Ended`."""
 
     status: int | None
     seconds: float
-    outside: str = ""
 
 
 def results(suite: Suite, out: Path) -> dict[str, list[Ran]]:
@@ -202,8 +201,6 @@ def _without_answer(out: Path, case: SuiteCase, number: int, ran: Ran) -> Found 
 
 def ended_badly(ran: Ran, said: str) -> Found | None:
     """Judge how a command ended; None if it ended well. ``said``: the last line that it wrote to stderr."""
-    if ran.outside:
-        return "malformed", ran.outside, ()
     if ran.status is None:
         return "timed out", f"it ran for {ran.seconds:.1f} s, and was ended", (said,) if said else ()
     if ran.status != 0:

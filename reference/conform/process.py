@@ -8,17 +8,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO
 
 from reference.system.text import OneLine, shown
 
 # What is kept of a command's output, each of stdout and stderr: this many bytes of its begin and of its end.
 KEPT = 2**16
-# How often the size of its folder is looked at (seconds).
+# How often a command that runs looks whether it shall be ended (seconds).
 LOOK = 0.1
 
 
@@ -28,26 +27,19 @@ class NotStarted(OneLine, ValueError):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended. ``status``: its exit status, negative for a signal; None: it was ended.
-
-    ``outgrown``: its folder holds more than it may; otherwise a command without a status took too long.
-    """
+    """How a command ended. ``status``: its exit status, negative for a signal; None: it took too long."""
 
     status: int | None
     seconds: float
     stdout: bytes
     stderr: bytes
-    outgrown: bool = False
 
 
-def run_command(
-    command: Sequence[str], folder: Path, seconds: float, largest: int, stop: threading.Event | None = None
-) -> Ended:
-    """Run ``command``. ``seconds``: its time limit; ``largest``: the bytes that ``folder``, where it writes, may hold.
+def run_command(command: Sequence[str], seconds: float, stop: threading.Event | None = None) -> Ended:
+    """Run ``command`` for at most ``seconds``.
 
-    When it ends, its time is over, its folder holds too much or ``stop`` is set, every process of its group is killed.
-    It runs in the current folder, so that relative paths in the command are the user's. Files elsewhere are not
-    limited: Ray's store of objects, for instance, is one file of gigabytes.
+    When it ends, its time is over or ``stop`` is set, every process of its group is killed. It runs in the current
+    folder, so that relative paths in the command are the user's.
 
     Raises:
         NotStarted: the command cannot be started.
@@ -56,8 +48,7 @@ def run_command(
     process = _start(command)
     readers = [_Reader(pipe) for pipe in (process.stdout, process.stderr) if pipe is not None]
     try:
-        over = stop or threading.Event()
-        status = _wait(process, begun + seconds, lambda: over.is_set() or bytes_in(folder) > largest)
+        status = _wait(process, begun + seconds, stop or threading.Event())
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -65,7 +56,7 @@ def run_command(
         for reader in readers:
             reader.end()
     stdout, stderr = (reader.text() for reader in readers)
-    return Ended(status, time.monotonic() - begun, stdout, stderr, bytes_in(folder) > largest)
+    return Ended(status, time.monotonic() - begun, stdout, stderr)
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -76,22 +67,12 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
         raise NotStarted(f"cannot start {shown(command[0])}: {error.strerror}") from error
 
 
-def bytes_in(folder: Path) -> int:
-    """The bytes of all files in a folder that may change meanwhile; links are not followed."""
-    found = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            with suppress(FileNotFoundError):
-                found += Path(place, name).lstat().st_size
-    return found
-
-
-def _wait(process: subprocess.Popen[bytes], until: float, over: Callable[[], bool]) -> int | None:
+def _wait(process: subprocess.Popen[bytes], until: float, stop: threading.Event) -> int | None:
     """Wait without reaping, so that the group's number stays this process's until its group has been killed."""
     handle = os.pidfd_open(process.pid)
     try:
         while not select.select([handle], [], [], min(LOOK, max(0.0, until - time.monotonic())))[0]:
-            if time.monotonic() >= until or over():
+            if time.monotonic() >= until or stop.is_set():
                 return None
         found = os.waitid(os.P_PIDFD, handle, os.WEXITED | os.WNOWAIT)
     finally:

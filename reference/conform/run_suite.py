@@ -7,6 +7,7 @@ import json
 import shlex
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from reference.conform.answer import largest, read_answer
+from reference.conform.answer import read_answer
 from reference.conform.judge import Found, Ran, ended_badly, judge_answer
-from reference.conform.process import Ended, run_command
-from reference.conform.suite import Entry, Suite, SuiteCase, changed, given_copy, is_folder
+from reference.conform.process import run_command
+from reference.conform.suite import Entry, Suite, SuiteCase
 from reference.conform.tensor_file import DTYPES, read, write
 from reference.system.processes import result_of
 from reference.system.text import OneLine, shown
@@ -82,9 +83,9 @@ class Implementation:
     def _run(self, asked: SuiteCase, out: Path) -> Found | None:
         """Let it answer; returns its judgement if there is no answer to judge."""
         if self.function is None:
-            ended = run_command([*self.command, str(asked.folder), str(out)], out, self.seconds, largest(asked))
+            ended = run_command([*self.command, str(asked.folder), str(out)], self.seconds)
             said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            return ended_badly(Ran(ended.status, ended.seconds, too_much(asked, ended)), said)
+            return ended_badly(Ran(ended.status, ended.seconds), said)
         found = self.function(deepcopy(asked.described), dict(read(asked.folder / "input.safetensors", 2**30).arrays))
         if found is None:
             return "skipped", "the function returned None", ()
@@ -178,32 +179,18 @@ def _run_cases(cases: Sequence[SuiteCase], out: Path, settings: Settings) -> Ite
 
 
 def _run_case(out: Path, settings: Settings, stop: threading.Event, case: SuiteCase) -> list[Ran]:
-    folder = out / case.id
-    folder.mkdir()
-    return [_run_once(folder / f"{number}", settings, stop, case) for number in range(1, settings.repeat + 1)]
+    folders = [(out / case.id / f"{number}").resolve() for number in range(1, settings.repeat + 1)]
+    return [_run_once(folder, settings, stop, case) for folder in folders]
 
 
 def _run_once(folder: Path, settings: Settings, stop: threading.Event, case: SuiteCase) -> Ran:
-    folder.mkdir()
-    with given_copy(case, folder) as given:
-        answers = given.parent / "out"
-        answers.mkdir()
-        command = [*settings.command, str(given), str(answers)]
-        ended = run_command(command, answers, settings.seconds, largest(case), stop)
-        outside = too_much(case, ended) or changed(case, given)
-        if ended.outgrown or not is_folder(answers):
-            (folder / "out").mkdir()  # what is there instead goes with the temporary folder
-        else:
-            answers.rename(folder / "out")
-    _keep(folder, ended)
-    return Ran(ended.status, round(ended.seconds, 3), outside)
-
-
-def too_much(case: SuiteCase, ended: Ended) -> str:
-    """Say that a command wrote more into its folder than it may; empty if it did not."""
-    return f"it wrote more than {largest(case)} bytes" if ended.outgrown else ""
-
-
-def _keep(folder: Path, ended: Ended) -> None:
+    """Run the command on a copy of the case, so that nothing that a program does changes the suite."""
+    answers = folder / "out"
+    answers.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="conform-", ignore_cleanup_errors=True) as place:
+        given = shutil.copytree(case.folder, Path(place, "case"))
+        ended = run_command([*settings.command, str(given), str(answers)], settings.seconds, stop)
+    answers.mkdir(parents=True, exist_ok=True)  # a program may have removed it
     (folder / "stdout.txt").write_bytes(ended.stdout)
     (folder / "stderr.txt").write_bytes(ended.stderr)
+    return Ran(ended.status, round(ended.seconds, 3))

@@ -11,10 +11,18 @@ MUTANTS = (
     Mutant(
         "removed-folder-ends-the-run",
         "reference/conform/run_suite.py",
-        "        if ended.outgrown or not is_folder(answers):",
-        "        if ended.outgrown:",
+        "    answers.mkdir(parents=True, exist_ok=True)",
+        "    pass",
         (f"{_OF_KIT}::test_a_program_that_removes_its_folder_does_not_end_the_run",),
         "one case of a program takes the judgement from all others",
+    ),
+    Mutant(
+        "programs-get-the-suite-itself",
+        "reference/conform/run_suite.py",
+        '        given = shutil.copytree(case.folder, Path(place, "case"))',
+        "        given = case.folder",
+        (f"{_OF_KIT}::test_a_program_that_changes_its_case_changes_no_further_run",),
+        "a program that uses up its input takes the suite from all others",
     ),
     Mutant(
         "results-in-the-suite",
