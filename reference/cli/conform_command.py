@@ -13,145 +13,44 @@ from pathlib import Path
 from typing import Any
 
 from reference.cli.options import BadInput, Parser, check_writable
-from reference.conform.expected_verdicts import compare_expectations, updated
-from reference.conform.judge import (
+from reference.conform.expected_verdicts import (
     BadExpectations,
     Expectation,
-    Judged,
-    NoResults,
     as_toml,
-    judge_suite,
+    compare_expectations,
     read_expectations,
+    updated,
 )
+from reference.conform.judge import Judged, NoResults, judge_suite
 from reference.conform.process import NotStarted
 from reference.conform.report import FORMATS, Report
 from reference.conform.run_suite import NoFolder, Settings, run_suite
-from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, SuiteCase, chosen, open_suite
+from reference.conform.suite import CATALOGUE, Suite, SuiteBroken, chosen, open_suite
 from reference.system.files import whole
 from reference.system.text import one_line, shown
 
-
-def run(arguments: Sequence[str]) -> int:
-    """Run an implementation on a suite, and judge what it left."""
-    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
-    parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
-    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
-    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
-    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
-    _judging(parser)
-    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
-    before, command = _split(arguments)
-    if not command and not {"-h", "--help"} & set(before):
-        raise BadInput("wanted -- and a command, such as: -- python my_program.py")
-    options = parser.parse_args([*before, "--", *command])
-    expected = _expectations(options)
-    suite = _open(options.folder)
-    cases = _matching(suite, options.cases)
-    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
-    run_suite(suite, cases, Path(options.out), settings, _told)
-    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
-
-
-def judge(arguments: Sequence[str]) -> int:
-    """Judge the results of an earlier run."""
-    parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
-    parser.add_argument("folder", metavar="DIR", help="the suite")
-    parser.add_argument("out", metavar="OUT", help="the folder of the results")
-    _judging(parser)
-    options = parser.parse_args(arguments)
-    expected = _expectations(options)
-    suite = _open(options.folder)
-    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
-
-
-def _open(folder: str) -> Suite:
-    if not Path(folder, "suite.json").exists():
-        raise BadInput(f"{folder}: no suite.json, wanted a folder that `conform export` has written")
-    return open_suite(Path(folder))
-
-
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Split at the first ``--``."""
-    words = [*arguments, "--"]
-    place = words.index("--")
-    return words[:place], words[place + 1 : -1]
-
-
-def _matching(suite: Suite, pattern: str) -> list[SuiteCase]:
-    cases = suite.chosen(pattern)
-    if not cases:
-        raise BadInput(f"no case of the suite matches {pattern!r}, wanted for instance {next(iter(suite.cases))!r}")
-    return cases
-
-
-def _told(case: str) -> None:
-    if sys.stderr.isatty():
-        print(case, file=sys.stderr)
-
-
-def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation], options: Any) -> int:
-    """Write the judgements in the chosen format, and return the exit status."""
-    known = [entry.id for entry in CATALOGUE]
-    if options.update:
-        expected = updated(judged, expected, known)
-        with whole(options.expect) as scratch:
-            scratch.write_text(as_toml(expected), encoding="utf-8")
-    compared = compare_expectations(judged, expected, known)
-    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
-    report = Report(suite.version, judged, compared, requirements)
-    print(FORMATS[options.format](report), end="")
-    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
-        print(one_line(f"unexpected: {line}"), file=sys.stderr)
-    return 0 if compared.holds else 1
-
-
-def _judging(parser: Parser) -> None:
-    """Add the options of both commands that judge."""
-    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
-    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
-
-
-def _expectations(options: Any) -> list[Expectation]:
-    """Read the file of expectations; refuse, before anything runs, options that do not fit together."""
-    if options.update and not options.expect:
-        raise BadInput("--update wants --expect FILE, which it writes")
-    there = bool(options.expect) and Path(options.expect).exists()
-    if options.expect and not options.update and not there:
-        raise BadInput(f"{options.expect}: no such file")
-    expected = read_expectations(Path(options.expect)) if there else []
-    if options.update:
-        check_writable(options.expect)
-    return expected
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted a whole number from 1")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted seconds, more than 0 and less than 1000000")
-    return number
-
-
 BROKEN = 3
+_USAGE = """\
+usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
+       python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
+       python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
+       python -m reference conform selftest
+
+  export  write the suite: per case a description and inputs, no expected values
+  run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
+  judge   judge the results of an earlier run
+  selftest  judge broken implementations, which must get their verdicts and explanations
+
+Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
+input; 3: the suite is broken or cannot be judged here."""
 
 
 def conform(arguments: Sequence[str]) -> int:
     """Run one of the commands below ``conform``."""
     commands: dict[str, Callable[[Sequence[str]], int]] = {
         "export": _export,
-        "run": run,
-        "judge": judge,
+        "run": _run,
+        "judge": _judge,
         "selftest": _selftest,
     }
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -166,21 +65,6 @@ def conform(arguments: Sequence[str]) -> int:
         return BROKEN
     except (NoFolder, NotStarted, NoResults, BadExpectations) as error:
         raise BadInput(str(error)) from error
-
-
-_USAGE = """\
-usage: python -m reference conform export DIR [--suite core|full] [--cases GLOB]
-       python -m reference conform run DIR --out OUT [--cases GLOB] [--repeat N] [--timeout S] [-j N] -- CMD ...
-       python -m reference conform judge DIR OUT [--expect FILE] [--update] [--format text|json|junit|html]
-       python -m reference conform selftest
-
-  export  write the suite: per case a description and inputs, no expected values
-  run     run `CMD CASE_DIR OUT_DIR` once per case, and judge what it writes: OUT_DIR/trace.safetensors
-  judge   judge the results of an earlier run
-  selftest  judge broken implementations, which must get their verdicts and explanations
-
-Without --expect FILE every case is expected to pass. Exit status 0: all as expected; 1: something unexpected; 2: bad
-input; 3: the suite is broken or cannot be judged here."""
 
 
 def _export(arguments: Sequence[str]) -> int:
@@ -202,21 +86,124 @@ def _export(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _run(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference conform run", description="Run an implementation on a suite.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("--out", required=True, metavar="OUT", help="a new folder for the results")
+    parser.add_argument("--cases", metavar="GLOB", default="*", help="only cases whose id matches")
+    parser.add_argument("--repeat", type=_count, default=1, metavar="N", help="runs of each case (default: 1)")
+    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="seconds per run (default: 300)")
+    parser.add_argument("-j", "--jobs", type=_count, default=1, metavar="N", help="cases that run at once (default: 1)")
+    _add_options_of_judging(parser)
+    parser.add_argument("command", nargs="+", metavar="CMD", help="the command, after --")
+    before, command = _split(arguments)
+    if not command and not {"-h", "--help"} & set(before):
+        raise BadInput("wanted -- and a command, such as: -- python my_program.py")
+    options = parser.parse_args([*before, "--", *command])
+    expected = _expectations(options)
+    suite = _open(options.folder)
+    cases = suite.chosen(options.cases)
+    if not cases:
+        wanted = next(iter(suite.cases))
+        raise BadInput(f"no case of the suite matches {options.cases!r}, wanted for instance {wanted!r}")
+    settings = Settings(tuple(options.command), options.repeat, options.timeout, options.jobs)
+    run_suite(suite, cases, Path(options.out), settings, _tell)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
+
+
+def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Split at the first ``--``."""
+    words = [*arguments, "--"]
+    place = words.index("--")
+    return words[:place], words[place + 1 : -1]
+
+
+def _tell(case: str) -> None:
+    if sys.stderr.isatty():
+        print(case, file=sys.stderr)
+
+
+def _judge(arguments: Sequence[str]) -> int:
+    parser = Parser(prog="python -m reference conform judge", description="Judge the results of `conform run`.")
+    parser.add_argument("folder", metavar="DIR", help="the suite")
+    parser.add_argument("out", metavar="OUT", help="the folder of the results")
+    _add_options_of_judging(parser)
+    options = parser.parse_args(arguments)
+    expected = _expectations(options)
+    suite = _open(options.folder)
+    return _report(suite, judge_suite(suite, Path(options.out)), expected, options)
+
+
+def _add_options_of_judging(parser: Parser) -> None:
+    parser.add_argument("--expect", metavar="FILE", help="expected verdicts (TOML); all others are expected to pass")
+    parser.add_argument("--update", action="store_true", help="write --expect's file anew from these verdicts")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the judgements (default: text)")
+
+
+def _expectations(options: Any) -> list[Expectation]:
+    """Read the file of expectations; refuse, before anything runs, options that do not fit together."""
+    if options.update and not options.expect:
+        raise BadInput("--update wants --expect FILE, which it writes")
+    there = bool(options.expect) and Path(options.expect).exists()
+    if options.expect and not options.update and not there:
+        raise BadInput(f"{options.expect}: no such file")
+    expected = read_expectations(Path(options.expect)) if there else []
+    if options.update:
+        check_writable(options.expect)
+    return expected
+
+
+def _open(folder: str) -> Suite:
+    if not Path(folder, "suite.json").exists():
+        raise BadInput(f"{folder}: no suite.json, wanted a folder that `conform export` has written")
+    return open_suite(Path(folder))
+
+
+def _report(suite: Suite, judged: Sequence[Judged], expected: list[Expectation], options: Any) -> int:
+    """Write the judgements in the chosen format, and return the exit status."""
+    known = [entry.id for entry in CATALOGUE]
+    if options.update:
+        expected = updated(judged, expected, known)
+        with whole(options.expect) as scratch:
+            scratch.write_text(as_toml(expected), encoding="utf-8")
+    compared = compare_expectations(judged, expected, known)
+    requirements = {name: case.described["requirements"] for name, case in suite.cases.items()}
+    report = Report(suite.version, judged, compared, requirements)
+    print(FORMATS[options.format](report), end="")
+    for line in (*compared.unexpected, *(f"{options.expect}: {line}" for line in compared.stale)):
+        print(one_line(f"unexpected: {line}"), file=sys.stderr)
+    return 0 if compared.holds else 1
+
+
 def _selftest(arguments: Sequence[str]) -> int:
     parser = Parser(prog="python -m reference conform selftest", description="Judge broken implementations.")
     parser.parse_args(arguments)
-    from reference.conform.selftest.selftest import selftest
+    from reference.conform.selftest.selftest import selftest  # with torch
 
-    tested = 0
-    failed = 0
+    tested, failed = 0, 0
     for each in selftest():
         tested += 1
         if not each.holds:
             failed += 1
-            print(
-                one_line(f"{each.name}: got {each.got.verdict}, {each.got.text}; wanted {each.verdict}, {each.told!r}")
-            )
-            for line in each.got.details:
+            got = each.got
+            print(one_line(f"{each.name}: got {got.verdict}, {got.text}; wanted {each.verdict}, {each.told!r}"))
+            for line in got.details:
                 print(one_line(f"    {line}"))
     print(f"{tested} implementations judged, {failed} not as expected")
     return BROKEN if failed else 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted a whole number from 1")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"got {shown(text)}, wanted seconds, more than 0 and less than 1000000")
+    return number

@@ -40,7 +40,10 @@ class Answer:
 
 
 def read_answer(case: SuiteCase, folder: Path) -> Answer:
-    """Read the answer to ``case`` in ``folder``. Raises nothing for what an implementation wrote."""
+    """Read the answer to ``case`` in ``folder``. Raises nothing for what an implementation wrote.
+
+    A file of tensors that is much longer than all that are wanted is not read.
+    """
     answer = Answer()
     if (folder / "result.json").exists():
         _read_result(case, folder / "result.json", answer)
@@ -51,15 +54,10 @@ def read_answer(case: SuiteCase, folder: Path) -> Answer:
         answer.problems.append("there is no trace.safetensors")
         return answer
     try:
-        answer.tensors = read(trace, largest(case))
+        answer.tensors = read(trace, 2 * case.bytes + 2**25)
     except Malformed as error:
         answer.problems.append(str(error))
     return answer
-
-
-def largest(case: SuiteCase) -> int:
-    """The most bytes that an answer to this case may have; a longer file is not read."""
-    return 2 * case.bytes + 2**25
 
 
 def _read_result(case: SuiteCase, path: Path, answer: Answer) -> None:

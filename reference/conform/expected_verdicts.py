@@ -1,11 +1,84 @@
-"""Compare verdicts with what a file of expectations says, and make that file anew from verdicts."""
+"""Files of expected verdicts: read one, compare verdicts with it, and make it anew from verdicts."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
 
-from reference.conform.judge import RIGHT, Expectation, Judged
+from reference.conform.judge import RIGHT, VERDICTS, Judged
+from reference.system.files import content_of
+from reference.system.text import OneLine, one_line, shown
+
+# The longest file in bytes.
+LONGEST = 2**20
+
+
+class BadExpectations(OneLine, ValueError):
+    """A file of expectations cannot be read, or an entry of it is not valid."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One entry of the file: the cases that match the glob ``cases`` have this verdict."""
+
+    cases: str
+    verdict: str
+    reason: str
+    link: str = ""
+
+    def matches(self, case_id: str) -> bool:
+        return fnmatchcase(case_id, self.cases)
+
+
+def read_expectations(path: Path) -> list[Expectation]:
+    """Read a file of expectations.
+
+    Raises:
+        BadExpectations: it is not TOML, or an entry has an unknown key, a wrong type, no reason or no such verdict.
+    """
+    try:
+        content = tomllib.loads(content_of(path, LONGEST).decode())
+    except (OSError, ValueError) as error:
+        raise BadExpectations(one_line(f"{path}: {error}")) from error
+    entries = content.get("expect", [])
+    if set(content) - {"expect"} or not isinstance(entries, list):
+        raise BadExpectations(f"{path}: wanted entries [[expect]] only, got {shown(sorted(content))}")
+    return [_entry(path, number, entry) for number, entry in enumerate(entries, start=1)]
+
+
+def _entry(path: Path, number: int, entry: Any) -> Expectation:
+    wanted = {"cases", "verdict", "reason"}
+    if not isinstance(entry, dict) or not wanted <= set(entry) <= {*wanted, "link"}:
+        got = shown(sorted(entry) if isinstance(entry, dict) else entry)
+        raise BadExpectations(f"{path}, entry {number}: wanted cases, verdict, reason, and perhaps link, got {got}")
+    for key, value in entry.items():
+        if type(value) is not str or not value:
+            raise BadExpectations(f"{path}, entry {number}: {key} must be a text, got {shown(value)}")
+    if entry["verdict"] not in VERDICTS or entry["verdict"] in RIGHT:
+        others = ", ".join(verdict for verdict in VERDICTS if verdict not in RIGHT)
+        raise BadExpectations(f"{path}, entry {number}: verdict {shown(entry['verdict'])}, wanted one of {others}")
+    return Expectation(**entry)
+
+
+def as_toml(expected: Sequence[Expectation]) -> str:
+    """Return the text of a file that has these entries."""
+    lines = []
+    for each in expected:
+        lines += ["[[expect]]", *(f"{key} = {_toml(getattr(each, key))}" for key in ("cases", "verdict", "reason"))]
+        if each.link:
+            lines.append(f"link = {_toml(each.link)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(text: str) -> str:
+    """A TOML string. Of what TOML refuses, a printable line has only these two."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 @dataclass(frozen=True)
@@ -67,13 +140,7 @@ def updated(judged: Sequence[Judged], expected: Sequence[Expectation], known: Se
         if new is None:
             found += [replace(old, cases=name)] if old else []
         elif new.verdict not in RIGHT:
-            found.append(next((replace(e, cases=name) for e in expected if _fits(e, new)), _entry_of(new)))
+            fitting = (entry for entry in expected if entry.matches(name) and entry.verdict == new.verdict)
+            entry = next(fitting, Expectation(name, new.verdict, new.text or new.verdict))
+            found.append(replace(entry, cases=name))
     return found
-
-
-def _fits(entry: Expectation, judged: Judged) -> bool:
-    return entry.verdict == judged.verdict and entry.matches(judged.id)
-
-
-def _entry_of(judged: Judged) -> Expectation:
-    return Expectation(judged.id, judged.verdict, judged.text or judged.verdict)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from reference import load
 from reference.conform.answer import commitment
-from reference.conform.suite import PROTOCOL, SUITE, Entry, requirements_of
+from reference.conform.suite import PROTOCOL, SUITE, Entry
 from reference.conform.tensor_file import Array, dtype_name, write
 from reference.roles import numbered
 from reference.system.files import whole
@@ -68,9 +68,16 @@ class Prepared:
             "order": ORDER.get(tutorial, "one role computes everything"),
             "inputs": _shapes(self.inputs),
             "outputs": _shapes(self.outputs),
-            "requirements": requirements_of(self.case),
+            "requirements": _requirements_of(self.case),
             "specification": f"docs/conformance/{tutorial}.md",
         }
+
+
+def _requirements_of(case: Case) -> list[str]:
+    """The ids of the requirements that a case shows."""
+    if case.is_exact:
+        return ["TENSORS", "EXACT"]
+    return ["TENSORS", "BOUND", "BITS"] if hasattr(case, "dtype") else ["TENSORS", "VALUES"]
 
 
 def prepare(entry: Entry) -> Prepared:

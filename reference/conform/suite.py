@@ -1,4 +1,4 @@
-"""Read a suite that `export` wrote, and check that no file of it has changed. Imports no torch."""
+"""The catalogue of cases, and a suite of them on disk, of which no file has changed. Imports no torch."""
 
 from __future__ import annotations
 
@@ -17,33 +17,6 @@ import numpy as np
 from reference.conform.tensor_file import DTYPES, Array, Malformed, read
 from reference.system.files import content_of
 from reference.system.text import OneLine, once, shown
-from reference.trace.case import Case
-
-LINES = Path(__file__).with_name("permanent_cases.txt").read_text(encoding="utf-8").splitlines()
-PERMANENT = {name: digests for name, *digests in map(str.split, LINES)}
-
-
-def digests_of(numbers: Any, case_json: bytes, commitments: Mapping[str, str] | None) -> list[str]:
-    """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments."""
-    found = [json.dumps(numbers, sort_keys=True).encode(), case_json]
-    if commitments is not None:
-        found.append(json.dumps(commitments, sort_keys=True).encode())
-    return [hashlib.sha256(content).hexdigest() for content in found]
-
-
-def changed_case(name: str, digests: Sequence[str]) -> str:
-    """Say why a case with these digests (`digests_of`) is not the one of this id; empty if it is.
-
-    Of a case that only the full suite has, the digest of its numbers alone is published.
-    """
-    if name not in [entry.id for entry in CATALOGUE]:
-        return "this version has no such case"
-    published = zip(("its numbers", "its case.json", "its commitments"), PERMANENT.get(name, []), strict=False)
-    for (what, wanted), got in zip(published, digests, strict=False):
-        if got != wanted:
-            return f"{what} changed since this id was published"
-    return ""
-
 
 # The version of the whole suite (year and month), and of the protocol between it and an implementation.
 SUITE, PROTOCOL = "2026.11", 1
@@ -103,27 +76,23 @@ def chosen(suite: str, pattern: str = "*") -> list[Entry]:
     return [entry for entry in CATALOGUE if (entry.core or suite == "full") and fnmatchcase(entry.id, pattern)]
 
 
-def requirements_of(case: Case) -> list[str]:
-    """The ids of the requirements that a case shows."""
-    if case.is_exact:
-        return ["TENSORS", "EXACT"]
-    return ["TENSORS", "BOUND", "BITS"] if hasattr(case, "dtype") else ["TENSORS", "VALUES"]
+# Each id that was ever published, and its digests.
+_LINES = Path(__file__).with_name("permanent_cases.txt").read_text(encoding="utf-8").splitlines()
+PERMANENT = {name: digests for name, *digests in map(str.split, _LINES)}
 
 
-# What each verdict says of the requirements of a case, and of single ones of them.
-_STATES = {"equal": "met", "within bound": "met", "differs": "missed"}
-_SINGLE = {
-    "within bound": {"BITS": "missed"},
-    "differs": {"TENSORS": "met"},
-    "unknown": {"TENSORS": "met"},
-    "malformed": {"TENSORS": "missed"},
-}
+def changed_case(name: str, digests: Sequence[str]) -> str:
+    """Say why a case with these digests (`_digests_of`) is not the one of this id; empty if it is.
 
-
-def met(names: Sequence[str], verdict: str) -> dict[str, str]:
-    """Whether a case with this verdict meets each of these requirements: met, missed, or not judged."""
-    state, single = _STATES.get(verdict, "not judged"), _SINGLE.get(verdict, {})
-    return {name: single.get(name, state) for name in names}
+    Of a case that only the full suite has, the digest of its numbers alone is published.
+    """
+    if name not in [entry.id for entry in CATALOGUE]:
+        return "this version has no such case"
+    published = zip(("its numbers", "its case.json", "its commitments"), PERMANENT.get(name, []), strict=False)
+    for (what, wanted), got in zip(published, digests, strict=False):
+        if got != wanted:
+            return f"{what} changed since this id was published"
+    return ""
 
 
 # The largest file of a suite in bytes.
@@ -203,13 +172,21 @@ def _case(folder: Path, commitments: dict[str, str] | None) -> SuiteCase:
     described = _parsed(folder / "case.json", content)
     if not isinstance(described, dict) or not {"id", "case", "outputs", "requirements"} <= set(described):
         raise SuiteBroken(f"{folder / 'case.json'}: wanted id, case, outputs and requirements")
-    digests = digests_of(described["case"], content, commitments)
+    digests = _digests_of(described["case"], content, commitments)
     if why := changed_case(folder.name, digests):
         raise SuiteBroken(f"{folder}: {why}")
     unknown = {each["dtype"] for each in described["outputs"]} - set(DTYPES)
     if described["id"] != folder.name or unknown:
         raise SuiteBroken(f"{folder}: it describes another case, or has a dtype that is none")
     return SuiteCase(folder, described)
+
+
+def _digests_of(numbers: Any, case_json: bytes, commitments: Mapping[str, str] | None) -> list[str]:
+    """Return the digests of a case's numbers, of its ``case.json`` and, of an exact case, of its commitments."""
+    found = [json.dumps(numbers, sort_keys=True).encode(), case_json]
+    if commitments is not None:
+        found.append(json.dumps(commitments, sort_keys=True).encode())
+    return [hashlib.sha256(content).hexdigest() for content in found]
 
 
 def _check_files(folder: Path, digests: dict[str, str]) -> None:

@@ -24,8 +24,8 @@ Array = np.ndarray[Any, Any]
 # The dtypes that a case can ask for, little-endian.
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I8": "|i1", "U8": "|u1", "BOOL": "|b1"}
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-# The longest header in bytes, and the most dimensions of a tensor.
-HEADER, DIMENSIONS = 2**24, 32
+# The most dimensions of a tensor.
+DIMENSIONS = 32
 
 
 class Malformed(OneLine, ValueError):
@@ -93,8 +93,8 @@ def _split(file: str, content: bytes) -> tuple[dict[str, Any], memoryview]:
     if len(content) < 8:
         raise Malformed(f"{file}: {len(content)} bytes, wanted a safetensors file")
     (length,) = struct.unpack_from("<Q", content)
-    if length > min(HEADER, len(content) - 8):
-        raise Malformed(f"{file}: a header of {length} bytes, wanted at most {min(HEADER, len(content) - 8)}")
+    if length > len(content) - 8:
+        raise Malformed(f"{file}: a header of {length} bytes, wanted at most {len(content) - 8}")
     try:
         header = json.loads(content[8 : 8 + length], object_pairs_hook=once)
     except Twice as error:

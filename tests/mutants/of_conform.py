@@ -28,8 +28,8 @@ MUTANTS = (
     Mutant(
         "header-of-any-length",
         _FILES,
-        "    if length > min(HEADER, len(content) - 8):",
-        "    if length > HEADER:",
+        "    if length > len(content) - 8:",
+        "    if length > len(content):",
         (f"{_OF_FILES}::test_a_file_whose_header_is_longer_than_itself_is_refused[3]",),
         "a cut file is read as if it were whole",
     ),

@@ -108,7 +108,7 @@ MUTANTS = (
     ),
     Mutant(
         "bits-always-met",
-        "reference/conform/suite.py",
+        "reference/conform/report.py",
         '    "within bound": {"BITS": "missed"},',
         '    "within bound": {"BITS": "met"},',
         (f"{_OF_REPORT}::test_a_verdict_tells_which_requirements_are_met[within bound-states1]",),

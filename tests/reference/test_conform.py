@@ -17,8 +17,9 @@ import pytest
 import reference
 from reference.cli.main import main
 from reference.conform.answer import commitment, read_answer
+from reference.conform.expected_verdicts import Expectation, as_toml
 from reference.conform.inputs import export
-from reference.conform.judge import Expectation, as_toml, judge_answer
+from reference.conform.judge import judge_answer
 from reference.conform.suite import Suite, SuiteBroken, chosen, open_suite
 from reference.conform.tensor_file import Array, read, write
 from reference.conform.twin import prepared

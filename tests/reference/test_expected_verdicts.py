@@ -1,9 +1,21 @@
-"""Verdicts beside expectations: what is unexpected, what is stale, and what a file made anew has."""
+"""Files of expected verdicts: what they must look like, what is unexpected or stale, and what one made anew has."""
 
 from __future__ import annotations
 
-from reference.conform.expected_verdicts import Compared, compare_expectations, updated
-from reference.conform.judge import Expectation, Judged
+from pathlib import Path
+
+import pytest
+
+from reference.conform.expected_verdicts import (
+    BadExpectations,
+    Compared,
+    Expectation,
+    as_toml,
+    compare_expectations,
+    read_expectations,
+    updated,
+)
+from reference.conform.judge import Judged
 
 JUDGED = [Judged("rnn-001", "skipped", "no LSTM"), Judged("rnn-002", "equal"), Judged("pipeline-001", "differs", "x")]
 KNOWN = ["rnn-001", "rnn-002", "rnn-101", "pipeline-001", "pipeline-002"]
@@ -79,3 +91,37 @@ def test_entries_made_anew_keep_those_of_cases_that_were_not_judged() -> None:
         "pipeline-001": ("differs", "x"),
         "pipeline-002": ("errored", "no pipeline"),
     }
+
+
+GOOD = 'cases = "rnn-*"\nverdict = "skipped"\nreason = "later"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[[expect]\n", "Expected"),
+        ("x = 1\n", "wanted entries"),
+        ("[expect]\nx = 1\n", "wanted entries"),
+        ('[[expect]]\ncases = "a"\n', "wanted cases, verdict, reason"),
+        (f"[[expect]]\n{GOOD}more = 1\n", "wanted cases, verdict, reason"),
+        (f"[[expect]]\n{GOOD}link = 1\n", "link must be a text"),
+        (f"[[expect]]\n{GOOD}expires = 2027-01-01\n", r"wanted cases, .* link, got \['cases', 'expires', 'reason'"),
+        (f"[[expect]]\n{GOOD.replace('later', '')}", "reason must be a text"),
+        (f"[[expect]]\n{GOOD.replace('skipped', 'equal')}", "verdict 'equal', wanted one of differs"),
+    ],
+)
+def test_a_file_that_is_not_strict_is_refused_in_one_line(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    with pytest.raises(BadExpectations, match=why) as caught:
+        read_expectations(tmp_path / "x")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    link = "https://example.org/1"
+    entries = [
+        Expectation("rnn-*", "skipped", 'later, "perhaps" \\ never', link),
+        Expectation("a", "differs", "x"),
+    ]
+    (tmp_path / "x").write_text(as_toml(entries))
+    assert read_expectations(tmp_path / "x") == entries

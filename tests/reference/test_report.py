@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from reference.conform.expected_verdicts import compare_expectations
-from reference.conform.judge import Expectation, Judged
+from reference.conform.expected_verdicts import Expectation, compare_expectations
+from reference.conform.judge import Judged
 from reference.conform.report import FORMATS, Report, as_html, as_json, as_junit, as_text
 
 NASTY = "\x00\x1b[31m <b>&\"']]>\ud800"

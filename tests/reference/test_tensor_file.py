@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from reference.conform.tensor_file import DIMENSIONS, DTYPES, HEADER, Malformed, read, write
+from reference.conform.tensor_file import DIMENSIONS, DTYPES, Malformed, read, write
 
 LONGEST = 2**20
 
@@ -60,10 +60,10 @@ def test_a_file_with_a_bad_header_is_refused(tmp_path: Path, header: bytes, why:
         read(file_of(tmp_path / "x", header), LONGEST)
 
 
-@pytest.mark.parametrize("length", [3, HEADER + 1, 2**64 - 1])
+@pytest.mark.parametrize("length", [3, 2**64 - 1])
 def test_a_file_whose_header_is_longer_than_itself_is_refused(length: int, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(struct.pack("<Q", length) + b"{}")
-    with pytest.raises(Malformed, match=f"a header of {length} bytes, wanted at most 2"):
+    with pytest.raises(Malformed, match=f"a header of {length} bytes, wanted at most 2$"):
         read(tmp_path / "x", LONGEST)
 
 
