@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from reference.world import launch
 from reference.world.rpc_agent import LOCAL_OPTIONS
 from tests.preforked.inheritance import ONE_THREAD
 from tests.preforked.warm_start import WarmPython
+from tests.support import own_process
 from tests.support.roles_plain import name
 
 # In xdist's workers and in all commands of tests, threads of OpenMP that wait sleep instead of spinning: there are more
@@ -59,11 +61,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _temporary_files() -> Iterator[None]:
     """Give the processes of tests a folder for temporary files: torchrun keeps logs, `mp.spawn` a file per failed
     process, and a killed launcher leaves its own. The folder's path is short, because it may hold sockets."""
+    multiprocessing.util.get_temp_dir()  # for this process's own sockets, before a test names another folder
     own = tempfile.gettempdir()  # this process's own files stay where they were
     new = tempfile.TemporaryDirectory(prefix="tests-", dir=own, ignore_cleanup_errors=True)
     with new as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", folder)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_this_process_is_left() -> Iterator[None]:
+    """Fail a test that leaves a thread of this process, or a folder of a world or a run. What else is left is the
+    plugin's to find."""
+    before = own_process.of_any_test()
+    yield
+    left = own_process.left_since(before, own_process.of_any_test)
+    assert not left, f"left by this test: {', '.join(left)}"
 
 
 @pytest.fixture(scope="session")
@@ -113,9 +126,3 @@ def pytest_collection(session: pytest.Session) -> None:
             raise pytest.UsageError(f"--implementation {error}") from error
     elif any(Path(each.partition("::")[0]).name == "implementation.py" for each in session.config.args):
         raise pytest.UsageError("wanted --implementation CMD, or --implementation module:function")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("kills_launcher"):
-            item.add_marker(pytest.mark.leaves("files"))

@@ -19,15 +19,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from faults.run.leftovers import marked
-from faults.testing.leaks import Accounting
+from faults.testing.leak_account import Accounting
 from tests.project.junit import node_id
 
 ROOT = Path(__file__).parents[1]
 # The longest that a round may take, in seconds.
 LIMIT = 3600.0
-# A round may leave none of these on the machine, and none of these files in its own folder. The files that pytest keeps
+# A round may leave no process, no shared memory, and none of these files in its own folder. The files that pytest keeps
 # for people are elsewhere as always: some tests have sockets there, whose paths must be short.
-LEFT = ("processes", "memory")
 FILES = ("world-*", "faults-*")
 
 
@@ -60,7 +59,7 @@ def soaked(seed: int, folder: Path, given: Sequence[str], limit: float = LIMIT) 
     report, log, begun = folder / f"{seed}.xml", folder / f"{seed}.txt", time.monotonic()
     report.unlink(missing_ok=True)
     with marked() as mark, log.open("w") as output, tempfile.TemporaryDirectory(prefix="soak-") as temporary:
-        accounting = Accounting(LEFT, mark)
+        accounting = Accounting(mark)
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *arguments_of(seed, report), *given],
             stdout=output,

@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from faults.run.leftovers import marked
-from faults.testing.leaks import LOOKS, Accounting
+from faults.testing.leak_account import Accounting
 from reference.outcome import Returned
 from reference.world import launch
-from tests.support import roles_plain
+from tests.support import own_process, roles_plain
 
 ROOT = Path(__file__).parents[1]
 COMMAND = (sys.executable, "-m", "reference", "run", "parameter_server", "--steps", "20")
@@ -50,13 +50,19 @@ def _own_folder() -> Iterator[Path]:
 def worlds(count: int) -> list[str]:
     """Launch worlds one after the other. Print the memory that was needed, and return a line per thing left."""
     _one_world()  # starts the forkserver and makes its folder, which both stay
-    with marked() as mark, _own_folder():
-        accounting, before = Accounting(list(LOOKS), mark), _peak()
+    with marked() as mark, _own_folder() as folder:
+        accounting, held, before = Accounting(mark), own_process.everything(), _peak()
         for _ in range(count):
             _one_world()
-        left = accounting.left()
+        left = [*accounting.left(), *own_process.left_since(held), *_files(folder)]
         print(f"{count} worlds: the launching process grew by {_peak() - before} KiB", flush=True)
     return left
+
+
+def _files(folder: Path) -> list[str]:
+    """Name the temporary files, except torch's cache, which an import makes."""
+    names = sorted(path.name for path in folder.iterdir())
+    return [f"temporary file {name}" for name in names if not name.startswith("torchinductor_")]
 
 
 def _one_world() -> None:
@@ -85,7 +91,7 @@ def kills(count: int, seed: int) -> list[str]:
 def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
     """Run the command. Return the seconds until its end, and what it leaves."""
     with marked() as mark, _own_folder() as folder:
-        accounting, begun = Accounting(("processes", "memory"), mark), time.monotonic()
+        accounting, begun = Accounting(mark), time.monotonic()
         process = subprocess.Popen(COMMAND, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(moment)
@@ -98,9 +104,7 @@ def _run(moment: float | None, how: signal.Signals) -> tuple[float, list[str]]:
             process.wait()
         seconds = time.monotonic() - begun
         # Only the next launcher cleans up after SIGKILL.
-        files = [] if how == signal.SIGKILL else sorted(path.name for path in folder.iterdir())
-        ours = [name for name in files if not name.startswith("torchinductor_")]  # torch's cache, which an import makes
-        return seconds, [*accounting.left(), *(f"temporary file {name}" for name in ours)]
+        return seconds, [*accounting.left(), *([] if how == signal.SIGKILL else _files(folder))]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,22 +1,97 @@
-"""Check what one test leaves behind, around the test and all of its own fixtures."""
+"""Check what one test leaves behind, around the test and all of its own fixtures: processes and shared memory.
+
+RRefs and autograd contexts exist in the roles: `faults.testing.rref_leaks` asks for them.
+"""
 
 from __future__ import annotations
 
-import multiprocessing.util
+import gc
+import os
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from faults.testing.leaks import KINDS, Accounting
+from faults.run.leftovers import command, ends_by, everybody, relatives
 from faults.testing.running_test import RunningTest
-from faults.testing.settings import IDLE_WORLDS, PROCESS_MARK, RUNNING_TEST, TEMPORARY, leaks_of
+from faults.testing.settings import IDLE_WORLDS, KINDS, PROCESS_MARK, RUNNING_TEST, leaks_of
 
 FIXTURES = {"world", "idle_world", "fresh_world", "plan", "run_dir", "_faults_plan"}
+# How long processes may take to end after a test (seconds).
+GRACE = 10.0
+SHARED = Path("/dev/shm")
+
+
+class Accounting:
+    """The processes and the shared memory that exist before a test; `left` names those that are new after it.
+    ``mark``: see `faults.run.leftovers`."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._pids, self._memory = everybody(), _memory()
+
+    def left(self, besides: Collection[str] = ()) -> list[str]:
+        """Return one line for each thing that this test left, except the kinds ``besides``. Waits at most `GRACE`."""
+        if not self._look(besides):
+            return []
+        gc.collect()  # what only garbage refers to does not count
+        due = time.monotonic() + GRACE
+        for pid in () if "processes" in besides else self._processes():
+            ends_by(pid, due)
+        return self._look(besides)
+
+    def _look(self, besides: Collection[str]) -> list[str]:
+        pids = () if "processes" in besides else self._processes()
+        memory = () if "memory" in besides else filter(self._is_ours, _memory() - self._memory)
+        return [
+            *(f"process {pid}: {command(pid)}" for pid in sorted(pids)),
+            *sorted(f"shared memory {name}" for name, _ in memory),
+        ]
+
+    def _processes(self) -> set[int]:
+        return relatives(everybody() - self._pids, self._mark) - _servants()
+
+    def _is_ours(self, memory: tuple[str, int]) -> bool:
+        """Whether shared memory belongs to this run: no process of another run has it open, or has its id in the
+        name."""
+        name, inode = memory
+        ours = relatives(everybody(), self._mark) | {os.getpid()}
+        strangers = everybody() - ours
+        if strangers & {int(part) for part in name.replace(".", "_").split("_") if part.isdecimal()}:
+            return False
+        return not any(_has_open(pid, inode) for pid in strangers)
+
+
+def _memory() -> set[tuple[str, int]]:
+    """Return name and inode of this user's shared memory."""
+    found = set()
+    for path in SHARED.iterdir() if SHARED.is_dir() else ():
+        with suppress(OSError):  # removed meanwhile
+            status = path.stat()
+            if status.st_uid == os.getuid():
+                found.add((path.name, status.st_ino))
+    return found
+
+
+def _has_open(pid: int, inode: int) -> bool:
+    """Whether a process has this shared memory mapped. False for a process that this user may not inspect."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        return any(str(SHARED) in line and line.split()[4] == str(inode) for line in lines)
+    return False
+
+
+def _servants() -> set[int]:
+    """Return the processes that Python's multiprocessing keeps for itself until the end."""
+    found: set[int | None] = set()
+    for name, pid in (("forkserver", "_forkserver_pid"), ("resource_tracker", "_pid")):
+        servant = getattr(sys.modules.get(f"multiprocessing.{name}"), f"_{name}", None)
+        found.add(getattr(servant, pid, None))
+    return {pid for pid in found if pid is not None}
 
 
 @contextmanager
@@ -42,21 +117,12 @@ def account(request: pytest.FixtureRequest) -> Iterator[None]:
 @contextmanager
 def _held(request: pytest.FixtureRequest, left: list[str]) -> Iterator[None]:
     """Compare what exists before and after a test, and put what is new into ``left``."""
-    running, stash = request.node.stash[RUNNING_TEST], request.config.stash
-    allowed = _allowed(request.node)
-    multiprocessing.util.get_temp_dir()  # made before `tempdir` changes, so that its sockets have short paths
-    if TEMPORARY not in stash:
-        stash[TEMPORARY] = str(folder_of(request, "temporary"))
-    before, tempfile.tempdir = tempfile.tempdir, stash[TEMPORARY]
-    try:
-        accounting = Accounting(KINDS, stash[PROCESS_MARK])
-        worlds = _other_worlds(running)
-        yield
-        besides = {*allowed, "descriptors"} if running.failed else allowed  # its traceback keeps its files open
-        kept = [*running.kept, *(each for world in (*running.idles, *worlds) for each in world.left(besides) or ())]
-        left += [line for kind, line in kept if kind not in besides] + accounting.left(besides)
-    finally:
-        tempfile.tempdir = before
+    running, allowed = request.node.stash[RUNNING_TEST], _allowed(request.node)
+    accounting = Accounting(request.config.stash[PROCESS_MARK])
+    worlds = _other_worlds(running)
+    yield
+    kept = [*running.kept, *(each for world in (*running.idles, *worlds) for each in world.left(allowed) or ())]
+    left += [line for kind, line in kept if kind not in allowed] + accounting.left(allowed)
 
 
 @contextmanager

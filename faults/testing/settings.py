@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from faults.plan.plan import Plan, PlanError
-from faults.testing.leaks import KINDS
 from faults.testing.plan_marks import of_option
 from faults.testing.running_test import RunningTest
 from reference.system.text import shown
 
 LEAKS = ("all", "fixtures", "off")
+# The kinds of leaks; the last two concern the roles of an idle world.
+KINDS = ("processes", "memory", "rrefs", "contexts")
 DIGITS = 1000  # the longest seed; Python reads at most 4300 digits
 MARKERS = (
     "world(*roles, **arguments): for a module: the roles of its idle world, and arguments for `reference.world.launch`",
@@ -25,7 +26,6 @@ MARKERS = (
 RUNNING_TEST = pytest.StashKey[RunningTest]()
 IDLE_WORLDS = pytest.StashKey[list[Any]]()  # each an `Idle`
 PROCESS_MARK = pytest.StashKey[str]()
-TEMPORARY = pytest.StashKey[str]()  # this run's own folder for temporary files, so that another run's do not count
 
 
 def add_options(parser: pytest.Parser) -> None:

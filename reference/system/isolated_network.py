@@ -46,11 +46,6 @@ def network() -> Network:
         return _made
 
 
-def descriptors() -> set[int]:
-    """The descriptors that this process keeps open for its roles until it ends."""
-    return set(_made.descriptors) if _made is not None else set()
-
-
 def _make() -> Network:
     if sys.platform != "linux":
         return Network(lacking=f"network namespaces need Linux, got {sys.platform}")

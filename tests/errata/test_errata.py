@@ -68,9 +68,7 @@ def told(error: BaseException) -> tuple[str, str]:
     return type(error).__qualname__, str(error)
 
 
-# torch's first TCP store in a process, whichever of these tests makes it, opens a pipe that stays open.
-MARKS = {number: [pytest.mark.leaves("descriptors")] for number in ("0.5", "0.11")}
-MARKS["S1.14"] = [pytest.mark.long]  # it imports torch twice
+MARKS = {"S1.14": [pytest.mark.long]}  # it imports torch twice
 
 
 @pytest.mark.parametrize(

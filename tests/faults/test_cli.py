@@ -27,8 +27,13 @@ DELAY = f"Delay site={SITE} role=trainer1 side=reply seconds=0.1"
 RUN = ["run", "batch_parameter_server", "--plan"]
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that fail are kept in this folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("stored")))
+
+
 def stored() -> list[str]:
-    """Store runs in the folder for temporary files, which is the test's own."""
     return [path.name for path in Path(tempfile.gettempdir()).glob("faults-*")]
 
 

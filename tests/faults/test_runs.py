@@ -22,6 +22,7 @@ from faults.run import runs
 from faults.run.leftovers import leaks
 from faults.run.runs import bound_of, run
 from reference.world import World, launch
+from tests.support import own_process
 from tests.support import roles_subjects as plays
 from tests.support.processes import children_of
 
@@ -94,6 +95,14 @@ def test_each_run_and_its_check_have_the_same_verdict(
     assert main(["check", str(tmp_path / "run-moved")]) == judgement.status
     assert str(judgement) in capsys.readouterr().out
     assert found.seconds < 20
+
+
+@pytest.mark.parametrize("plan", [DELAY, CRASH])
+def test_a_run_keeps_no_thread_and_no_open_file(plan: str, tmp_path: Path) -> None:
+    played(plays.careful, plan, tmp_path / "first")  # it opens what stays for all
+    before = own_process.everything()
+    played(plays.careful, plan, tmp_path / "second")
+    assert own_process.left_since(before) == []
 
 
 @pytest.mark.long

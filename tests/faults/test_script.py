@@ -22,6 +22,7 @@ from faults.run.leftovers import GRACE, adopting
 from faults.script.autostart import VARIABLE
 from faults.script.script import _grace, run_script
 from reference.cli.options import BadInput
+from tests.support import own_process
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 PAY = "__main__:pay role=till nth=2"
@@ -44,6 +45,15 @@ def _plain(warm_start: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def own(name: str, place: Path) -> str:
     """Make a copy of a program in a folder of its own."""
     return str(shutil.copy(SCRIPTS / name, place / name))
+
+
+@pytest.mark.long
+def test_a_run_keeps_no_thread_and_no_open_file(tmp_path: Path) -> None:
+    command, plan = [sys.executable, own("shop.py", tmp_path)], Plan.parse(f"Crash site={PAY} when=before")
+    run_script(command, plan, tmp_path / "first", deadline=60, bound=20)  # it opens what stays for all
+    before = own_process.everything()
+    run_script(command, plan, tmp_path / "second", deadline=60, bound=20)
+    assert own_process.left_since(before) == []
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ _TABLE = f"{_PLANS}::test_a_mark_alone_puts_its_plan_to_work_or_fails_its_test"
 _UNUSED = (f"{_TABLE}[unused-12-said2]",)
 _NOT_FIRED = (f"{_TABLE}[not fired-6-said1]",)
 _OTHERS = (f"{_TABLE}[others-9-said4]",)
-_OPTION = (f"{_TABLE}[option-5-said3]",)
 _REFUSED = (f"{_PLANS}::test_marks_that_are_no_plan_are_refused_beside_every_fixture",)
 _STARTUP = "tests/faults/test_startup.py"
 _PLUGIN, _WANTED, _TALLY = "faults/pytest_plugin.py", "faults/testing/plan_marks.py", "faults/testing/plan_check.py"
@@ -163,14 +162,6 @@ MUTANTS: tuple[Mutant, ...] = (
             active.close()""",
         _OTHERS,
         "a plan goes on in an idle world after a test that has failed",
-    ),
-    Mutant(
-        "temporary-folder-stays",
-        "faults/testing/leak_account.py",
-        "        tempfile.tempdir = before",
-        "        tempfile.tempdir = before if left else tempfile.tempdir",
-        _OPTION,
-        "temporary files go to the plugin's folder after the last test",
     ),
     Mutant(
         "own-hook-stays",

@@ -284,6 +284,24 @@ MUTANTS = (
         "a world's temporary folder stays",
     ),
     Mutant(
+        "lock-stays-open",
+        "reference/system/temporary_folders.py",
+        """    if handle is not None:
+        os.close(handle)""",
+        """    if handle is None:
+        os.close(handle)""",
+        (f"{_WORLD}::TestNothingIsLeft::test_the_launching_process_keeps_no_thread_and_no_open_file",),
+        "each world leaves a file open in its launching process, until no more can be opened",
+    ),
+    Mutant(
+        "handle-of-an-ended-process-stays-open",
+        "faults/script/script.py",
+        "            os.close(self._handles.pop(pid))",
+        "            self._handles.pop(pid)",
+        ("tests/faults/test_script.py::test_a_run_keeps_no_thread_and_no_open_file",),
+        "each run of a sweep leaves files open, until no more can be opened",
+    ),
+    Mutant(
         "ranks-by-name",
         "reference/world/launcher.py",
         "    names = list(roles) if isinstance(roles, Mapping) else roles\n",
@@ -590,22 +608,6 @@ MUTANTS = (
         "",
         (f"{_COMMANDS}[faults run]",),
         "`python -m faults run` of a tutorial leaves its roles where any process reaches them",
-    ),
-    Mutant(
-        "an-isolated-world-is-a-leak",
-        "faults/testing/leaks.py",
-        "    ours = servants | isolated_network.descriptors()",
-        "    ours = servants",
-        (f"{_ISOLATION}::test_isolated_worlds_of_one_process_share_a_network",),
-        "descriptors that a process keeps for all isolated worlds are taken for the first test's leak",
-    ),
-    Mutant(
-        "open-for-a-moment-is-a-leak",
-        "faults/testing/leaks.py",
-        "            self._await_closing()\n",
-        "            pass\n",
-        ("tests/faults/test_accounting.py::test_a_file_that_is_closed_soon_after_the_test_is_no_leak",),
-        "a file of /proc that a world's thread is reading is taken for a test's leak",
     ),
     Mutant(
         "folders-for-everybody",

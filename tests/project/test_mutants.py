@@ -245,6 +245,12 @@ def test_leaves_a_process():
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_temporary_files(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are made in this folder. Its path is short, because they have sockets."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("copies")))
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny project, in a checkout of its own."""

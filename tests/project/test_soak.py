@@ -25,6 +25,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "from hypothesis import settings\nsettings.register_profile('seeded', derandomize=False, database=None)\n"
     )
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     return tmp_path
@@ -73,7 +74,7 @@ def test_failures_are_counted_and_named_with_their_seeds(
 @pytest.mark.long
 def test_what_a_round_leaves_is_a_failure(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEAVE", "1")
-    monkeypatch.setattr("faults.testing.leaks.GRACE", 0.5)
+    monkeypatch.setattr("faults.testing.leak_account.GRACE", 0.5)
     done = soaked(1, suite / "out", GIVEN)
     assert (done.ran, done.failed, len(done.wrong)) == (6, (), 1)
     left = re.fullmatch(r"left process (\d+): sleep 61", done.wrong[0])

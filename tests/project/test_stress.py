@@ -29,7 +29,7 @@ def test_what_a_world_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
             threading.Thread(target=over.wait, name="left over", daemon=True).start()
 
     monkeypatch.setattr(stress, "_one_world", careless)
-    monkeypatch.setattr("faults.testing.leaks.GRACE", 0.1)
+    monkeypatch.setattr("tests.support.own_process.GRACE", 0.1)
     left = stress.worlds(1)
     over.set()
     assert [line.partition(" ")[0] for line in left] == ["thread", "temporary"], left
@@ -42,6 +42,6 @@ def test_a_command_that_is_killed_leaves_no_process() -> None:
 def test_what_a_killed_command_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     leaves = "import subprocess, time; subprocess.Popen(['sleep', '3']); time.sleep(60)"
     monkeypatch.setattr(stress, "COMMAND", (sys.executable, "-c", leaves))
-    monkeypatch.setattr("faults.testing.leaks.GRACE", 0.1)
+    monkeypatch.setattr("faults.testing.leak_account.GRACE", 0.1)
     (left,) = stress._run(1.5, signal.SIGTERM)[1]
     assert left.endswith("sleep 3")

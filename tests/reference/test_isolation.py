@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,7 +176,6 @@ def test_a_kernel_that_forbids_isolation_says_why() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.kills_launcher
 def test_roles_in_a_user_namespace_are_their_user_and_die_with_their_launcher() -> None:
     """The parent-death signal, even for a stopped role, and the launcher's own signals reach them."""
     require()
@@ -206,10 +204,9 @@ def test_a_script_with_threads_cannot_be_isolated_without_privileges() -> None:
 @contextmanager
 def unprivileged() -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Launch without privileges, and return the output about the world."""
-    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
     command = [*UNPRIVILEGED, sys.executable, "-m", "tests.support.isolated_launcher"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=ROOT, text=True, env=environment, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stdout is not None
         try:
             yield process, json.loads(process.stdout.readline())
@@ -264,7 +261,6 @@ def test_a_network_that_a_plan_hurts_is_entered_from_an_isolated_world(tmp_path:
 def test_the_plugin_isolates_the_worlds_of_its_fixtures_where_the_ini_says_so(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The descriptors that it keeps for this are no leak."""
     require()
     result = suites(pytester, monkeypatch)("isolated", "-o", "faults_isolated=true", "--faults-leaks=all")
     result.assert_outcomes(passed=4)

@@ -9,7 +9,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from reference.roles import Roles
 from reference.system.temporary_folders import PREFIXES
 from reference.world import World, WorldError, launch, run_rank
 from reference.world.role_handle import STACKS_SECONDS, RoleHandle
-from tests.support import roles_plain
+from tests.support import own_process, roles_plain
 from tests.support.processes import children_of, descendants_of, kept_waiting, left_after, parent_of, stop
 
 pytestmark = pytest.mark.usefixtures("forkserver")
@@ -334,6 +333,24 @@ class TestCalls:
             world.call("a", roles_plain.nothing)
 
 
+def refused(roles: dict[str, Callable[[], object]], folder: Path | None = None) -> None:
+    with pytest.raises(WorldError):
+        launch(roles, folder=folder)
+
+
+# How a world may end, or not begin.
+WAYS: dict[str, Callable[[], object]] = {
+    "all return": lambda: outcomes_with(roles_plain.nothing),
+    "one raises": lambda: outcomes_with(roles_plain.unlucky),
+    "one is killed": lambda: outcomes_with(roles_plain.kill_oneself),
+    "one is overdue": lambda: outcomes_with(roles_plain.wait_for_ever, deadline=0.5),
+    "closed without waiting": lambda: launch({"a": roles_plain.wait_for_ever}).close(),
+    "isolated": lambda: launch(["a"], isolated=True).close(),
+    "no folder": lambda: refused({"a": roles_plain.nothing}, Path(os.devnull)),
+    "no function of a file": lambda: refused({"a": roles_plain.nothing, "b": lambda: None}),
+}
+
+
 class TestNothingIsLeft:
     def test_nothing_is_left_after_an_exception_in_the_block(self) -> None:
         with (
@@ -359,6 +376,13 @@ class TestNothingIsLeft:
         assert left_after(pids, 5) == set()
         assert not folder.exists()
 
+    @pytest.mark.parametrize("way", WAYS)
+    def test_the_launching_process_keeps_no_thread_and_no_open_file(self, way: str) -> None:
+        WAYS[way]()  # the first world opens what stays for all
+        before = own_process.everything()
+        WAYS[way]()
+        assert own_process.left_since(before) == []
+
     def test_nothing_is_left_of_what_a_role_had_started(self) -> None:
         with launch(["a", "b"]) as world:
             child = world.call("a", roles_plain.start_a_child)
@@ -367,7 +391,6 @@ class TestNothingIsLeft:
         assert left_after({child}, 5) == set()
 
     @pytest.mark.long
-    @pytest.mark.kills_launcher
     def test_nothing_is_left_when_the_launching_process_is_killed(self) -> None:
         """This covers running roles and one that waits in the shutdown, the forkserver and the resource tracker."""
         with launcher() as (process, roles):
@@ -380,7 +403,7 @@ class TestNothingIsLeft:
 
     @pytest.mark.long
     def test_a_killed_process_leaves_no_folder_once_the_next_one_launches(self) -> None:
-        before = set(Path(tempfile.gettempdir()).iterdir())
+        before = set(Path(os.environ["TMPDIR"]).iterdir())  # the folder of processes of tests
         with launcher() as (process, roles):
             process.kill()
             process.wait(10)
@@ -393,7 +416,6 @@ class TestNothingIsLeft:
         assert _new_folders(before) == set()
 
     @pytest.mark.long
-    @pytest.mark.kills_launcher
     def test_no_stopped_role_is_left_when_the_launching_process_is_killed(self) -> None:
         with launcher() as (process, roles):
             stop(min(roles))
@@ -402,7 +424,6 @@ class TestNothingIsLeft:
             assert left_after(roles, 10) == set()
 
     @pytest.mark.long
-    @pytest.mark.kills_launcher
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_nothing_is_left_when_the_launching_process_is_interrupted(self, number: signal.Signals) -> None:
         with launcher() as (process, roles):
@@ -423,7 +444,7 @@ class TestNothingIsLeft:
 
 
 def _new_folders(before: set[Path]) -> set[str]:
-    names = {each.name for each in set(Path(tempfile.gettempdir()).iterdir()) - before}
+    names = {each.name for each in set(Path(os.environ["TMPDIR"]).iterdir()) - before}
     return {name for name in names if name.startswith(PREFIXES)}
 
 
@@ -431,14 +452,11 @@ class launcher:  # noqa: N801 (used like a function)
     """A process that has launched a world of three: (process, pids of its roles)."""
 
     def __init__(self) -> None:
-        # Its temporary files go to this test's folder; pytest removes those that a killed process leaves.
-        environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.launcher"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment,
             cwd=Path(__file__).parents[2],
         )
 

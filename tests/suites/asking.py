@@ -1,11 +1,13 @@
-"""Two tests that leave an open file: one asks for a fixture, one does not. Run by test_pytest_plugin.py."""
+"""Two tests that leave shared memory: one asks for a fixture, one does not. Run by test_pytest_plugin.py."""
 
-import os
+from multiprocessing.shared_memory import SharedMemory
+
+kept = []  # Python removes it at the end of the run
 
 
 def test_with_a_fixture(run_dir):
-    os.dup(0)
+    kept.append(SharedMemory(create=True, size=8))
 
 
 def test_without():
-    os.dup(0)
+    kept.append(SharedMemory(create=True, size=8))

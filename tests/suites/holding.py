@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-import faults.testing.leaks
+import faults.testing.leak_account
 import faults.testing.rref_leaks
 from reference.outcome import Returned
 from tests.support import roles_plugin as plays
 
-faults.testing.leaks.GRACE = faults.testing.rref_leaks.GRACE = 0.2
+faults.testing.leak_account.GRACE = faults.testing.rref_leaks.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
 
 

@@ -4,7 +4,6 @@ A test that a fault should hit passes if it was hit, and the next one passes if 
 """
 
 import os
-import tempfile
 import threading
 import unittest
 from functools import partial
@@ -24,10 +23,10 @@ plan = pytest.mark.plan
 
 @pytest.fixture(scope="module", autouse=True)
 def _around():
-    """The process's own functions are restored when the last test has ended."""
-    before = tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}
+    """The environment is as it was when the last test has ended."""
+    before = {**os.environ, "PYTEST_CURRENT_TEST": ""}
     yield
-    assert (tempfile.tempdir, {**os.environ, "PYTEST_CURRENT_TEST": ""}) == before
+    assert {**os.environ, "PYTEST_CURRENT_TEST": ""} == before
 
 
 def refused(world):

@@ -4,20 +4,17 @@ import multiprocessing.shared_memory
 import os
 import signal
 import subprocess
-import tempfile
-import threading
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-import faults.testing.leaks
+import faults.testing.leak_account
 import faults.testing.rref_leaks
 from reference.outcome import Returned, RoleFailed
 from reference.world import World, launch
 from tests.support import roles_plugin as plays
 
-faults.testing.leaks.GRACE = faults.testing.rref_leaks.GRACE = 0.2
+faults.testing.leak_account.GRACE = faults.testing.rref_leaks.GRACE = 0.2
 pytestmark = pytest.mark.world("a", "b")
 kept = []
 
@@ -40,30 +37,9 @@ def orphan():
     return lambda: os.kill(pid, signal.SIGKILL)
 
 
-def thread():
-    over = threading.Event()
-    planted = threading.Thread(target=over.wait, name="planted")
-    planted.start()
-    return lambda: (over.set(), planted.join())
-
-
-def descriptor():
-    return Path(os.devnull).open().close
-
-
 def memory():
     planted = multiprocessing.shared_memory.SharedMemory(f"planted_{os.urandom(4).hex()}", create=True, size=8)
     return lambda: (planted.close(), planted.unlink())
-
-
-def file():
-    place = tempfile.mkdtemp(prefix="world-planted")
-    return lambda: Path(place).rmdir()
-
-
-def nameless():
-    place = tempfile.mkdtemp(prefix="planted")
-    return lambda: Path(place).rmdir()
 
 
 def role(folder=None):
@@ -78,49 +54,22 @@ def test_orphan():
     kept.append(orphan())
 
 
-def test_thread():
-    kept.append(thread())
-
-
-def test_descriptor():
-    kept.append(descriptor())
-
-
 def test_memory():
     kept.append(memory())
-
-
-def test_file():
-    kept.append(file())
-
-
-def test_nameless():
-    kept.append(nameless())
 
 
 def test_role(tmp_path):
     kept.append(role(tmp_path))
 
 
-@pytest.mark.parametrize("make", [process, orphan, thread, descriptor, memory, file, nameless, role])
+@pytest.mark.parametrize("make", [process, orphan, memory, role])
 def test_given_back(make):
     make()()
 
 
-def test_a_librarys_own_file():
-    number = os.open(pytest.__file__, os.O_RDONLY)
-    kept.append(lambda: os.close(number))
-
-
-def test_torchs_own_cache():
-    place = Path(tempfile.gettempdir()) / "torchinductor_somebody"
-    place.mkdir(exist_ok=True)
-    kept.append(place.rmdir)
-
-
-@pytest.mark.leaves("processes", "files")
+@pytest.mark.leaves("processes", "memory")
 def test_allowed():
-    kept.extend([process(), file()])
+    kept.extend([process(), memory()])
 
 
 def test_rref(world):

@@ -3,7 +3,6 @@
 import multiprocessing.shared_memory
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 from reference.world import launch
@@ -22,14 +21,12 @@ def test_first():
     await_("go")
     child = subprocess.Popen(["sleep", "60"])
     memory = multiprocessing.shared_memory.SharedMemory(f"planted_{os.urandom(4).hex()}", create=True, size=8)
-    place = tempfile.mkdtemp(prefix="world-planted")
     with launch(["a", "b"]) as world:
         assert world.call("a", plays.ask, "b") == 42
         say("made")
         await_("done")
     memory.close()
     memory.unlink()
-    Path(place).rmdir()
     child.kill()
     child.wait()
 

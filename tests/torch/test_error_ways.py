@@ -115,7 +115,6 @@ def spawned(rank: int, name: str) -> None:
     refuse(name)
 
 
-@pytest.mark.leaves("files")
 @pytest.mark.long
 def test_spawn_passes_a_traceback_on_as_a_text() -> None:
     found = left_of(lambda: mp.spawn(spawned, args=("KeyError",)), "KeyError")
