@@ -163,8 +163,6 @@ class Kept:
 
     def _named(self, kinds: Collection[str]) -> list[tuple[str, str]]:
         """Name what the roles hold since `begin`."""
-        # merged
-
         stocks = self._run({role: partial(stock, self._seen.get(role, 0)) for role in self.world.pids})
         return named_holders(stocks or {}, kinds)
 
@@ -185,7 +183,7 @@ def others(besides: Collection[World]) -> list[Kept]:
 def at_end(world: World, trace: bool = False) -> list[tuple[str, str]]:
     """Return kind and text of what the roles of one test's own world keep. ``trace``: they trace it.
 
-    Idle roles are asked now; the others recorded it at their shutdown (`faults.testing.rref_leaks.record`). If one did
+    Idle roles are asked now; the others recorded it at their shutdown (`record_counts`). If one did
     not return, the result is empty.
     """
     if not world.outcomes:
@@ -201,6 +199,4 @@ def at_end(world: World, trace: bool = False) -> list[tuple[str, str]]:
     ]
     if not trace:
         return counted
-    # merged
-
     return counted + names_at_end(str(world.folder), list(world.pids))

@@ -68,8 +68,6 @@ class RunningTest:
             arguments, {"before": partial(rref_leaks.record_counts, str(arguments["folder"]))}
         )
         if self.trace:
-            from faults.testing import rref_leaks
-
             before = partial(rref_leaks.start_names, str(arguments["folder"]))
             arguments = merge_launch_arguments(arguments, {"before": before})
         if self.plan is not None and not healthy:

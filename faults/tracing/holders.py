@@ -1,7 +1,9 @@
 """Find what keeps Python objects alive: variables of running functions, of modules and classes, values of RRefs.
 
-The search goes down from variables, because Python's garbage collector does not tell what refers to an RRef: it does
-not track RRefs, nor a dictionary that holds nothing else.
+`faults.judge.holdings` decides by the kind of holder whether an RRef is a leak. The search goes down from variables,
+because Python's garbage collector does not tell what refers to an RRef: it does not track RRefs, nor a dictionary that
+holds nothing else. References are counted, because only their number tells a value that a context variable or `atexit`
+uses from one that is lost.
 """
 
 from __future__ import annotations
@@ -24,61 +26,10 @@ from faults.tracing.user_frames import is_faults, is_library, is_users
 # A search ends after so many objects; what it has not found by then is held by something unseen.
 OBJECTS = 2_000_000
 
-# Objects below which nothing is looked for.
-LEAVES = (type, ModuleType, CodeType)
+# Objects below which nothing is looked for. A search leaves tensors out, too: there may be millions of them in a list.
+_LEAVES = (type, ModuleType, CodeType)
+_LEAVES_OF_A_SEARCH = (*_LEAVES, torch.Tensor)
 _PLAIN = {type(None), bool, int, float, complex, str, bytes}
-
-
-def referents(each: Any) -> list[Any]:
-    """Return what an object refers to, once for each reference, without plain data; of a function, not the globals of
-    its module."""
-    if isinstance(each, FunctionType):
-        found = [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
-    else:
-        found = gc.get_referents(each)
-    return [part for part in found if type(part) not in _PLAIN]
-
-
-def held_unseen(values: Mapping[int, tuple[Any, Ident]], wanted: Set[int], seen: Set[int]) -> list[Any]:
-    """Return the objects to which ``values`` lead and something unseen refers. Objects in ``seen`` are passed by.
-
-    ``values``: the values of RRefs that this role owns, each of them in one tuple, by their identities, and in no other
-    variable of the callers; ``wanted``: identities. The result is empty if the values lead to none of them.
-    """
-    below, known = _below(values, seen)
-    if wanted.isdisjoint(map(id, below)):
-        return []
-    return [each for each, count in zip(below, _references(below), strict=True) if count > known[id(each)]]
-
-
-def _below(values: Mapping[int, tuple[Any, Ident]], seen: Set[int]) -> tuple[list[Any], dict[int, int]]:
-    """Return the objects to which ``values`` lead, and by identity how many of the references to each are known.
-
-    What is left out beyond `OBJECTS` has references that count as unseen.
-    """
-    found = [value for key, (value, _) in values.items() if key not in seen and not isinstance(value, LEAVES)]
-    # Two references to each value are known: that of the RRef in C++, and that of the tuple.
-    known = defaultdict(int, {id(value): 2 for value in found})
-    for each in found:
-        if len(seen) + len(known) > OBJECTS:
-            break
-        for part in referents(each):
-            key = id(part)
-            if key not in known and key not in seen and not isinstance(part, LEAVES):
-                found.append(part)
-            known[key] += 1
-    return found, known
-
-
-def _references(objects: list[Any]) -> list[int]:
-    """Return how many references there are to each object, without those of the list and of this function."""
-    objects.append(object())
-    counts = [sys.getrefcount(each) for each in objects]
-    objects.pop()
-    return [count - counts[-1] for count in counts[:-1]]
-
-
-_LEAVES = (*LEAVES, torch.Tensor)  # there may be millions of tensors in a list
 
 
 @dataclass(frozen=True)
@@ -127,8 +78,12 @@ class _Search:
 
     def go_down_from_unseen(self, values: Mapping[int, tuple[Any, Ident]]) -> None:
         """Note what can be reached from objects to which ``values`` lead, but to which something unseen refers, too."""
-        for each in held_unseen(values, self._wanted, self._seen):
-            self.go_down([(each, NOBODY if id(each) in self._wanted else _unseen(each))])
+        below, known = _below(values, self._seen)
+        if self._wanted.isdisjoint(map(id, below)):
+            return
+        for each, count in zip(below, _references(below), strict=True):
+            if count > known[id(each)]:
+                self.go_down([(each, NOBODY if id(each) in self._wanted else _unseen(each))])
 
     def go_down(self, sources: Iterable[tuple[Any, Holder]]) -> None:
         """Note the holder of each wanted object that can be reached. Only values of RRefs may share an object."""
@@ -143,8 +98,8 @@ class _Search:
             seen.add(id(each))
             if id(each) in self._wanted:
                 self._note(id(each), holder)
-            elif not isinstance(each, _LEAVES):
-                ahead.extend((part, holder) for part in referents(each))
+            elif not isinstance(each, _LEAVES_OF_A_SEARCH):
+                ahead.extend((part, holder) for part in _referents(each))
 
     def _note(self, key: int, holder: Holder) -> None:
         known = self.found.get(key)
@@ -152,6 +107,41 @@ class _Search:
             self.found[key] = holder
         elif known.root == VALUE:
             self.found[key] = Holder(VALUE, known.by, known.of + holder.of)
+
+
+def _referents(each: Any) -> list[Any]:
+    """Return what an object refers to, once for each reference, without plain data; of a function, not the globals of
+    its module."""
+    if isinstance(each, FunctionType):
+        found = [each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__]
+    else:
+        found = gc.get_referents(each)
+    return [part for part in found if type(part) not in _PLAIN]
+
+
+def _below(values: Mapping[int, tuple[Any, Ident]], seen: Set[int]) -> tuple[list[Any], dict[int, int]]:
+    """Return the objects to which ``values`` lead, without those in ``seen``, and by identity how many of the
+    references to each are known. What is left out beyond `OBJECTS` has references that count as unseen."""
+    found = [value for key, (value, _) in values.items() if key not in seen and not isinstance(value, _LEAVES)]
+    # Two references to each value are known: that of the RRef in C++, and that of the tuple.
+    known = defaultdict(int, {id(value): 2 for value in found})
+    for each in found:
+        if len(seen) + len(known) > OBJECTS:
+            break
+        for part in _referents(each):
+            key = id(part)
+            if key not in known and key not in seen and not isinstance(part, _LEAVES):
+                found.append(part)
+            known[key] += 1
+    return found, known
+
+
+def _references(objects: list[Any]) -> list[int]:
+    """Return how many references there are to each object, without those of the list and of this function."""
+    objects.append(object())
+    counts = [sys.getrefcount(each) for each in objects]
+    objects.pop()
+    return [count - counts[-1] for count in counts[:-1]]
 
 
 def _of_functions() -> Iterator[tuple[Any, Holder]]:

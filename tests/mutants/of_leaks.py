@@ -156,8 +156,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "builtin-methods-not-followed",
         "faults/tracing/holders.py",
-        "LEAVES = (type,",
-        "LEAVES = (type(len), type,",
+        "_LEAVES = (type,",
+        "_LEAVES = (type(len), type,",
         (f"{_UNSEEN}_what_only_a_value_holds_is_told_however_the_value_refers_to_itself",),
         "a list whose method something keeps counts as held by something unseen",
     ),
