@@ -22,7 +22,6 @@ from faults.cli.reports import REPORTS, console, write_sweep
 from faults.ledger.moments_seen import census
 from faults.ledger.record import Run
 from faults.ledger.run_files import remove_numbered
-from faults.run.pairs import Pairs, combine
 from faults.run.sweep import (
     CORRUPTIONS,
     INJECTIONS,
@@ -33,8 +32,8 @@ from faults.run.sweep import (
     Runner,
     Swept,
     Unhurt,
-    call_ends,
     every_way,
+    pairs_of,
     sweep,
 )
 from reference.cli.options import BadInput
@@ -93,7 +92,7 @@ OF_SWEEPS: tuple[Option, ...] = (
         "--pairs",
         {
             "action": "store_true",
-            "help": "afterwards hurt two calls at once, the most telling pairs first (default: one at a time)",
+            "help": "afterwards hurt two calls at once, by faults that it survives alone (default: one at a time)",
         },
     ),
     DIR,
@@ -118,12 +117,6 @@ def chosen(every: Sequence[Cell], options: Any) -> list[Cell]:
         raise BadInput(f"no cell of {', '.join(missing)}{where}: nothing to sweep, see `list`")
     found = [cell for cell in at_sites if options.kinds is None or any(_is(cell, kind) for kind in options.kinds)]
     return found if options.pairs else in_part(found, options)
-
-
-def wanted(cell: Cell, options: Any) -> bool:
-    """Whether ``--sites`` and ``--kinds`` allow this cell, which may be of a call that only a retry makes."""
-    kinds = INJECTIONS if options.kinds is None else options.kinds
-    return _is_at(cell.site, options.sites) and any(_is(cell, kind) for kind in kinds)
 
 
 def in_part(every: Sequence[_Named], options: Any) -> list[_Named]:
@@ -160,8 +153,6 @@ def print_sweep(name: str, swept: Swept) -> None:
             console().print(_table(f"{name}: {len(results)} of {wanted} {kind}, each under {faults}", results))
     for each in swept.unhurt:
         print(one_line(f"not hurt: {each.site}, {each.injection}: {each.reason}"))
-    for reason, count in (swept.left_out or {}).items():
-        print(one_line(f"not combined: {count} {'pair' if count == 1 else 'pairs'}: {reason}"))
     alone, both = ([each for each in swept.results if len(each.cell.cells) == size] for size in (1, 2))
     print(f"{'alone: ' * bool(swept.pairs)}{_counts(alone)}")
     if swept.pairs:
@@ -208,10 +199,9 @@ def run_cells(
     try:
         each_of(todo)
         if options.pairs:
-            pairs = _pairs(swept.results, healthy, options)
-            todo_pairs = in_part(pairs.todo, options)
-            swept.pairs, swept.left_out = len(todo_pairs), pairs.left_out
-            each_of(todo_pairs)
+            pairs = in_part(list(pairs_of(swept.results)), options)
+            swept.pairs = len(pairs)
+            each_of(pairs)
         swept.interrupted = False
     finally:  # even if the sweep is interrupted
         print_sweep(healthy.name, swept)
@@ -234,8 +224,3 @@ def _run_each(
         for result in sweep(run, todo, place, on_start=tick, **how):
             swept.results.append(result)
             passed.append(result.passed)
-
-
-def _pairs(results: Sequence[Result], healthy: Run, options: Any) -> Pairs:
-    sites = census(healthy.timeline)
-    return combine(results, call_ends(healthy.timeline), sites, partial(wanted, options=options))

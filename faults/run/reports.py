@@ -31,7 +31,7 @@ def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
     """Return the report of a sweep."""
     passed = all_passed([result.passed for result in swept.results])
     unhurt = [{"site": each.site, "kind": each.injection, "reason": one_line(each.reason)} for each in swept.unhurt]
-    report = {
+    return {
         "format": FORMAT,
         "program": one_line(name),
         "passed": None if passed and swept.interrupted else passed,
@@ -39,9 +39,6 @@ def of_sweep(name: str, swept: Swept) -> dict[str, Any]:
         "not_run": swept.not_run,
         "not_hurt": unhurt,
     }
-    if swept.left_out is None:
-        return report
-    return {**report, "not_combined": [{"pairs": count, "reason": why} for why, count in swept.left_out.items()]}
 
 
 def text_of(report: Mapping[str, Any]) -> str:

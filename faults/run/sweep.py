@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from faults.judge.facts import how_all_ended
 from faults.judge.rules import Judgement
-from faults.ledger.ledger import Timeline
 from faults.ledger.moments_seen import Calls, census
 from faults.ledger.record import Run
 from faults.plan.fields import refusal_at_engine_site
 from faults.plan.places import INTERNAL
 from faults.plan.plan import Fault, Plan, PlanError
-
-
-def call_ends(timeline: Timeline) -> dict[Call, str]:
-    """Return each call, in the order in which they were made, and its end: 'ok', 'fail' or 'info', '' without one.
-
-    A gradient has no end that Python sees, so it is 'ok'.
-    """
-    found: dict[Call, str] = {}
-    for event in timeline.of("invoke", "gradient", "ok", "fail", "info"):
-        call = (event.role, str(event.details["site"]), int(event.details["nth"]))
-        found[call] = {"invoke": "", "gradient": "ok"}.get(event.event, event.event)
-    return found
-
 
 # A call: its caller, its site, and its number among the caller's calls of the site.
 Call = tuple[str, str, int]
@@ -60,7 +46,7 @@ ORDER = "Order"
 @dataclass(frozen=True)
 class Cell:
     """One fault that a sweep will run. ``injection``: a name of `INJECTIONS` or `CORRUPTIONS`, or `ORDER`;
-    ``occurrence``: 'first', 'last', or 'retry': a call that only the run under another cell has made."""
+    ``occurrence``: 'first', 'last', or 'next': the call after that of the other cell of its pair."""
 
     site: str
     injection: str
@@ -90,13 +76,12 @@ class Cell:
     @property
     def name(self) -> str:
         """Name it in the same way on every machine."""
-        of_retry = f" {self.caller}" if self.occurrence == "retry" else ""
-        return f"{self.site} {self.injection} {self.occurrence}{of_retry}"
+        return f"{self.site} {self.injection} {self.occurrence}"
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two faults that a sweep will run at once, in the order in which their calls are made."""
+    """Two faults that a sweep will run at once."""
 
     first: Cell
     second: Cell
@@ -163,15 +148,6 @@ def _refusal(site: str, fields: Mapping[str, Any], remote: bool) -> str | None:
     return refusal_at_engine_site(fields["kind"], {"site": site, **fields})
 
 
-def of_retry(call: Call, remote: bool) -> Iterator[Cell]:
-    """Yield the cells of one call that a program makes only because another one was hit."""
-    role, site, nth = call
-    for injection, fields in {**INJECTIONS, **CORRUPTIONS}.items():
-        if _refusal(site, fields, remote) is None:
-            with suppress(PlanError):
-                yield Cell(site, injection, "retry", Fault(site=site, role=role, nth=nth, **fields))
-
-
 def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
     """Yield the cells that make callers execute in reverse: the opposite of the order in which they mostly call."""
     if (reason := refusal_at_engine_site(ORDER, {"site": site})) is not None:
@@ -193,14 +169,12 @@ def _orders(site: str, calls: Calls, seconds: float) -> Iterator[Cell | Unhurt]:
 @dataclass
 class Swept:
     """The results of a sweep. ``cells``, ``pairs``: how many it wanted to run; ``unhurt``: what no cell hurts;
-    ``left_out``: how many pairs were not combined, by the reason; None if no pairs were asked for; ``interrupted``: an
-    error or the user ended it."""
+    ``interrupted``: an error or the user ended it."""
 
     results: list[Result] = field(default_factory=list)
     cells: int = 0
     pairs: int = 0
     unhurt: Sequence[Unhurt] = ()
-    left_out: Mapping[str, int] | None = None
     interrupted: bool = False
 
     @property
@@ -226,7 +200,7 @@ class Result:
     """The run of a cell or a pair.
 
     ``detail``: the texts of rules that do not hold; of a run that failed loudly, how each role ended; ``ends``: that;
-    ``waits``: where each process of an overdue script waited; ``calls``: the calls that were made, and their ends.
+    ``waits``: where each process of an overdue script waited; ``calls``: the calls that were made.
     """
 
     cell: Cell | Pair
@@ -236,7 +210,7 @@ class Result:
     folder: Path
     ends: Mapping[str, str] = field(default_factory=dict)
     waits: Mapping[str, str] = field(default_factory=dict)
-    calls: Mapping[Call, str] = field(default_factory=dict)
+    calls: frozenset[Call] = frozenset()
 
     @property
     def passed(self) -> bool | None:
@@ -298,5 +272,23 @@ def _result(cell: Cell | Pair, found: Run, judgement: Judgement, place: Path) ->
     ends = how_all_ended(found)
     errors = [f"{role} {text}" for role, text in ends.items() if text != "returned"]
     failed = [check.text for check in judgement.complaints]
-    detail, calls = "; ".join(failed or errors), call_ends(found.timeline)
-    return Result(cell, judgement, detail, found.seconds, place, ends, found.waits, calls)
+    made = found.timeline.of("invoke", "gradient")
+    calls = frozenset((event.role, str(event.details["site"]), int(event.details["nth"])) for event in made)
+    return Result(cell, judgement, "; ".join(failed or errors), found.seconds, place, ends, found.waits, calls)
+
+
+def pairs_of(results: Sequence[Result]) -> Iterator[Pair]:
+    """Combine the cells under which the program has done its work; a failure hides what would come after it.
+
+    Each cell comes first with the same fault at the next call, which may be the retry of the one that was hit. Then
+    come each two cells that hit different calls. A call counts only if the run under the other fault has made it.
+    """
+    survived = [(result.cell.cells[0], result.calls) for result in results if result.judgement.succeeded]
+    tried = {fault for result in results for fault in result.cell.plan.faults}
+    for cell, calls in survived:
+        following = replace(cell, occurrence="next", fault=replace(cell.fault, nth=(cell.fault.nth or 0) + 1))
+        if following.hit <= calls and following.fault not in tried:
+            yield Pair(cell, following)
+    for (first, calls_of_first), (second, calls_of_second) in combinations(survived, 2):
+        if first.hit.isdisjoint(second.hit) and first.hit <= calls_of_second and second.hit <= calls_of_first:
+            yield Pair(first, second)

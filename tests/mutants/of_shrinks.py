@@ -7,11 +7,8 @@ from tests.mutants.mutant import Mutant
 _SHRINK, _OF_SHRINK = "faults/run/shrink.py", "tests/faults/test_shrink.py"
 _SMALLER, _OF_SMALLER = "faults/plan/smaller.py", "tests/faults/test_smaller.py"
 _VALUES = "faults/plan/simpler_values.py"
-_PAIRS, _OF_PAIRS = "faults/run/pairs.py", "tests/faults/test_pairs.py"
+_SWEEP, _OF_PAIRS = "faults/run/sweep.py", "tests/faults/test_pairs.py"
 _MINIMUM = f"{_OF_SHRINK}::test_no_smaller_plan_fails_and_the_verdict_stays"
-_LEFT_OUT = f"{_OF_PAIRS}::test_two_cells_that_tell_nothing_together_are_left_out"
-_ORDER = f"{_OF_PAIRS}::test_losing_kinds_come_before_those_that_lose_nothing_and_one_site_before_two"
-_RETRIES = f"{_OF_PAIRS}::test_the_call_that_only_a_recovery_makes_is_hurt_first"
 
 MUTANTS = (
     Mutant(
@@ -29,14 +26,6 @@ MUTANTS = (
         ":",
         (f"{_OF_SMALLER}::test_an_order_waits_as_long_as_before",),
         "a plan that decides a race becomes one that decides it sometimes",
-    ),
-    Mutant(
-        "refused-retry-not-hurt",
-        _PAIRS,
-        '_ANSWERED = ("ok", "fail")',
-        '_ANSWERED = ("ok",)',
-        (f"{_OF_PAIRS}::test_a_retry_that_is_answered_by_an_error_is_hurt_too",),
-        "the retry of a call that its callee refuses the second time is never hurt",
     ),
     Mutant(
         "shrink-slips",
@@ -176,74 +165,34 @@ MUTANTS = (
     ),
     Mutant(
         "failing-cells-are-combined",
-        _PAIRS,
-        "    if False in (each.first.passed, *known):\n        return FAILS\n",
-        "",
-        (f"{_LEFT_OUT}", f"{_OF_PAIRS}::test_a_retry_is_not_hurt_in_a_way_that_fails_alone"),
-        "one bug fails a hundred pairs",
-    ),
-    Mutant(
-        "unknown-cells-are-combined",
-        _PAIRS,
-        "    if each.first.passed is None or (known and set(known) == {None}):\n        return UNKNOWN\n",
-        "",
-        (_LEFT_OUT,),
-        "half of the pairs are not fired",
+        _SWEEP,
+        "for result in results if result.judgement.succeeded]",
+        "for result in results if result.passed]",
+        (f"{_OF_PAIRS}::test_what_the_program_does_not_survive_is_not_combined[failed loudly]",),
+        "the budget is spent on faults that come after the program's end",
     ),
     Mutant(
         "pairs-that-cannot-fire",
-        _PAIRS,
-        "return None if _can_fire(each, healthy) else NOT_MADE",
-        "return None",
-        (_LEFT_OUT,),
-        "every pair with a crash is not fired, and hides the others in the budget",
+        _SWEEP,
+        " and first.hit <= calls_of_second and second.hit <= calls_of_first:",
+        ":",
+        (f"{_OF_PAIRS}::test_both_calls_are_made_under_the_other_fault",),
+        "half of the pairs are not fired, and a sweep of them never passes",
     ),
     Mutant(
         "retries-are-not-hurt",
-        _PAIRS,
-        "        if made[call[:2]] > counts[call[:2]] and",
-        "        if made[call[:2]] > counts[call[:2]] + 1 and",
-        (_RETRIES, f"{_OF_PAIRS}::test_a_retry_elsewhere_is_found_too"),
+        _SWEEP,
+        "nth=(cell.fault.nth or 0) + 1)",
+        "nth=(cell.fault.nth or 0) + 2)",
+        (f"{_OF_PAIRS}::test_a_retry_is_the_next_call",),
         "a recovery that fails is never seen",
     ),
     Mutant(
-        "retry-before-its-fault",
-        _PAIRS,
-        "    after = calls[min(hit) + 1 :] if hit else []",
-        "    after = calls",
-        (_RETRIES,),
-        "the call that the first fault hits is taken for its retry",
-    ),
-    Mutant(
-        "pairs-in-any-order",
-        _PAIRS,
-        "    if first.site != second.site:\n        return 3\n",
-        "",
-        (_ORDER,),
-        "the budget is spent on pairs that tell little",
-    ),
-    Mutant(
-        "mild-pairs-first",
-        _PAIRS,
-        "len(kinds) - len(losses), sum(losses)",
-        "len(losses), sum(losses)",
-        (_RETRIES, _ORDER),
-        "two delays are tried before two losses",
-    ),
-    Mutant(
-        "later-call-first",
-        _PAIRS,
-        "    if not each.is_retry and min(",
-        "    if each.is_retry and min(",
-        (f"{_OF_PAIRS}::test_the_earlier_call_is_first_in_the_plan",),
-        "a plan names its second fault first",
-    ),
-    Mutant(
         "pair-is-one-fault",
-        "faults/run/sweep.py",
+        _SWEEP,
         "        return Plan((self.first.fault, self.second.fault))",
         "        return Plan((self.second.fault,))",
-        (f"{_OF_PAIRS}::test_the_earlier_call_is_first_in_the_plan",),
+        (f"{_OF_PAIRS}::test_a_retry_is_the_next_call",),
         "a sweep of pairs hurts one call",
     ),
     Mutant(
@@ -256,7 +205,7 @@ MUTANTS = (
     ),
     Mutant(
         "pairs-with-a-budget-of-their-own",
-        "faults/run/sweep.py",
+        _SWEEP,
         "        if done + number and budget",
         "        if number and budget",
         (f"{_OF_PAIRS}::test_cells_and_pairs_have_one_budget",),

@@ -218,7 +218,7 @@ def test_the_example_of_shrink(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_example_of_pairs(tmp_path: Path) -> None:
     """And which runs there are, with the plan that is wrong."""
-    command, counts, plan = blocks("docs/pairs.md")
+    command, counts, plan = blocks("docs/commands.md", after="\n### Two faults at once\n", before="\n## ")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     command_says(tmp_path, f"{command.rstrip()} ".replace("--pairs", "--pairs --json report.json"), counts, 1)
     runs = json.loads((tmp_path / "report.json").read_text())["runs"]
@@ -227,7 +227,7 @@ def test_the_example_of_pairs(tmp_path: Path) -> None:
     assert found == [
         (["first"], "equal"),
         (["last"], "equal"),
-        (["first", "retry"], "wrong"),
-        (["last", "retry"], "wrong"),
+        (["first", "next"], "wrong"),
+        (["last", "next"], "wrong"),
         (["first", "last"], "equal"),
     ]
